@@ -198,9 +198,10 @@ e2e/node_modules/.installed: e2e/package.json e2e/package-lock.json
 WORLDS ?= 1000
 
 .PHONY: conformance
-conformance: parts ## Compare decisions and renderings with Cilium's own engine in WORLDS random worlds
+conformance: parts ## Compare decisions and renderings with Cilium's own engine in WORLDS random worlds, and with istiod
 	@cd $(CONFORMANCE) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test -count=1 -v . -worlds $(WORLDS) -pairs pairs.tsv | { grep -vE '^ *=== RUN|^ +--- PASS' || true; }
+	@$(MAKE) --no-print-directory conformance-istio
 
 ISTIO_WORLDS ?= 600
 
@@ -275,6 +276,9 @@ bench: build parts postgres clickhouse e2e/node_modules/.installed ## Measure; p
 		awk '/^Benchmark/ {printf "bench adapter_workload_40k %.0f ms\nbench adapter_workload_40k_writes %.0f writes\n", $$3/1e6, $$5}'
 	@out="$$(KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" go test ./internal/portal/host -run '^$$' -bench WorkloadsSync -benchtime 1x)" && echo "$$out" | \
 		awk '/^Benchmark/ {for (i = 2; i < NF; i++) {if ($$(i+1) == "s/first") printf "bench workloads_sync_40k %s s\n", $$i; if ($$(i+1) == "s/again") printf "bench workloads_sync_40k_again %s s\n", $$i}}'
+	@$(BIN)/acp-playground parts istio
+	@cd $(CONFORMANCE)/istio && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_ISTIO="$$($(BIN)/acp-playground parts istio | cut -f2)" \
+		go test -run '^$$' -bench . -benchtime 1x . | grep '^bench '
 
 ##@ Publish
 

@@ -51,10 +51,12 @@ type controlPlane struct {
 	istiod *grpc.ClientConn
 	http   string
 	pushed int
+	// pid is the process of istiod.
+	pid int
 }
 
 // startControlPlane starts an API server with Istio's kinds, and istiod as a process. Both stop with the test.
-func startControlPlane(t *testing.T) *controlPlane {
+func startControlPlane(t testing.TB) *controlPlane {
 	t.Helper()
 	parts := os.Getenv(folder)
 	if parts == "" {
@@ -85,7 +87,7 @@ func startControlPlane(t *testing.T) *controlPlane {
 }
 
 // start starts istiod and waits until it is ready.
-func (p *controlPlane) start(t *testing.T, program string, config *rest.Config) {
+func (p *controlPlane) start(t testing.TB, program string, config *rest.Config) {
 	t.Helper()
 	dir := t.TempDir()
 	kubeconfig, mesh := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "mesh.yaml")
@@ -112,6 +114,7 @@ func (p *controlPlane) start(t *testing.T, program string, config *rest.Config) 
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start istiod: %v", err)
 	}
+	p.pid = cmd.Process.Pid
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // Its log tells why it ended.
@@ -183,7 +186,7 @@ func kubeconfigOf(c *rest.Config) clientcmdapi.Config {
 	return *out
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

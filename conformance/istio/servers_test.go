@@ -30,11 +30,7 @@ const (
 // TestServersAgree compares decisions with requests to gRPC servers, which enforce what istiod sends them.
 func TestServersAgree(t *testing.T) {
 	p := startControlPlane(t)
-	for _, name := range []string{strict, plain} {
-		if err := p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.createNamespaces(t, strict, plain)
 	mutual := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "metadata": map[string]any{"name": "default", "namespace": strict},
 		"spec": map[string]any{"mtls": map[string]any{"mode": "STRICT"}},
@@ -113,6 +109,16 @@ func TestServersAgree(t *testing.T) {
 	}
 }
 
+// createNamespaces creates namespaces.
+func (p *controlPlane) createNamespaces(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // allowsNothing reports whether policies close the pod and none of them has a rule. Istiod sends sidecars a rule that matches nothing then.
 func allowsNothing(filters []*rbacv3.RBAC) bool {
 	closes := false
@@ -153,7 +159,7 @@ func (x *pod) objects() (*corev1.Pod, *corev1.Service) {
 }
 
 // start creates the pod's objects and starts its server.
-func (x *pod) start(t *testing.T, p *controlPlane, ca *authority) *server {
+func (x *pod) start(t testing.TB, p *controlPlane, ca *authority) *server {
 	t.Helper()
 	object, service := x.objects()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: x.in, Name: "default"}}

@@ -45,18 +45,11 @@ func (s *sidecar) passes(t istiotest.Traffic) (bool, error) {
 // sidecarOf requests the inbound listener of a pod with these labels, as its sidecar would. The pod and a service do not have to exist:
 // istiod selects policies by what the proxy says about itself.
 func sidecarOf(ctx context.Context, istiod grpc.ClientConnInterface, labels map[string]string) (*sidecar, error) {
-	node, err := nodeOf(labels)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // It ends the stream.
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(istiod).StreamAggregatedResources(ctx)
+	stream, err := listenersOf(ctx, istiod, namespace, labels)
 	if err != nil {
-		return nil, fmt.Errorf("connect to istiod: %w", err)
-	}
-	if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: listenerType}); err != nil {
-		return nil, fmt.Errorf("request listeners: %w", err)
+		return nil, err
 	}
 	got, err := stream.Recv()
 	if err != nil {
@@ -74,18 +67,37 @@ func sidecarOf(ctx context.Context, istiod grpc.ClientConnInterface, labels map[
 	return nil, errors.New("istiod sends no inbound listener")
 }
 
-func nodeOf(labels map[string]string) (*corev3.Node, error) {
+// listenerStream is a stream of the listeners of a proxy.
+type listenerStream = grpc.BidiStreamingClient[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
+
+// listenersOf requests the listeners of the sidecar of a pod in a namespace with these labels. The stream ends with the context.
+func listenersOf(ctx context.Context, istiod grpc.ClientConnInterface, in string, labels map[string]string) (listenerStream, error) {
+	node, err := nodeOf(in, labels)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(istiod).StreamAggregatedResources(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect to istiod: %w", err)
+	}
+	if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: listenerType}); err != nil {
+		return nil, fmt.Errorf("request listeners: %w", err)
+	}
+	return stream, nil
+}
+
+func nodeOf(in string, labels map[string]string) (*corev3.Node, error) {
 	carried := map[string]any{}
 	for k, v := range labels {
 		carried[k] = v
 	}
 	metadata, err := structpb.NewStruct(map[string]any{
-		"NAMESPACE": namespace, "CLUSTER_ID": "Kubernetes", "ISTIO_VERSION": proxyVersion, "INSTANCE_IPS": proxyAddress, "LABELS": carried,
+		"NAMESPACE": in, "CLUSTER_ID": "Kubernetes", "ISTIO_VERSION": proxyVersion, "INSTANCE_IPS": proxyAddress, "LABELS": carried,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("describe the proxy: %w", err)
 	}
-	return &corev3.Node{Id: fmt.Sprintf("sidecar~%s~pod.%s~%s.svc.cluster.local", proxyAddress, namespace, namespace), Metadata: metadata}, nil
+	return &corev3.Node{Id: fmt.Sprintf("sidecar~%s~pod.%s~%s.svc.cluster.local", proxyAddress, in, in), Metadata: metadata}, nil
 }
 
 // read returns the rules of a listener. All chains of the same protocol must have the same ones, except the chain for traffic to the

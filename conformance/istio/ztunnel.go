@@ -34,7 +34,7 @@ func ztunnelState(ctx context.Context, istiod grpc.ClientConnInterface) (map[str
 	if err != nil {
 		return nil, fmt.Errorf("connect to istiod: %w", err)
 	}
-	node, err := nodeOf(nil)
+	node, err := nodeOf(ambientNamespace, nil)
 	if err != nil {
 		return nil, err
 	}
