@@ -39,12 +39,15 @@ function graph(search: URLSearchParams) {
   return { nodes, links, teams: Array.from({ length: teams }, (_, i) => team(i)), total: links.length, cut: false };
 }
 
+/** The page shows the text of a message in English. */
+const message = (code: string, text: string) => ({ code, text });
+
 const card = (i: number) => ({
   resource: resource(i), class: classes[i % 4], owners: [team(i % teams)], sensitivity: 'medium', stage: stages[i % 5], score: i % 101, threshold: 70, enough: i % 101 >= 70,
-  missing: i % 101 >= 70 ? [] : ['Flows of m2 were watched for 11d of 14d: wait until the window is full.'],
+  missing: i % 101 >= 70 ? [] : [message('evidence.watched', 'Flows of m2 were watched for 11d of 14d: wait until the window is full.')],
   mode: 'Audit', effectiveMode: 'Audit', onboarded: true, clusters: ['m1', 'm2', 'm3'].map((cluster) => ({ cluster, state: 'Realized', mode: 'Audit' })),
   guard: { enabled: true, reopens: false, limit: 20, windowSeconds: 300 }, clients: i % 40, newcomers: i % 7,
-  hint: { code: 'review', next: 'refine', text: `${i % 7} clients that were seen are not allowed yet: request access for them, or inform their owners.` },
+  hint: { code: 'review', next: 'refine', message: message('rollout.review', `${i % 7} clients that were seen are not allowed yet: request access for them, or inform their owners.`) },
   can: { announce: true, advance: true, guard: true, toggle: true, override: false },
 });
 

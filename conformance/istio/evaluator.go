@@ -26,6 +26,7 @@ const principalState = "io.istio.peer_principal"
 
 // passes reports whether a chain of RBAC filters lets traffic through: every one must.
 func passes(filters []*rbacv3.RBAC, t istiotest.Traffic) (bool, error) {
+	out := true
 	for _, f := range filters {
 		if f == nil {
 			continue // A filter without rules does not enforce.
@@ -40,31 +41,28 @@ func passes(filters []*rbacv3.RBAC, t istiotest.Traffic) (bool, error) {
 		}
 		switch f.GetAction() {
 		case rbacv3.RBAC_ALLOW:
-			if !matched {
-				return false, nil
-			}
+			out = out && matched
 		case rbacv3.RBAC_DENY:
-			if matched {
-				return false, nil
-			}
+			out = out && !matched
 		case rbacv3.RBAC_LOG:
 		default:
 			return false, fmt.Errorf("action %v: %w", f.GetAction(), errUnknown)
 		}
 	}
-	return true, nil
+	return out, nil
 }
 
-// matches: at least one permission and at least one principal must match. The policy has no condition.
+// matches reports whether a policy matches: at least one permission and one principal of it must.
 func matches(p *rbacv3.Policy, t istiotest.Traffic) (bool, error) {
 	if p.GetCondition() != nil || p.GetCheckedCondition() != nil {
 		return false, fmt.Errorf("condition: %w", errUnknown)
 	}
 	permitted, err := anyOf(p.GetPermissions(), t, permission)
-	if err != nil || !permitted {
+	if err != nil {
 		return false, err
 	}
-	return anyOf(p.GetPrincipals(), t, principal)
+	identified, err := anyOf(p.GetPrincipals(), t, principal)
+	return permitted && identified, err
 }
 
 // anyOf and allOf evaluate every element, so that an unknown one is an error wherever it is.
@@ -92,6 +90,7 @@ func allOf[T any](list []T, t istiotest.Traffic, evaluate func(T, istiotest.Traf
 	return out, nil
 }
 
+// permission reports whether a permission matches.
 func permission(p *rbacv3.Permission, t istiotest.Traffic) (bool, error) {
 	switch r := p.GetRule().(type) {
 	case *rbacv3.Permission_Any:
@@ -106,14 +105,15 @@ func permission(p *rbacv3.Permission, t istiotest.Traffic) (bool, error) {
 	case *rbacv3.Permission_DestinationPort:
 		return r.DestinationPort == uint32(t.Port), nil
 	case *rbacv3.Permission_Header:
-		return header(r.Header, t)
+		return matchHeader(r.Header, t)
 	case *rbacv3.Permission_UrlPath:
-		return path(r.UrlPath, t)
+		return matchPath(r.UrlPath, t)
 	default:
 		return false, fmt.Errorf("permission %T: %w", r, errUnknown)
 	}
 }
 
+// principal reports whether a principal matches.
 func principal(p *rbacv3.Principal, t istiotest.Traffic) (bool, error) {
 	switch r := p.GetIdentifier().(type) {
 	case *rbacv3.Principal_Any:
@@ -134,7 +134,7 @@ func principal(p *rbacv3.Principal, t istiotest.Traffic) (bool, error) {
 		if r.Authenticated.GetPrincipalName() == nil {
 			return true, nil // Any certificate.
 		}
-		return text(r.Authenticated.GetPrincipalName(), spiffe(t))
+		return matchText(r.Authenticated.GetPrincipalName(), spiffe(t))
 	case *rbacv3.Principal_FilterState:
 		if r.FilterState.GetKey() != principalState || r.FilterState.GetStringMatch() == nil {
 			return false, fmt.Errorf("filter state %s: %w", r.FilterState.GetKey(), errUnknown)
@@ -142,14 +142,16 @@ func principal(p *rbacv3.Principal, t istiotest.Traffic) (bool, error) {
 		if t.Principal == "" {
 			return false, nil // The state does not exist.
 		}
-		return text(r.FilterState.GetStringMatch(), spiffe(t))
+		return matchText(r.FilterState.GetStringMatch(), spiffe(t))
 	default:
 		return false, fmt.Errorf("principal %T: %w", r, errUnknown)
 	}
 }
 
+// spiffe returns the identity of the client as in its certificate.
 func spiffe(t istiotest.Traffic) string { return "spiffe://" + t.Principal }
 
+// inRange reports whether an address is in a range.
 func inRange(r *corev3.CidrRange, a netip.Addr) (bool, error) {
 	at, err := netip.ParseAddr(r.GetAddressPrefix())
 	if err != nil {
@@ -158,28 +160,29 @@ func inRange(r *corev3.CidrRange, a netip.Addr) (bool, error) {
 	return netip.PrefixFrom(at, int(r.GetPrefixLen().GetValue())).Masked().Contains(a), nil //nolint:gosec // at most 128
 }
 
-// header evaluates a matcher of the header :method. Other headers are not sent.
-func header(h *routev3.HeaderMatcher, t istiotest.Traffic) (bool, error) {
+// matchHeader evaluates a matcher of the header :method. Other headers are not sent.
+func matchHeader(h *routev3.HeaderMatcher, t istiotest.Traffic) (bool, error) {
 	if h.GetName() != ":method" || h.GetStringMatch() == nil {
 		return false, fmt.Errorf("header %s: %w", h.GetName(), errUnknown)
 	}
 	if t.Method == "" {
 		return h.GetInvertMatch(), nil
 	}
-	yes, err := text(h.GetStringMatch(), t.Method)
+	yes, err := matchText(h.GetStringMatch(), t.Method)
 	return yes != h.GetInvertMatch(), err
 }
 
-// path evaluates a matcher of the path, which is the part before the query.
-func path(p *matcherv3.PathMatcher, t istiotest.Traffic) (bool, error) {
+// matchPath evaluates a matcher of the path, which is the part before the query.
+func matchPath(p *matcherv3.PathMatcher, t istiotest.Traffic) (bool, error) {
 	if t.Path == "" {
 		return false, nil
 	}
 	before, _, _ := strings.Cut(t.Path, "?")
-	return text(p.GetPath(), before)
+	return matchText(p.GetPath(), before)
 }
 
-func text(m *matcherv3.StringMatcher, s string) (bool, error) {
+// matchText evaluates a matcher of a text.
+func matchText(m *matcherv3.StringMatcher, s string) (bool, error) {
 	fold := func(s string) string { return s }
 	if m.GetIgnoreCase() {
 		fold = strings.ToLower

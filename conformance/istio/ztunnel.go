@@ -40,7 +40,7 @@ func ztunnelState(ctx context.Context, istiod grpc.ClientConnInterface) (map[str
 	}
 	node.Id = strings.Replace(node.GetId(), "sidecar~", "ztunnel~", 1)
 	byName := map[string]*security.Authorization{}
-	err = everything(stream, node, authorizationType, func() proto.Message { return &security.Authorization{} }, func(m proto.Message) {
+	err = readAll(stream, node, authorizationType, func() proto.Message { return &security.Authorization{} }, func(m proto.Message) {
 		a := m.(*security.Authorization) //nolint:forcetypeassert // made by the function above
 		byName[a.GetNamespace()+"/"+a.GetName()] = a
 	})
@@ -49,7 +49,7 @@ func ztunnelState(ctx context.Context, istiod grpc.ClientConnInterface) (map[str
 	}
 	out := map[string]connectionPolicies{}
 	var missing []string
-	err = everything(stream, node, workloadType, func() proto.Message { return &workloadapi.Workload{} }, func(m proto.Message) {
+	err = readAll(stream, node, workloadType, func() proto.Message { return &workloadapi.Workload{} }, func(m proto.Message) {
 		w := m.(*workloadapi.Workload) //nolint:forcetypeassert // made by the function above
 		pod := w.GetName()
 		out[pod] = connectionPolicies{}
@@ -67,8 +67,8 @@ func ztunnelState(ctx context.Context, istiod grpc.ClientConnInterface) (map[str
 	return out, err
 }
 
-// everything subscribes to all resources of a type and reads the first response, which contains all of them.
-func everything(stream grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse], node *corev3.Node,
+// readAll subscribes to all resources of a type and reads the first response, which contains all of them.
+func readAll(stream grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse], node *corev3.Node,
 	kind string, empty func() proto.Message, add func(proto.Message),
 ) error {
 	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: kind, ResourceNamesSubscribe: []string{"*"}}); err != nil {
@@ -96,7 +96,7 @@ func everything(stream grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryReques
 // passes implements proxy: ztunnel sees connections only. It is written from the description in
 // istio.security.Authorization, and from the order in which ztunnel evaluates policies (src/rbac.rs and assert_rbac of ztunnel).
 func (policies connectionPolicies) passes(t istiotest.Traffic) (bool, error) {
-	closed, allowed := false, false
+	closed, allowed, denied := false, false, false
 	for _, p := range policies {
 		if p.GetDryRun() {
 			continue
@@ -107,16 +107,14 @@ func (policies connectionPolicies) passes(t istiotest.Traffic) (bool, error) {
 		}
 		switch p.GetAction() {
 		case security.Action_DENY:
-			if matched {
-				return false, nil
-			}
+			denied = denied || matched
 		case security.Action_ALLOW:
 			closed, allowed = true, allowed || matched
 		default:
 			return false, fmt.Errorf("policy %s: action %v: %w", p.GetName(), p.GetAction(), errUnknown)
 		}
 	}
-	return !closed || allowed, nil
+	return !denied && (!closed || allowed), nil
 }
 
 // applies reports whether a policy matches: one of its groups must, of a group all rules, and of a rule one match.
@@ -147,7 +145,7 @@ func matchesAll(m *security.Match, t istiotest.Traffic) (bool, error) {
 		return false, nil
 	}
 	names := func(list []*security.StringMatch) bool {
-		return slices.ContainsFunc(list, func(s *security.StringMatch) bool { return named(s, t.Principal) })
+		return slices.ContainsFunc(list, func(s *security.StringMatch) bool { return matchIdentity(s, t.Principal) })
 	}
 	var problem error
 	from := func(list []*security.Address) bool {
@@ -167,8 +165,8 @@ func matchesAll(m *security.Match, t istiotest.Traffic) (bool, error) {
 	return matched, problem
 }
 
-// named reports whether a matcher matches an identity without its scheme. A connection without an identity is never matched.
-func named(m *security.StringMatch, identity string) bool {
+// matchIdentity reports whether a matcher matches an identity without its scheme. A connection without an identity is never matched.
+func matchIdentity(m *security.StringMatch, identity string) bool {
 	if identity == "" {
 		return false
 	}

@@ -158,11 +158,15 @@ func (r *Registrar) enforceBounds(a Actor, known map[string]Registered, desired 
 			s.replace(Workload{ID: x.ID, Source: x.Source})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(desired)) {
-		w := desired[name]
-		if x, was := known[name]; was && x.equal(w) {
-			continue
+	var changes []string
+	for name, w := range desired {
+		if x, was := known[name]; !was || !x.equal(w) {
+			changes = append(changes, name)
 		}
+	}
+	slices.Sort(changes) // Which ones are refused must not depend on the order of a map.
+	for _, name := range changes {
+		w := desired[name]
 		if err := s.add(w); err != nil {
 			delete(desired, name)
 			refuse(w, err)

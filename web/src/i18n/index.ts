@@ -1,8 +1,8 @@
-/** Languages. Both catalogues are complete (a test compares them) and small enough to ship together. */
+/** Languages. Both catalogues are complete (a test compares them). English comes with the application; others are loaded when they are used. */
 import i18next from "i18next";
 import { initReactI18next } from "react-i18next";
 import { en } from "./en";
-import { zh } from "./zh";
+import { setMessages } from "./messages";
 
 export const languages = ["en", "zh"] as const;
 export type Language = (typeof languages)[number];
@@ -38,34 +38,46 @@ function preferred(): Language {
 
 export const i18n = i18next.createInstance();
 
+/** load loads the texts of a language. It does nothing if they are there. */
+async function load(language: Language): Promise<void> {
+  if (i18n.hasResourceBundle(language, "translation")) return;
+  const [{ zh }, { messages }] = await Promise.all([import("./zh"), import("./messages.zh.gen")]);
+  i18n.addResourceBundle("zh", "translation", zh);
+  setMessages("zh", messages);
+}
+
+/** startI18n starts in a language, or in English if its texts cannot be loaded. */
 export async function startI18n(language: Language = preferred()): Promise<void> {
   await i18n.use(initReactI18next).init({
-    resources: { en: { translation: en }, zh: { translation: zh } },
-    lng: language,
+    resources: { en: { translation: en } },
+    lng: "en",
     fallbackLng: "en",
     // The library would otherwise advertise on the console.
     showSupportNotice: false,
     // React escapes what it renders.
     interpolation: { escapeValue: false },
   });
-  document.documentElement.lang = language;
+  document.documentElement.lang = "en";
+  await speak(language).catch(() => undefined);
 }
 
 async function speak(language: Language): Promise<void> {
+  await load(language);
   await i18n.changeLanguage(language);
   document.documentElement.lang = language;
 }
 
-/** The language of the person's profile, for a browser in which none was chosen. */
+/** adoptLanguage uses the language of the person's profile in a browser in which none was chosen, if its texts can be loaded. */
 export async function adoptLanguage(language: Language): Promise<void> {
-  if (chosen() === undefined && i18n.language !== language) await speak(language);
+  if (chosen() === undefined && i18n.language !== language) await speak(language).catch(() => undefined);
 }
 
+/** chooseLanguage uses a language and remembers it. If its texts cannot be loaded, as after an update of the portal, it loads the page again. */
 export async function chooseLanguage(language: Language): Promise<void> {
-  await speak(language);
   try {
     localStorage.setItem(storageKey, language);
   } catch {
     // Not remembered, then; the choice still holds for this page.
   }
+  await speak(language).catch(() => window.location.reload());
 }

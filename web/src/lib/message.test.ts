@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Message } from "../api/types";
+import { messages as chinese } from "../i18n/messages.zh.gen";
+import { setMessages } from "../i18n/messages";
 import { render } from "./message";
 
 interface Case {
@@ -19,6 +21,8 @@ const ends: Message = {
   params: { until: "2026-03-02T10:00:00Z" },
   text: "It is in force in every targeted cluster, until 2026-03-02 10:00 UTC.",
 };
+
+beforeAll(() => setMessages("zh", chinese));
 
 describe("a message", () => {
   it("has times in the reader's zone and in the form of the language, also in a nested message", () => {

@@ -1,6 +1,6 @@
 /** Messages of the server in the person's language, rendered from the catalogue that the server has, too. Pure. */
 import type { Message } from "../api/types";
-import { messages } from "../i18n/messages.gen";
+import { messageText } from "../i18n/messages";
 import { dayAndTime } from "./time";
 
 export type Language = "en" | "zh";
@@ -38,7 +38,7 @@ function clock(text: string, { tag, zone }: Reader): string {
 
 /** Reports whether the text of a message, or of one among its parameters, has a time. */
 function hasTime(message: Message): boolean {
-  if (messages[message.code]?.en.includes(":time}")) return true;
+  if (messageText(message.code, "en")?.includes(":time}")) return true;
   return Object.values(message.params ?? {}).flat().some((value) => isMessage(value) && hasTime(value));
 }
 
@@ -47,9 +47,9 @@ function hasTime(message: Message): boolean {
  * server. In English it does so for every message without times, which are in UTC in that text.
  */
 function rendered(message: Message, reader: Reader): string {
-  const texts = messages[message.code];
-  if (!texts || (reader.language === "en" && !hasTime(message))) return message.text;
-  return texts[reader.language].replace(/\{(\w+)(?::(sentence|list|time))?\}/g, (_, name: string, form: string | undefined) => {
+  const template = messageText(message.code, reader.language);
+  if (template === undefined || (reader.language === "en" && !hasTime(message))) return message.text;
+  return template.replace(/\{(\w+)(?::(sentence|list|time))?\}/g, (_, name: string, form: string | undefined) => {
     const text = parameter(message.params?.[name], reader, form === "list");
     if (form === "time") return clock(text, reader);
     return form === "sentence" ? capitalized(text) : text;
