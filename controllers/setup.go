@@ -62,8 +62,8 @@ type Config struct {
 	// WriteLimits bounds what KubeFed has to propagate to each member at a time; the zero value means
 	// writequeue.DefaultLimits.
 	WriteLimits writequeue.Limits
-	// DirectWrites is the number of urgent objects that the adapter itself writes concurrently into each member; 0
-	// means memberwriter.DefaultPerMember.
+	// DirectWrites is the number of urgent objects that the adapter itself writes concurrently into each member of
+	// KubeFed while KubeFed is behind; 0 means memberwriter.DefaultPerMember.
 	DirectWrites int
 	// Workers is the number of resources that are reconciled concurrently; 0 means protectedresource.DefaultWorkers.
 	Workers int

@@ -350,7 +350,8 @@ func (w *Writer) recordSent(at place, s sent) {
 	w.sent[at] = s
 }
 
-// FieldManager is the field manager of the writes in the members. The account is KubeFed's, which the guard admits.
+// FieldManager is the field manager of the writes in the members, the same as that of the engine direct, so that a member
+// can be moved to that engine. The account is KubeFed's, which the guard admits.
 const FieldManager = "acp-adapter-direct"
 
 // patchOf returns the patch from what was observed, or written since, to what an object has for a member. Only an

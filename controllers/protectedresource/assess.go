@@ -97,7 +97,7 @@ func lingering(sids map[string][]string, existing []*federation.Object) []string
 }
 
 // clusterStates returns the state of every member that must have the unit, has it, or may have it, and which of them
-// have it according to KubeFed.
+// have it according to their engines.
 func (f *facts) clusterStates(done *outcome, objects []string) (out []v1alpha1.ClusterState, pushed map[string]bool) {
 	reported, objectsByKey := f.everPlaced(nil), map[string]hostObject{}
 	for _, name := range objects {
@@ -320,6 +320,8 @@ func (s *objectState) relevant() bool {
 	return s.MayExist && (!s.Settled || !s.Observation.Reachable)
 }
 
+// state returns the state of an object in a member, and why: whether the member can be reached, has the wanted revision,
+// and enforces it.
 func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	o := s.Observation
 	switch {

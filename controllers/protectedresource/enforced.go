@@ -41,8 +41,8 @@ func objectLabel(key string) string {
 // dataplanes are the enforcers in the order in which their reasons are reported.
 var dataplanes = []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}
 
-// enforcementState returns MemberRealized, or the state and reason if the policy that was read back is not in effect in the
-// member for another reason: the dataplane's settings, missing labels, or policies of others.
+// enforcementState returns MemberRealized if a member, which has the wanted revision, also enforces it; otherwise the state
+// and the reason: the dataplane's settings, missing labels or proxies, or policies of others.
 func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.Message) {
 	in, read := f.Enforcement[cluster]
 	if !read {

@@ -14,7 +14,8 @@ const (
 	Grant
 	// Revocation is the priority of a change that may take access away.
 	Revocation
-	// Downgrade is the priority of a change that opens what was closed.
+	// Downgrade is the priority of a change that opens what was closed, such as from Enforce to Audit. It is not the
+	// manual downgrade of a member.
 	Downgrade
 )
 

@@ -55,7 +55,7 @@ func MayDoItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 	var m May
 	it := &t.Items[i]
-	if onBehalfOf, err := capacity(a, t, i); err == nil {
+	if onBehalfOf, err := onWhoseBehalf(a, t, i); err == nil {
 		m.Review = it.Reviewing()
 		m.Reject = !m.Review
 		if m.Reject {
@@ -98,9 +98,9 @@ func (t *Ticket) Undecided() bool {
 	})
 }
 
-// capacity returns in which capacity an actor may decide a pending item: "" in their own, else the ID of the first person they are a
-// delegate of a person who may decide it. The error contains the reason why not.
-func capacity(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
+// onWhoseBehalf returns on whose behalf an actor may decide a pending item: "" if in their own name, otherwise the ID of the first person
+// for whom they stand and who may decide it. The error is the reason why they may not.
+func onWhoseBehalf(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
 	if err = t.CanVote(i, a.ID, ""); err == nil {
 		return "", nil
 	}

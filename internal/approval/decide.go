@@ -74,7 +74,7 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 // waitingFor returns the selected items; with EveryItem those that wait for the actor, which must be at least one.
 func waitingFor(a Actor, t *Ticket, item int) ([]int, error) {
 	if item != EveryItem {
-		_, err := capacity(a, t, item)
+		_, err := onWhoseBehalf(a, t, item)
 		return []int{item}, err
 	}
 	var out []int
@@ -83,7 +83,7 @@ func waitingFor(a Actor, t *Ticket, item int) ([]int, error) {
 		if t.Items[i].State != StatePending {
 			continue
 		}
-		_, err := capacity(a, t, i)
+		_, err := onWhoseBehalf(a, t, i)
 		if err == nil {
 			out = append(out, i)
 		} else {
@@ -130,7 +130,7 @@ func (t *Ticket) itemKind(i int) Kind {
 }
 
 func (s *Service) vote(a Actor, t *Ticket, i int, approve bool, comment string) error {
-	onBehalfOf, err := capacity(a, t, i)
+	onBehalfOf, err := onWhoseBehalf(a, t, i)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *Service) review(a Actor, t *Ticket, item int, confirm bool, comment str
 	if item < 0 || item >= len(t.Items) || !t.Items[item].Reviewing() {
 		return fail(CodeConflict, message.ReviewNothing())
 	}
-	onBehalfOf, err := capacity(a, t, item)
+	onBehalfOf, err := onWhoseBehalf(a, t, item)
 	if err != nil {
 		return err
 	}

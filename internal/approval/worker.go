@@ -25,7 +25,7 @@ type Written struct {
 type Check func(context.Context) error
 
 // PolicyWriter changes the policies that contain the grants on a resource. It reads a policy, calls the check, and writes
-// the policy with the resource version that it read; after a conflict it starts again. Both methods are idempotent. A
+// the policy with the resource version that it read; after a conflict it starts again. All methods are idempotent. A
 // resource has one policy, and further ones (policy.PolicyShard) when that is full. The policy argument is the name of the
 // first one, or of the one that is known to contain the statement.
 type PolicyWriter interface {
@@ -209,7 +209,8 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end tim
 	}
 }
 
-// write does a job's write, and returns the name of the written object.
+// write writes the statements or the object of a job's item to the host cluster, or removes them, and returns the name of the written
+// object.
 func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, written Written, err error) {
 	check := func(ctx context.Context) error { return w.check(ctx, j) }
 	it := t.Items[j.Item]

@@ -44,7 +44,7 @@ func (h *Host) Writer() *Writer { return &Writer{Client: h.recording(h.client), 
 // applies.
 func (h *Host) Urgent() *Writer { return &Writer{Client: h.recording(h.urgent), Now: wallclock.Now} }
 
-// Put implements approval.PolicyWriter.
+// Put writes the statements of a granted item to the policies of the resource. It implements approval.PolicyWriter.
 func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
