@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,10 +65,17 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 		if err := admin.Create(s.ctx, p); err != nil {
 			t.Fatal(err)
 		}
+		p.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.9", PodIPs: []corev1.PodIP{{IP: "10.0.0.9"}}}
+		if err := admin.Status().Update(s.ctx, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := admin.Create(s.ctx, pod("unscheduled", nil)); err != nil { // it has no address, so nobody can connect to it
+		t.Fatal(err)
 	}
 	half := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending}
 	s.distributedBecause("two pods have no proxy", half, "default/bare, default/undecided")
-	if m := s.message("m2"); strings.Contains(m, "injected") || strings.Contains(m, "redirected") {
+	if m := s.message("m2"); strings.Contains(m, "injected") || strings.Contains(m, "redirected") || strings.Contains(m, "unscheduled") {
 		t.Errorf("%q", m)
 	}
 	s.untilMemberStatus("it is a finding of the member", "m2", func(st v1alpha1.MemberClusterStatus) bool {
@@ -96,6 +104,45 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 	}
 	declare(`{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`)
 	s.distributedBecause("nothing requires mutual TLS there", half, "no mesh-wide PeerAuthentication")
+	create := func(o map[string]any) *unstructured.Unstructured {
+		t.Helper()
+		u := &unstructured.Unstructured{Object: o}
+		s.until(u.GetKind()+" is created", func() string { // a new kind is not served at once
+			if err := admin.Create(s.ctx, u); err != nil && !apierrors.IsAlreadyExists(err) {
+				return err.Error()
+			}
+			return ""
+		})
+		return u
+	}
+	create(map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata":   map[string]any{"name": "peerauthentications.security.istio.io"},
+		"spec": map[string]any{
+			"group": "security.istio.io",
+			"scope": "Namespaced",
+			"names": map[string]any{
+				"kind":     "PeerAuthentication",
+				"listKind": "PeerAuthenticationList",
+				"plural":   "peerauthentications",
+				"singular": "peerauthentication",
+			},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+				"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			}}},
+		},
+	})
+	authentication := func(namespace, name, mode string) map[string]any {
+		return map[string]any{
+			"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "metadata": map[string]any{"namespace": namespace, "name": name},
+			"spec": map[string]any{"mtls": map[string]any{"mode": mode}},
+		}
+	}
+	create(authentication("istio-system", "default", "STRICT"))
+	s.distributed("the whole mesh requires it", bothRealized)
+	create(authentication("default", "legacy", "PERMISSIVE"))
+	s.distributedBecause("a namespace does not", half, "default/legacy")
 	declare(declaredIstio)
 	s.distributed("denies by name do not rely on it", bothRealized)
 }

@@ -20,8 +20,8 @@ type dataplaneState struct {
 	known bool
 	// facts are the facts of the last read.
 	facts preflight.Facts
-	// podsOld reports that the pods that no policy protects are those of an earlier read.
-	podsOld bool
+	// hostPodsOld, unproxiedOld and mtlsOld report that these facts are those of an earlier read.
+	hostPodsOld, unproxiedOld, mtlsOld bool
 	// invalidating are the findings that change the meaning of policies.
 	invalidating []preflight.Finding
 	// noHTTP is the reason why HTTP rules do not work, or zero.
@@ -76,7 +76,8 @@ func (i *Inspector) HostPods(cluster, key, value string) message.Message {
 
 // MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
 // Istio's, or for every client: pods have no proxy, the member accepts plain text, or it is not known. It returns zero if
-// the last check found nothing.
+// the last check found nothing. If that did not consider the label, because its class is new or was enforced by Cilium, it
+// requests another check.
 func (i *Inspector) MeshProblem(cluster, key, value string) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -86,6 +87,11 @@ func (i *Inspector) MeshProblem(cluster, key, value string) message.Message {
 		return message.StateUnproxiedUnknown(unknownYet())
 	case !m.facts.Unproxied.Unread.IsZero():
 		return message.StateUnproxiedUnknown(m.facts.Unproxied.Unread)
+	case !m.facts.Unproxied.Listed(key):
+		if m.facts.Istio.Enforces() {
+			i.Wake()
+		}
+		return message.StateUnproxiedUnknown(message.MemberPodsUnlisted())
 	}
 	if pods := m.facts.Unproxied.Describe(key, value); !pods.IsZero() {
 		return message.StateUnproxied(pods)
@@ -256,15 +262,11 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 		return
 	}
 	i.mu.Lock()
-	before, podsOld := i.members[cluster], false
-	if before.known && podsUnread(facts) && !podsUnread(&before.facts) && !before.podsOld {
-		// One failed list must not make every unit of the member unknown; the next check decides.
-		kept := *facts
-		kept.HostPods, kept.Unproxied = before.facts.HostPods, before.facts.Unproxied
-		facts = &kept
-		podsOld = true
-	}
-	now := dataplaneState{known: true, podsOld: podsOld, facts: *facts, invalidating: i.invalidating(facts), noHTTP: facts.Cilium.NoHTTP()}
+	before := i.members[cluster]
+	now := dataplaneState{known: true, facts: *facts}
+	now.keepUnread(&before)
+	facts = &now.facts
+	now.invalidating, now.noHTTP = i.invalidating(facts), facts.Cilium.NoHTTP()
 	if facts.Cilium.ProxyRestarts() && before.known && before.noHTTP.IsZero() && !before.proxyDown {
 		// A restart of the proxy is over at the next check, and refusing all requests because of it would cut off every
 		// client.
@@ -274,6 +276,7 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
 		!maps.EqualFunc(before.facts.Unproxied.Pods, now.facts.Unproxied.Pods, slices.Equal[[]string]) ||
+		!slices.Equal(before.facts.Unproxied.Keys, now.facts.Unproxied.Keys) ||
 		before.facts.Unproxied.Unread != now.facts.Unproxied.Unread || before.facts.Istio.PlainText() != now.facts.Istio.PlainText()
 	i.store(cluster, now)
 	i.contacted[cluster] = true
@@ -301,9 +304,22 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 	}
 }
 
-// podsUnread reports whether it is not known which pods no policy protects.
-func podsUnread(f *preflight.Facts) bool {
-	return !f.HostPods.Unread.IsZero() || !f.Unproxied.Unread.IsZero()
+// keepUnread takes facts that could not be read from the check before, once: one failed list must not make every unit of the
+// member unknown; the next check decides.
+func (s *dataplaneState) keepUnread(before *dataplaneState) {
+	keep := func(now, earlier message.Message, old bool) bool {
+		return before.known && !now.IsZero() && earlier.IsZero() && !old
+	}
+	now, earlier := &s.facts, &before.facts
+	if keep(now.HostPods.Unread, earlier.HostPods.Unread, before.hostPodsOld) {
+		now.HostPods, s.hostPodsOld = earlier.HostPods, true
+	}
+	if keep(now.Unproxied.Unread, earlier.Unproxied.Unread, before.unproxiedOld) {
+		now.Unproxied, s.unproxiedOld = earlier.Unproxied, true
+	}
+	if keep(now.Istio.MTLS.Unread, earlier.Istio.MTLS.Unread, before.mtlsOld) {
+		now.Istio.MTLS, s.mtlsOld = earlier.Istio.MTLS, true
+	}
 }
 
 // neverAnswered reports whether the member is recorded as never having answered. The caller must hold the lock.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -240,6 +241,65 @@ func TestUnenforced(t *testing.T) {
 	i.checkAll(t.Context())
 	if !i.MissingLabels("m1", redisKey).IsZero() || !i.Unenforced("m1", redisKey).IsZero() {
 		t.Error("the others are not as they were")
+	}
+}
+
+// TestInspectorFindsMeshProblems checks that Istio counts as enforcing only where the pods of the label were listed and all of them have a
+// proxy, and where the mutual TLS that the member declares is required; and that one failed read changes nothing.
+func TestInspectorFindsMeshProblems(t *testing.T) {
+	const key = "com.trip/redis"
+	const declared = `{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`
+	sound := func() preflight.Facts {
+		f := configured(nil)
+		f.Istio = preflight.Istio{Served: true, Declared: declared, MTLS: preflight.MTLS{Strict: true}}
+		f.Unproxied = preflight.Unproxied{Keys: []string{key}}
+		return f
+	}
+	facts := sound()
+	changes := 0
+	i := &Inspector{
+		Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} }, Kinds: kinds, Keys: keys, Registrations: &host{},
+		Log: logr.Discard(), Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }, Changed: func(string) { changes++ },
+	}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if i.MeshProblem("m1", key, "a").IsZero() {
+		t.Error("nothing was read yet")
+	}
+	bare := map[federation.Label][]string{{Key: key, Value: "a"}: {"ns/redis-0"}}
+	for _, c := range []struct {
+		reason  string
+		change  func(*preflight.Facts)
+		says    string // of the value a; "" for no problem
+		changes int
+	}{
+		{"every pod has a proxy", func(*preflight.Facts) {}, "", 1},
+		{"a pod has none", func(f *preflight.Facts) { f.Unproxied.Pods = bare }, "ns/redis-0", 2},
+		{"the pods cannot be listed once, so what was known counts", func(f *preflight.Facts) {
+			f.Unproxied = preflight.Unproxied{Unread: message.Verbatim("a timeout")}
+			f.HostPods.Pods = map[federation.Label][]string{{Key: "com.trip/other", Value: "x"}: {"ns/host-0"}}
+		}, "ns/redis-0", 3},
+		{"nor a second time", func(f *preflight.Facts) { f.Unproxied = preflight.Unproxied{Unread: message.Verbatim("a timeout")} }, "a timeout", 4},
+		{"it has a proxy now", func(*preflight.Facts) {}, "", 5},
+		{"the label was not asked for", func(f *preflight.Facts) { f.Unproxied.Keys = []string{"com.trip/other"} }, "have not been listed", 6},
+		{"plain text is accepted", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{} }, "no mesh-wide PeerAuthentication", 7},
+		{"mutual TLS is required again", func(*preflight.Facts) {}, "", 8},
+		{"it cannot be read once", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{Unread: message.Verbatim("a timeout")} }, "", 8},
+		{"nor a second time", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{Unread: message.Verbatim("a timeout")} }, "unknown: a timeout", 9},
+	} {
+		facts = sound()
+		c.change(&facts)
+		i.checkAll(t.Context())
+		if got := i.MeshProblem("m1", key, "a").Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) || changes != c.changes {
+			t.Errorf("%s: %q, %d changes", c.reason, got, changes)
+		}
+		if c.says == "ns/redis-0" && !i.MeshProblem("m1", key, "b").IsZero() {
+			t.Errorf("%s: a pod of another resource counts", c.reason)
+		}
+	}
+	if len(i.wake) == 0 {
+		t.Error("a label that was not listed requests no check")
 	}
 }
 

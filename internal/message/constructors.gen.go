@@ -1984,6 +1984,11 @@ func MemberOrphan(policy string) Message {
 	return build("member.orphan", param{"policy", policy})
 }
 
+// MemberPodsUnlisted is "the pods of the class have not been listed there yet".
+func MemberPodsUnlisted() Message {
+	return Message{Code: "member.pods-unlisted", Text: "the pods of the class have not been listed there yet"}
+}
+
 // MemberQuarantined is "member {member} is quarantined and gets no changes: {reason}; the quarantine ends automatically when the problem is fixed".
 func MemberQuarantined(member string, reason Message) Message {
 	return build("member.quarantined", param{"member", member}, param{"reason", reason})

@@ -160,7 +160,7 @@ func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []prefl
 		return f
 	}
 	f.HostPods = preflight.ReadHostPods(ctx, reader, preflight.CiliumLabels(keys))
-	f.Unproxied = preflight.ReadUnproxied(ctx, reader, preflight.IstioLabels(keys))
+	f.Unproxied = preflight.ReadUnproxied(ctx, reader, f.Istio, preflight.IstioLabels(keys))
 	return f
 }
 

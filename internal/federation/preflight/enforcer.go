@@ -37,7 +37,7 @@ func istioAlone(f Facts) []Finding {
 			},
 		)
 	}
-	if why := f.Istio.absent(); !why.IsZero() && !f.Istio.declared() {
+	if why := f.Istio.absent(); !why.IsZero() && !f.Istio.Enforces() {
 		out = append(out, Finding{Severity: Fails, Code: NoEnforcer, Message: message.PreflightNoEnforcer(why), Do: message.RemedyInstallEnforcer()})
 	}
 	return out
@@ -54,8 +54,8 @@ func (i Istio) absent() message.Message {
 	return message.Message{}
 }
 
-// declared reports whether the member declares an Istio that enforces.
-func (i Istio) declared() bool {
+// Enforces reports whether the member declares an Istio that enforces.
+func (i Istio) Enforces() bool {
 	c, err := mesh.ParseCapabilities(i.Declared)
 	return i.Declared != "" && err == nil && c.Dataplane != mesh.NoDataplane
 }

@@ -19,11 +19,11 @@ import (
 type HostPods struct {
 	// Unread is the reason why they are not known, or zero.
 	Unread message.Message
-	// Pods are namespace/name by label, sorted, at most maxHostPods for each key.
+	// Pods are namespace/name by label, sorted, at most maxHostPods for each label.
 	Pods map[federation.Label][]string
 }
 
-// maxHostPods bounds the pods that are stored for each label key, and maxNamedPods those that a message lists.
+// maxHostPods bounds the pods that are stored for each label, and maxNamedPods those that a message lists.
 const (
 	maxHostPods  = 200
 	maxNamedPods = 5
@@ -46,10 +46,12 @@ func ReadHostPods(ctx context.Context, reader *rest.Config, keys []string) HostP
 		if err != nil {
 			return HostPods{Unread: unread(err, "pods with the label "+key)}
 		}
-		for i := range list.Items[:min(len(list.Items), maxHostPods)] {
+		for i := range list.Items {
 			pod := &list.Items[i]
 			label := federation.Label{Key: key, Value: pod.Labels[key]}
-			out.Pods[label] = append(out.Pods[label], pod.Namespace+"/"+pod.Name)
+			if len(out.Pods[label]) < maxHostPods {
+				out.Pods[label] = append(out.Pods[label], pod.Namespace+"/"+pod.Name)
+			}
 		}
 	}
 	for _, pods := range out.Pods {

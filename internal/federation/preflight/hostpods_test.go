@@ -38,6 +38,7 @@ func TestHostPods(t *testing.T) {
 // TestUnproxiedPods checks that pods without a proxy are reported for the classes that Istio enforces, and that unknown is not sound.
 func TestUnproxiedPods(t *testing.T) {
 	f, n := healthy(), needs
+	f.Istio.Declared = `{"dataplane": "sidecar", "version": "1.31.2"}`
 	redis := federation.Label{Key: n.Keys[0].Label, Value: "a"}
 	f.Unproxied.Pods = map[federation.Label][]string{redis: {"ns/redis-0", "ns/redis-1"}}
 	if found := Assess(f, n); len(found) != 0 {
@@ -52,8 +53,40 @@ func TestUnproxiedPods(t *testing.T) {
 	if !f.Unproxied.Describe(redis.Key, "b").IsZero() || f.Unproxied.Describe(redis.Key, "a").IsZero() {
 		t.Error("the pods of one resource are taken for those of another")
 	}
+	f.Istio.Declared = `{"dataplane": "none"}`
+	if found := Assess(f, n); len(found) != 0 {
+		t.Errorf("no Istio enforces there: %+v", found)
+	}
+	f.Istio.Declared = `{"dataplane": "ambient", "version": "1.31.2"}`
 	f.Unproxied = Unproxied{Unread: message.Verbatim("forbidden")}
 	if found := Assess(f, n); len(found) != 1 || found[0].Code != UnproxiedUnread {
 		t.Errorf("unknown is taken for sound: %+v", found)
+	}
+}
+
+// TestProxied checks which annotations say that a proxy gets all connections of a pod.
+func TestProxied(t *testing.T) {
+	const status = `{"containers": ["istio-proxy"]}`
+	for name, tc := range map[string]struct {
+		reason      string
+		annotations map[string]string
+		want        bool
+	}{
+		"None":       {reason: "nothing was injected"},
+		"Sidecar":    {reason: "the sidecar was injected", annotations: map[string]string{"sidecar.istio.io/status": status}, want: true},
+		"Ambient":    {reason: "ztunnel gets the connections", annotations: map[string]string{"ambient.istio.io/redirection": "enabled"}, want: true},
+		"NotYet":     {reason: "the redirection is not set up", annotations: map[string]string{"ambient.istio.io/redirection": "pending"}},
+		"Agent":      {reason: "a gRPC agent intercepts nothing", annotations: map[string]string{"sidecar.istio.io/status": status, "inject.istio.io/templates": "grpc-agent"}},
+		"Both":       {reason: "the sidecar and more", annotations: map[string]string{"sidecar.istio.io/status": status, "inject.istio.io/templates": "sidecar,custom"}, want: true},
+		"NoIntercep": {reason: "the sidecar intercepts nothing", annotations: map[string]string{"sidecar.istio.io/status": status, "sidecar.istio.io/interceptionMode": "NONE"}},
+		"SomePorts":  {reason: "only some ports", annotations: map[string]string{"sidecar.istio.io/status": status, "traffic.sidecar.istio.io/includeInboundPorts": "8080"}},
+		"AllPorts":   {reason: "all ports", annotations: map[string]string{"sidecar.istio.io/status": status, "traffic.sidecar.istio.io/includeInboundPorts": "*"}, want: true},
+		"NoPorts":    {reason: "no port", annotations: map[string]string{"sidecar.istio.io/status": status, "traffic.sidecar.istio.io/includeInboundPorts": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := proxied(tc.annotations); got != tc.want {
+				t.Errorf("%s: %t", tc.reason, got)
+			}
+		})
 	}
 }

@@ -39,29 +39,46 @@ func readMTLS(ctx context.Context, c dynamic.Interface, root string) MTLS {
 	return mtlsOf(list.Items, root)
 }
 
-// mtlsOf evaluates PeerAuthentications. A policy without a mode inherits it, so it is no exception.
+// mtlsOf evaluates PeerAuthentications as Istio does: the oldest policy of the root namespace without a selector counts for
+// the mesh, where the absence of a mode means PERMISSIVE. Elsewhere a policy without a mode inherits it. Modes of ports count only
+// in policies with a selector. Policies of a revision may be those of another istiod, so they require nothing.
 func mtlsOf(policies []unstructured.Unstructured, root string) MTLS {
 	var out MTLS
+	var oldest *unstructured.Unstructured
 	for i := range policies {
-		o := policies[i].Object
-		mode, _, _ := unstructured.NestedString(o, "spec", "mtls", "mode")
-		labels, _, _ := unstructured.NestedMap(o, "spec", "selector", "matchLabels")
-		if policies[i].GetNamespace() == root && len(labels) == 0 && mode == "STRICT" {
-			out.Strict = true
+		u := &policies[i]
+		mode, _, _ := unstructured.NestedString(u.Object, "spec", "mtls", "mode")
+		labels, _, _ := unstructured.NestedMap(u.Object, "spec", "selector", "matchLabels")
+		selected := len(labels) > 0
+		if u.GetNamespace() == root && !selected {
+			if oldest == nil || isOlder(u, oldest) {
+				oldest = u
+				out.Strict = mode == "STRICT" && u.GetLabels()[revisionLabel] == ""
+			}
 		}
 		weak := permitsPlainText(mode)
-		ports, _, _ := unstructured.NestedMap(o, "spec", "portLevelMtls")
+		ports, _, _ := unstructured.NestedMap(u.Object, "spec", "portLevelMtls")
 		for _, p := range ports {
 			settings, _ := p.(map[string]any)
 			mode, _ := settings["mode"].(string)
-			weak = weak || permitsPlainText(mode)
+			weak = weak || selected && permitsPlainText(mode)
 		}
 		if weak {
-			out.Exceptions = append(out.Exceptions, policies[i].GetNamespace()+"/"+policies[i].GetName())
+			out.Exceptions = append(out.Exceptions, u.GetNamespace()+"/"+u.GetName())
 		}
 	}
 	slices.Sort(out.Exceptions)
 	return out
+}
+
+// revisionLabel is the label with the revision of Istio that an object is for.
+const revisionLabel = "istio.io/rev"
+
+// isOlder reports whether Istio prefers a policy to another one: it was created earlier or, in the same second, has the
+// first name.
+func isOlder(a, b *unstructured.Unstructured) bool {
+	at, than := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	return at.Before(&than) || at.Equal(&than) && a.GetName() < b.GetName()
 }
 
 // permitsPlainText reports whether a mode permits plain text. An unknown mode does.
@@ -70,7 +87,7 @@ func permitsPlainText(mode string) bool { return mode != "" && mode != "UNSET" &
 // PlainText returns the reason why pods accept plain text although the member declares strictMTLS, or zero. Unknown
 // counts as a reason.
 func (i Istio) PlainText() message.Message {
-	if declared, err := mesh.ParseCapabilities(i.Declared); i.Declared == "" || err != nil || !declared.StrictMTLS {
+	if declared, err := mesh.ParseCapabilities(i.Declared); err != nil || !i.Enforces() || !declared.StrictMTLS {
 		return message.Message{}
 	}
 	switch {
@@ -84,7 +101,7 @@ func (i Istio) PlainText() message.Message {
 	return message.Message{}
 }
 
-// mtlsFindings reports a member that declares strictMTLS and accepts plain text, if a class of Istio's relies on it.
+// mtlsFindings reports a member that declares strictMTLS and accepts plain text, if there is a class of Istio's.
 func mtlsFindings(f Facts, n Needs) []Finding {
 	why := f.Istio.PlainText()
 	if why.IsZero() || !slices.ContainsFunc(n.Keys, func(k Key) bool { return k.Istio }) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/acp-io/acp/internal/message"
@@ -15,6 +16,13 @@ func peerAuthentication(namespace, name string, spec map[string]any) unstructure
 	return unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": namespace, "name": name}, "spec": spec}}
 }
 
+// created returns the policy as if it was created some seconds after the epoch.
+func created(u unstructured.Unstructured, seconds int64) unstructured.Unstructured {
+	out := u.DeepCopy()
+	out.SetCreationTimestamp(metav1.Unix(seconds, 0))
+	return *out
+}
+
 func mode(m string) map[string]any { return map[string]any{"mtls": map[string]any{"mode": m}} }
 
 // TestMTLS checks which PeerAuthentications require mutual TLS of every client.
@@ -23,8 +31,11 @@ func TestMTLS(t *testing.T) {
 	strict := peerAuthentication(root, "default", mode("STRICT"))
 	selected := mode("STRICT")
 	selected["selector"] = map[string]any{"matchLabels": map[string]any{"app": "x"}}
-	ports := mode("STRICT")
-	ports["portLevelMtls"] = map[string]any{"8080": map[string]any{"mode": "DISABLE"}}
+	allPorts, ports := mode("STRICT"), mode("STRICT")
+	allPorts["portLevelMtls"] = map[string]any{"8080": map[string]any{"mode": "DISABLE"}}
+	ports["portLevelMtls"], ports["selector"] = allPorts["portLevelMtls"], selected["selector"]
+	revised := peerAuthentication(root, "default", mode("STRICT"))
+	revised.SetLabels(map[string]string{"istio.io/rev": "canary"})
 	for name, tc := range map[string]struct {
 		reason     string
 		policies   []unstructured.Unstructured
@@ -50,6 +61,16 @@ func TestMTLS(t *testing.T) {
 			policies: []unstructured.Unstructured{strict, peerAuthentication("shop", "p", ports)},
 			strict:   true, exceptions: []string{"shop/p"},
 		},
+		"PortOfAll": {
+			reason:   "modes of ports count only with a selector",
+			policies: []unstructured.Unstructured{strict, peerAuthentication("shop", "p", allPorts)}, strict: true,
+		},
+		"OlderUnset": {reason: "the oldest counts, and without a mode it is permissive", policies: []unstructured.Unstructured{created(strict, 2), created(peerAuthentication(root, "a", mode("UNSET")), 1)}},
+		"YoungerUnset": {
+			reason:   "the younger one does not count",
+			policies: []unstructured.Unstructured{created(strict, 1), created(peerAuthentication(root, "a", mode("UNSET")), 2)}, strict: true,
+		},
+		"OtherRevision": {reason: "it may be for another istiod", policies: []unstructured.Unstructured{revised}},
 		"Inherit": {
 			reason:   "it inherits STRICT",
 			policies: []unstructured.Unstructured{strict, peerAuthentication("shop", "u", mode("UNSET"))},

@@ -70,6 +70,8 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 	f.Istio = readIstio(ctx, clients, at.IstioRoot)
 	if f.Istio.Served {
 		f.Istio.MTLS = readMTLS(ctx, reading, at.IstioRoot)
+	} else {
+		f.Istio.MTLS.Unread = f.Istio.Unread // zero if it is known that the kinds are missing
 	}
 	f.Guard = readGuard(ctx, reading)
 	f.Mark, f.MarkUnread = readMark(ctx, reading)

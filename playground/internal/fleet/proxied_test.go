@@ -120,7 +120,11 @@ func (f *Fleet) konnectivity(t *testing.T, ctx context.Context) (parts.Built, er
 	if err != nil {
 		return nil, err
 	}
-	return (&parts.Cache{Repo: f.Repo, Dir: dir, Progress: testProgress{t}}).Ensure(ctx, parts.ForTests())
+	needed, err := parts.Select(parts.Konnectivity)
+	if err != nil {
+		return nil, err
+	}
+	return (&parts.Cache{Repo: f.Repo, Dir: dir, Progress: testProgress{t}}).Ensure(ctx, needed)
 }
 
 // startIsland starts Konnectivity's server, and an API server with its agent in a network namespace of their own.

@@ -398,6 +398,7 @@ export const messages: Readonly<Record<string, string>> = {
   "member.not-found": "没有这个成员集群。",
   "member.not-read-yet": "尚未读取该成员集群",
   "member.orphan": "策略 {policy} 使用 ACP 保留的名称或标签，但没有任何对象需要它：请查明由谁写入，并由 acp:break-glass 组的成员在那里删除",
+  "member.pods-unlisted": "尚未列出该类在那里的 Pod",
   "member.quarantined": "成员集群 {member} 已被隔离，不接收变更：{reason}；问题修复后隔离自动解除",
   "member.secrets-unreadable": "适配器无法读取命名空间 {namespace} 中的 Secret：请应用 deploy/rbac/host",
   "member.token-refused": "成员集群 {member} 拒绝令牌：请更新 Secret {secret}",
