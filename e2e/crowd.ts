@@ -39,7 +39,7 @@ function graph(search: URLSearchParams) {
   return { nodes, links, teams: Array.from({ length: teams }, (_, i) => team(i)), total: links.length, cut: false };
 }
 
-/** The page shows the text of a message in English. */
+/** message returns a message of the server; the page shows its text in English. */
 const message = (code: string, text: string) => ({ code, text });
 
 const card = (i: number) => ({

@@ -162,9 +162,13 @@ func benchmarkPush(b *testing.B, layout string) {
 		}
 		begin := time.Now()
 		for {
-			r, open := <-received[proxy]
-			if !open {
-				b.Fatal("istiod ended the stream")
+			var r *discoveryv3.DiscoveryResponse
+			select {
+			case r = <-received[proxy]:
+			case <-time.After(pushTimeout):
+			}
+			if r == nil {
+				b.Fatal("istiod does not send the change")
 			}
 			if contains(r, account) {
 				break

@@ -34,8 +34,8 @@ import (
 )
 
 const (
-	// folder is the environment variable with the folder of istiod and its CRDs: the part "istio" of the playground.
-	folder = "ACP_ISTIO"
+	// istioDirVariable is the environment variable with the folder of istiod and its CRDs: the part "istio" of the playground.
+	istioDirVariable = "ACP_ISTIO"
 	// ambientNamespace is the namespace of the pods that ztunnel protects.
 	ambientNamespace = "ambient"
 	startTimeout     = 2 * time.Minute
@@ -58,9 +58,9 @@ type controlPlane struct {
 // startControlPlane starts an API server with Istio's kinds, and istiod as a process. Both stop with the test.
 func startControlPlane(t testing.TB) *controlPlane {
 	t.Helper()
-	parts := os.Getenv(folder)
+	parts := os.Getenv(istioDirVariable)
 	if parts == "" {
-		t.Fatalf("%s is not set: run `make conformance-istio`", folder)
+		t.Fatalf("%s is not set: run `make conformance-istio`", istioDirVariable)
 	}
 	crds, err := filepath.Rel(testenv.Root(), filepath.Join(parts, "istio-crds.yaml"))
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *controlPlane) start(t testing.TB, program string, config *rest.Config) 
 	p.pid = cmd.Process.Pid
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // Its log tells why it ended.
+		_ = cmd.Wait() // The log contains the reason.
 		close(ended)
 	}()
 	t.Cleanup(func() {
@@ -159,7 +159,7 @@ func (p *controlPlane) untilReady(ended <-chan struct{}) error {
 	}
 }
 
-// ready returns nil if istiod says that it is ready.
+// ready returns nil if istiod reports that it is ready.
 func (p *controlPlane) ready() error {
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, p.http+"/ready", nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *controlPlane) ready() error {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask istiod: %w", err)
+		return fmt.Errorf("request the state of istiod: %w", err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
@@ -240,6 +240,9 @@ func (p *controlPlane) untilPushed(ctx context.Context) error {
 		got, err := sidecarOf(ctx, p.istiod, labels)
 		if err == nil && len(got.http) > 0 && len(got.tcp) > 0 {
 			return nil
+		}
+		if err == nil {
+			err = errors.New("the rules of the marker are missing")
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("istiod does not send the marker: %w", err)
@@ -321,7 +324,7 @@ func (p *controlPlane) untilAmbient(ctx context.Context, policies map[string]int
 	}
 }
 
-// validate returns what istiod's validation webhook says about a policy: nil if it accepts it without a warning.
+// validate returns the result of istiod's validation webhook for a policy: nil if it accepts it without a warning.
 func (p *controlPlane) validate(ctx context.Context, o *enforcer.Object) error {
 	raw, err := json.Marshal(policyObject(o))
 	if err != nil {
@@ -344,7 +347,7 @@ func (p *controlPlane) validate(ctx context.Context, o *enforcer.Object) error {
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask the webhook: %w", err)
+		return fmt.Errorf("call the webhook: %w", err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)

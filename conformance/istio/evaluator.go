@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer/istiotest"
 )
 
-// This file evaluates Envoy's RBAC rules as the reference of envoy.config.rbac.v3 defines them. It knows nothing of AuthorizationPolicies.
+// This file evaluates Envoy's RBAC rules as the reference of envoy.config.rbac.v3 defines them. It does not use AuthorizationPolicies.
 // What the reference defines and istiod does not send for them is an error, so that nothing is silently ignored.
 
 // errUnknown reports a rule that is not evaluated here.

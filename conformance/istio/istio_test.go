@@ -68,7 +68,7 @@ func run(t *testing.T, p *controlPlane, all []*world, out *tally) string {
 	out.objects += len(objects)
 	for _, w := range all {
 		out.worlds++
-		for _, labels := range w.dice.Destinations() {
+		for _, labels := range w.generator.Destinations() {
 			proxy, err := sidecarOf(t.Context(), p.istiod, labels)
 			if err != nil {
 				t.Fatal(err)
@@ -95,22 +95,28 @@ func TestIstioAgrees(t *testing.T) {
 			t.Fatal(disagreement)
 		}
 	}
-	t.Logf("%d decisions in %d worlds with %d policies, %d of them about requests, %d as written, %d changed by what is left out: %v",
-		out.decisions, out.worlds, out.objects, out.requests, out.exact, out.differs, out.verdicts)
+	t.Logf("%d decisions in %d worlds with %d policies, %d of them about requests, %d as written, %d changed by what is left out: %v; %d without a certificate",
+		out.decisions, out.worlds, out.objects, out.requests, out.exact, out.differs, out.verdicts, out.unmeshed)
 	if *worlds < 600 {
 		return // too few for the counts below, which are about the defaults
 	}
-	if out.decisions < leastDecisions || out.requests < leastDecisions/4 || out.exact < leastDecisions/4 || out.differs < leastDecisions/100 {
+	if out.unmeshed < leastDecisions/20 || out.decisions < leastDecisions || out.requests < leastDecisions/4 || out.exact < leastDecisions/4 || out.differs < leastDecisions/100 {
 		t.Error("too few decisions were compared")
 	}
-	for _, v := range []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
-		if out.verdicts[v] < leastDecisions/200 {
-			t.Errorf("only %d decisions were %s: a mistake there would not be noticed", out.verdicts[v], v)
+	checkVerdicts(t, out, leastDecisions/200)
+	for _, missing := range out.met.Missing() {
+		if !strings.Contains(missing, "ambient") { // none of these members is in ambient
+			t.Errorf("%s never occurred in a decision", missing)
 		}
 	}
-	for _, missing := range out.met.Missing() {
-		if !strings.Contains(missing, "ambient") { // See TestZtunnelAgrees.
-			t.Errorf("%s never met in a decision", missing)
+}
+
+// checkVerdicts fails if a verdict is rarer than least.
+func checkVerdicts(t *testing.T, out *tally, least int) {
+	t.Helper()
+	for _, v := range []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
+		if out.verdicts[v] < least {
+			t.Errorf("only %d decisions were %s: a mistake there would not be noticed", out.verdicts[v], v)
 		}
 	}
 }
@@ -123,7 +129,7 @@ func runAmbient(t *testing.T, p *controlPlane, all []*world, out *tally) string 
 	enforcing := map[string]int{} // the policies of each pod that are not AUDIT
 	for _, w := range all {
 		objects = append(objects, w.objects...)
-		for i, labels := range w.dice.Destinations() {
+		for i, labels := range w.generator.Destinations() {
 			name := podName(w, i)
 			pods[name] = labels
 			for j := range w.objects {
@@ -151,7 +157,7 @@ func runAmbient(t *testing.T, p *controlPlane, all []*world, out *tally) string 
 	out.objects += len(objects)
 	for _, w := range all {
 		out.worlds++
-		for i, labels := range w.dice.Destinations() {
+		for i, labels := range w.generator.Destinations() {
 			disagreement, err := w.compare(labels, state[podName(w, i)], connections, out)
 			if err != nil {
 				t.Fatal(err)
@@ -181,8 +187,9 @@ func selects(o *enforcer.Object, labels map[string]string) bool {
 func TestZtunnelAgrees(t *testing.T) {
 	p := startControlPlane(t)
 	out := newTally()
-	for from := *firstSeed; from < *firstSeed+*worlds/2; from += batch {
-		all := newWorlds(t, []string{ambient}, from, min(batch, *firstSeed+*worlds/2-from), nil)
+	n := max(1, *worlds/2)
+	for from := *firstSeed; from < *firstSeed+n; from += batch {
+		all := newWorlds(t, []string{ambient}, from, min(batch, *firstSeed+n-from), nil)
 		if disagreement := runAmbient(t, p, all, out); disagreement != "" {
 			t.Fatal(disagreement)
 		}
@@ -195,6 +202,7 @@ func TestZtunnelAgrees(t *testing.T) {
 	if out.decisions < leastDecisions/3 || out.exact < leastDecisions/16 || out.differs < leastDecisions/300 {
 		t.Error("too few decisions were compared")
 	}
+	checkVerdicts(t, out, leastDecisions/400)
 }
 
 // TestMutantsAreDetected checks that the comparison detects each deliberate mistake of the translation.
@@ -230,7 +238,8 @@ func TestMutantsAreDetected(t *testing.T) {
 func TestIstiodAcceptsPolicies(t *testing.T) {
 	p := startControlPlane(t)
 	objects := 0
-	for _, w := range newWorlds(t, members, 0, 100, nil) {
+	all := append(newWorlds(t, members, 0, 100, nil), newWorlds(t, []string{ambient}, 100, 50, nil)...)
+	for _, w := range all {
 		for i := range w.objects {
 			objects++
 			if err := p.validate(t.Context(), &w.objects[i]); err != nil {

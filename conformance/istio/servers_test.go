@@ -47,7 +47,7 @@ func TestServersAgree(t *testing.T) {
 	}
 	c := &caller{authority: ca, issued: map[string]tls.Certificate{}}
 	requests, allowed, refused, skipped := 0, 0, 0, 0
-	for from := uint64(0); from < serverWorlds; from += serverBatch {
+	for from := *firstSeed; from < *firstSeed+serverWorlds; from += serverBatch {
 		worlds := newWorlds(t, members, from, serverBatch, nil)
 		for _, w := range worlds {
 			if err := p.write(t.Context(), w.objects); err != nil {
@@ -55,7 +55,7 @@ func TestServersAgree(t *testing.T) {
 			}
 		}
 		for i, w := range worlds {
-			for j, labels := range w.dice.Destinations() {
+			for j, labels := range w.generator.Destinations() {
 				side, err := sidecarOf(t.Context(), p.istiod, labels)
 				if err != nil {
 					t.Fatal(err)
@@ -69,12 +69,12 @@ func TestServersAgree(t *testing.T) {
 						at: netip.AddrFrom4([4]byte{10, 200, byte(i), byte(2*j + map[string]int{strict: 0, plain: 1}[in])})} //nolint:gosec // small
 					s := x.start(t, p, ca)
 					for range requestsEach {
-						q := w.dice.Connection(w.s, labels, w.member)
+						q := w.generator.Connection(w.s, labels, w.member)
 						if q.Unmeshed || (q.Traffic.Principal != "") != (in == strict) {
 							continue
 						}
-						q.Query.Port = istiotest.Pick(w.dice, serverPorts...)
-						q.Query.Method, q.Query.Path = "POST", istiotest.Pick(w.dice, requestPaths...)
+						q.Query.Port = istiotest.Pick(w.generator, serverPorts...)
+						q.Query.Method, q.Query.Path = "POST", istiotest.Pick(w.generator, requestPaths...)
 						q.Traffic.Port, q.Traffic.Method, q.Traffic.Path = q.Query.Port, q.Query.Method, q.Query.Path
 						got, err := c.request(t.Context(), s, q.Traffic)
 						if err != nil {

@@ -43,7 +43,7 @@ func (s *sidecar) passes(t istiotest.Traffic) (bool, error) {
 }
 
 // sidecarOf requests the inbound listener of a pod with these labels, as its sidecar would. The pod and a service do not have to exist:
-// istiod selects policies by what the proxy says about itself.
+// istiod selects policies by the metadata that the proxy sends.
 func sidecarOf(ctx context.Context, istiod grpc.ClientConnInterface, labels map[string]string) (*sidecar, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // It ends the stream.

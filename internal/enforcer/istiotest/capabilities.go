@@ -1,6 +1,6 @@
 package istiotest
 
-// Capabilities is the file of capabilities of the members of the worlds: m1 sees requests and requires mutual TLS, m2 sees connections
+// Capabilities is the file of capabilities of the members of the worlds: m1 evaluates requests and requires mutual TLS, m2 evaluates connections
 // only, the Istio of m3 is too old. Other members are as the default.
 const Capabilities = `
 default: {dataplane: sidecar, version: 1.31.0, ranges: [10.0.0.0/14]}

@@ -7,8 +7,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// The labels of the classes of the worlds.
 const (
+	// RedisLabel, SiteLabel, AppLabel and SvcLabel are the labels of the classes of the worlds.
 	RedisLabel = "com.trip/redis-cluster"
 	SiteLabel  = "com.trip/site"
 	AppLabel   = "com.trip/appid"
@@ -25,7 +25,7 @@ type Traffic struct {
 	Method, Path string
 }
 
-// Connection is a connection as the statements and as the mesh know it.
+// Connection is a connection as statements and as the mesh identify it.
 type Connection struct {
 	Query   policy.Query
 	Traffic Traffic

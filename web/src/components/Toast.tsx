@@ -1,14 +1,14 @@
-import { IconCircleCheck } from "@tabler/icons-react";
+import { IconAlertCircle, IconCircleCheck } from "@tabler/icons-react";
 import { useCallback, useEffect, useState } from "react";
 import type { ReactNode } from "react";
 import classes from "./Toast.module.css";
-import { ToastContext } from "./toast-context";
+import { type Outcome, ToastContext } from "./toast-context";
 
 const shownFor = 4_000;
 
 export function ToastProvider({ children }: { children: ReactNode }) {
-  const [toast, setToast] = useState<{ text: string; id: number }>();
-  const show = useCallback((text: string) => setToast((before) => ({ text, id: (before?.id ?? 0) + 1 })), []);
+  const [toast, setToast] = useState<{ text: string; outcome: Outcome; id: number }>();
+  const show = useCallback((text: string, outcome: Outcome = "done") => setToast((before) => ({ text, outcome, id: (before?.id ?? 0) + 1 })), []);
   useEffect(() => {
     if (!toast) return;
     const timer = setTimeout(() => setToast(undefined), shownFor);
@@ -19,8 +19,8 @@ export function ToastProvider({ children }: { children: ReactNode }) {
       {children}
       <div className={classes.region} role="status" aria-live="polite">
         {toast && (
-          <div className={classes.toast} key={toast.id} data-testid="toast">
-            <IconCircleCheck size={18} aria-hidden />
+          <div className={classes.toast} data-outcome={toast.outcome} key={toast.id} data-testid="toast">
+            {toast.outcome === "done" ? <IconCircleCheck size={18} aria-hidden /> : <IconAlertCircle size={18} aria-hidden />}
             {toast.text}
           </div>
         )}

@@ -61,8 +61,13 @@ export async function startI18n(language: Language = preferred()): Promise<void>
   await speak(language).catch(() => undefined);
 }
 
+/** requested is the language that was requested last: an earlier one whose texts arrive later is not used. */
+let requested: Language | undefined;
+
 async function speak(language: Language): Promise<void> {
+  requested = language;
   await load(language);
+  if (requested !== language) return;
   await i18n.changeLanguage(language);
   document.documentElement.lang = language;
 }
@@ -72,12 +77,15 @@ export async function adoptLanguage(language: Language): Promise<void> {
   if (chosen() === undefined && i18n.language !== language) await speak(language).catch(() => undefined);
 }
 
-/** chooseLanguage uses a language and remembers it. If its texts cannot be loaded, as after an update of the portal, it loads the page again. */
-export async function chooseLanguage(language: Language): Promise<void> {
+/** chooseLanguage uses a language and remembers it. It reports whether its texts could be loaded; if not, the page keeps its language until it is loaded again. */
+export async function chooseLanguage(language: Language): Promise<boolean> {
   try {
     localStorage.setItem(storageKey, language);
   } catch {
     // Not remembered, then; the choice still holds for this page.
   }
-  await speak(language).catch(() => window.location.reload());
+  return speak(language).then(
+    () => true,
+    () => false,
+  );
 }

@@ -6,11 +6,16 @@ import { signOut } from "../api/client";
 import type { Me } from "../api/types";
 import badge from "../components/Badge.module.css";
 import { Avatar } from "../components/Avatar";
-import { chooseLanguage, languageNames, languages } from "../i18n";
+import { useToast } from "../components/toast-context";
+import { chooseLanguage, languageNames, languages, type Language } from "../i18n";
 import classes from "./Shell.module.css";
 
 export function LanguageMenu() {
   const { t, i18n } = useTranslation();
+  const toast = useToast();
+  const choose = async (language: Language) => {
+    if (!(await chooseLanguage(language))) toast(t("header.languageFailed"), "failed");
+  };
   return (
     <Menu position="bottom-end">
       <Menu.Target>
@@ -23,7 +28,7 @@ export function LanguageMenu() {
           <Menu.Item
             key={language}
             lang={language}
-            onClick={() => void chooseLanguage(language)}
+            onClick={() => void choose(language)}
             rightSection={i18n.language === language ? <IconCheck size={14} aria-hidden /> : null}
             aria-current={i18n.language === language}
             data-testid={`language-${language}`}

@@ -74,8 +74,8 @@ export function PreferencesForm({ me, stored }: { me: Me; stored: Preferences })
   const save = () =>
     put.mutate(form, {
       onSuccess: ({ language }) => {
-        void chooseLanguage(language);
         toast(t("profile.saved"));
+        void chooseLanguage(language).then((loaded) => loaded || toast(t("header.languageFailed"), "failed"));
       },
     });
 

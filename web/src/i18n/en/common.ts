@@ -46,6 +46,7 @@ export const common = {
     actions: "Actions",
     kinds: { ticket: "Tickets", application: "Applications", resource: "Resources", person: "People", group: "Groups" },
     language: "Language",
+    languageFailed: "The language could not be loaded. It is used when the page is loaded again.",
     scheme: "Colour scheme",
     schemeLight: "Light",
     schemeDark: "Dark",

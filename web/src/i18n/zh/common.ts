@@ -45,6 +45,7 @@ export const common = {
     actions: "操作",
     kinds: { ticket: "工单", application: "应用", resource: "资源", person: "人员", group: "组" },
     language: "语言",
+    languageFailed: "无法加载该语言。重新加载页面后将使用它。",
     scheme: "配色",
     schemeLight: "浅色",
     schemeDark: "深色",
