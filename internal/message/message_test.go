@@ -98,7 +98,13 @@ func TestEveryCodeIsUsed(t *testing.T) {
 
 // TestGeneratedIsFresh checks that the generator was run after the last change of the catalogue.
 func TestGeneratedIsFresh(t *testing.T) {
-	files := []string{"catalogue.json", "constructors.gen.go", "../../docs/messages.md", "../../web/src/i18n/messages.en.gen.ts", "../../web/src/i18n/messages.zh.gen.ts"}
+	files := []string{
+		"catalogue.json",
+		"constructors.gen.go",
+		"../../docs/messages.md",
+		"../../web/src/i18n/messages.en.gen.ts",
+		"../../web/src/i18n/messages.zh.gen.ts",
+	}
 	before := make([][]byte, len(files))
 	for i, f := range files {
 		var err error

@@ -7,8 +7,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
+// These are the labels of the classes of the worlds.
 const (
-	// RedisLabel, SiteLabel, AppLabel and SvcLabel are the labels of the classes of the worlds.
 	RedisLabel = "com.trip/redis-cluster"
 	SiteLabel  = "com.trip/site"
 	AppLabel   = "com.trip/appid"

@@ -13,8 +13,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
+// These are the beginnings of the names of the worlds.
 const (
-	// AppHead, SvcHead, RedisHead, SiteHead and CIDRHead are the beginnings of the names of the worlds.
 	AppHead   = "trnv1:rsc:trip-com:iam:sa:app/"
 	SvcHead   = "trnv1:rsc:trip-com:mesh:svc:"
 	RedisHead = "trnv1:rsc:trip-com:redis:clusters:"

@@ -66,22 +66,30 @@ func TestUnproxiedPods(t *testing.T) {
 
 // TestProxied checks which annotations say that a proxy gets all connections of a pod.
 func TestProxied(t *testing.T) {
-	const status = `{"containers": ["istio-proxy"]}`
+	const (
+		templates   = "inject.istio.io/templates"
+		mode        = "sidecar.istio.io/interceptionMode"
+		ports       = "traffic.sidecar.istio.io/includeInboundPorts"
+		redirection = "ambient.istio.io/redirection"
+	)
+	injected := func(key, value string) map[string]string {
+		return map[string]string{"sidecar.istio.io/status": `{"containers": ["istio-proxy"]}`, key: value}
+	}
 	for name, tc := range map[string]struct {
 		reason      string
 		annotations map[string]string
 		want        bool
 	}{
-		"None":       {reason: "nothing was injected"},
-		"Sidecar":    {reason: "the sidecar was injected", annotations: map[string]string{"sidecar.istio.io/status": status}, want: true},
-		"Ambient":    {reason: "ztunnel gets the connections", annotations: map[string]string{"ambient.istio.io/redirection": "enabled"}, want: true},
-		"NotYet":     {reason: "the redirection is not set up", annotations: map[string]string{"ambient.istio.io/redirection": "pending"}},
-		"Agent":      {reason: "a gRPC agent intercepts nothing", annotations: map[string]string{"sidecar.istio.io/status": status, "inject.istio.io/templates": "grpc-agent"}},
-		"Both":       {reason: "the sidecar and more", annotations: map[string]string{"sidecar.istio.io/status": status, "inject.istio.io/templates": "sidecar,custom"}, want: true},
-		"NoIntercep": {reason: "the sidecar intercepts nothing", annotations: map[string]string{"sidecar.istio.io/status": status, "sidecar.istio.io/interceptionMode": "NONE"}},
-		"SomePorts":  {reason: "only some ports", annotations: map[string]string{"sidecar.istio.io/status": status, "traffic.sidecar.istio.io/includeInboundPorts": "8080"}},
-		"AllPorts":   {reason: "all ports", annotations: map[string]string{"sidecar.istio.io/status": status, "traffic.sidecar.istio.io/includeInboundPorts": "*"}, want: true},
-		"NoPorts":    {reason: "no port", annotations: map[string]string{"sidecar.istio.io/status": status, "traffic.sidecar.istio.io/includeInboundPorts": ""}},
+		"None":           {reason: "nothing was injected"},
+		"Sidecar":        {reason: "the sidecar was injected", annotations: injected("other", ""), want: true},
+		"Ambient":        {reason: "ztunnel gets the connections", annotations: map[string]string{redirection: "enabled"}, want: true},
+		"NotYet":         {reason: "the redirection is not set up", annotations: map[string]string{redirection: "pending"}},
+		"Agent":          {reason: "a gRPC agent intercepts nothing", annotations: injected(templates, "grpc-agent")},
+		"Both":           {reason: "the sidecar and more", annotations: injected(templates, "sidecar,custom"), want: true},
+		"NoInterception": {reason: "the sidecar intercepts nothing", annotations: injected(mode, "NONE")},
+		"SomePorts":      {reason: "only some ports", annotations: injected(ports, "8080")},
+		"AllPorts":       {reason: "all ports", annotations: injected(ports, "*"), want: true},
+		"NoPorts":        {reason: "no port", annotations: injected(ports, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := proxied(tc.annotations); got != tc.want {

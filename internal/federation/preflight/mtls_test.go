@@ -65,7 +65,10 @@ func TestMTLS(t *testing.T) {
 			reason:   "modes of ports count only with a selector",
 			policies: []unstructured.Unstructured{strict, peerAuthentication("shop", "p", allPorts)}, strict: true,
 		},
-		"OlderUnset": {reason: "the oldest counts, and without a mode it is permissive", policies: []unstructured.Unstructured{created(strict, 2), created(peerAuthentication(root, "a", mode("UNSET")), 1)}},
+		"OlderUnset": {
+			reason:   "the oldest counts, and without a mode it is permissive",
+			policies: []unstructured.Unstructured{created(strict, 2), created(peerAuthentication(root, "a", mode("UNSET")), 1)},
+		},
 		"YoungerUnset": {
 			reason:   "the younger one does not count",
 			policies: []unstructured.Unstructured{created(strict, 1), created(peerAuthentication(root, "a", mode("UNSET")), 2)}, strict: true,
