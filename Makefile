@@ -341,8 +341,12 @@ fmt: tools ## Format the Go code
 lint: tools ## Lint, import rules included
 	$(BIN)/golangci-lint run ./...
 
+.PHONY: deadcode
+deadcode: tools ## Fail when a function is used by no program and no test
+	@hack/deadcode $(BIN)/deadcode
+
 .PHONY: verify
-verify: lint generate ## Lint; fail when generated code, modules or formatting are not fresh
+verify: lint deadcode generate ## Lint; fail when a function is unused, or generated code, modules or formatting are not fresh
 	@hack/verify-fresh
 
 .PHONY: clean
