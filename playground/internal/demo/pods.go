@@ -144,8 +144,10 @@ func runWorkload(ctx context.Context, client kubernetes.Interface, cluster strin
 	}
 	for i := range w.Replicas {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", w.Name, i), Namespace: w.Namespace, Labels: w.PodLabels()},
-			Spec:       podSpec(args),
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("%s-%d", w.Name, i), Namespace: w.Namespace, Labels: w.PodLabels(), Annotations: meshAnnotations(),
+			},
+			Spec: podSpec(args),
 		}
 		if _, err := client.CoreV1().Pods(w.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err

@@ -93,12 +93,18 @@ func Place(ctx context.Context, config *rest.Config, cluster string, workloads [
 	return nil
 }
 
+// meshAnnotations returns the annotations that Istio's injector adds to a pod with a sidecar. No Istio runs here: the pods have them, as
+// the members declare Istio, so that resources of classes that Istio enforces, too, have the states that they have in a mesh.
+func meshAnnotations() map[string]string {
+	return map[string]string{"sidecar.istio.io/status": `{"containers":["istio-proxy"]}`}
+}
+
 func placePod(ctx context.Context, client kubernetes.Interface, cluster string, w Workload, i int, pods map[string]corev1.Pod, taken map[string]bool) error {
 	name := fmt.Sprintf("%s-%d", w.Name, i)
 	pod, ok := pods[w.Namespace+"/"+name]
 	if !ok {
 		created, err := client.CoreV1().Pods(w.Namespace).Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: w.PodLabels()},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: w.PodLabels(), Annotations: meshAnnotations()},
 			Spec: corev1.PodSpec{
 				NodeName:   fmt.Sprintf("%s-node-%d", cluster, i%2+1),
 				Containers: []corev1.Container{{Name: "main", Image: "playground.invalid/" + w.Name}},
