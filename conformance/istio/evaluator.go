@@ -16,7 +16,7 @@ import (
 )
 
 // This file evaluates Envoy's RBAC rules as the reference of envoy.config.rbac.v3 defines them. It does not use AuthorizationPolicies.
-// What the reference defines and istiod does not send for them is an error, so that nothing is silently ignored.
+// It implements only the rules that istiod generates for ACP's policies; every other rule is an error, so that none is silently ignored.
 
 // errUnknown reports a rule that is not evaluated here.
 var errUnknown = errors.New("unknown rule")

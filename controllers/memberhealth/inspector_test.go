@@ -252,7 +252,7 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 	sound := func() preflight.Facts {
 		f := configured(nil)
 		f.Istio = preflight.Istio{Served: true, Declared: declared, MTLS: preflight.MTLS{Strict: true}}
-		f.Unproxied = preflight.Unproxied{Keys: []string{key}}
+		f.Unproxied = preflight.LabeledPods{Keys: []string{key}}
 		return f
 	}
 	facts := sound()
@@ -277,10 +277,10 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 		{"every pod has a proxy", func(*preflight.Facts) {}, "", 1},
 		{"a pod has none", func(f *preflight.Facts) { f.Unproxied.Pods = bare }, "ns/redis-0", 2},
 		{"the pods cannot be listed once, so what was known counts", func(f *preflight.Facts) {
-			f.Unproxied = preflight.Unproxied{Unread: message.Verbatim("a timeout")}
+			f.Unproxied = preflight.LabeledPods{Unread: message.Verbatim("a timeout")}
 			f.HostPods.Pods = map[federation.Label][]string{{Key: "com.trip/other", Value: "x"}: {"ns/host-0"}}
 		}, "ns/redis-0", 3},
-		{"nor a second time", func(f *preflight.Facts) { f.Unproxied = preflight.Unproxied{Unread: message.Verbatim("a timeout")} }, "a timeout", 4},
+		{"nor a second time", func(f *preflight.Facts) { f.Unproxied = preflight.LabeledPods{Unread: message.Verbatim("a timeout")} }, "a timeout", 4},
 		{"it has a proxy now", func(*preflight.Facts) {}, "", 5},
 		{"the label was not asked for", func(f *preflight.Facts) { f.Unproxied.Keys = []string{"com.trip/other"} }, "have not been listed", 6},
 		{"plain text is accepted", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{} }, "no mesh-wide PeerAuthentication", 7},

@@ -110,7 +110,7 @@ func TestAccessReview(t *testing.T) {
 	line := own.Items[0]
 	var waiting lineList
 	bob.Get("/api/v1/me/review-lines").Into(t, &waiting)
-	// Bob owns one resource himself, and his group owns the other one, so he is a reviewer of both lines.
+	// Bob reviews both lines: he owns the resource of the first, and a group of which he is a member owns that of the second.
 	if len(waiting.Items) != 2 || waiting.Total != 2 {
 		t.Errorf("bob has to decide %+v", waiting)
 	}

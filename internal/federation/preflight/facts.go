@@ -28,9 +28,9 @@ type Facts struct {
 	// Engine is the engine of the member, whose user the guard has to admit. "" means KubeFed.
 	Engine federation.Engine
 	// HostPods are the pods that use the network of their node.
-	HostPods HostPods
+	HostPods LabeledPods
 	// Unproxied are the pods of Istio's classes that no proxy protects.
-	Unproxied Unproxied
+	Unproxied LabeledPods
 	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
 	Mark       *guard.Downgrade
 	MarkUnread message.Message

@@ -29,7 +29,7 @@ func TestHostPods(t *testing.T) {
 	if !f.HostPods.Describe(redis.Key, "b").IsZero() || f.HostPods.Describe(redis.Key, "a").IsZero() {
 		t.Error("the pods of one resource are taken for those of another")
 	}
-	f.HostPods = HostPods{Unread: message.Verbatim("forbidden")}
+	f.HostPods = LabeledPods{Unread: message.Verbatim("forbidden")}
 	if found := Assess(f, needs); len(found) != 1 || found[0].Code != HostPodsUnread || !found[0].Invalidates().In(v1alpha1.ModeEnforce) {
 		t.Errorf("unknown is taken for sound: %+v", found)
 	}
@@ -58,7 +58,7 @@ func TestUnproxiedPods(t *testing.T) {
 		t.Errorf("no Istio enforces there: %+v", found)
 	}
 	f.Istio.Declared = `{"dataplane": "ambient", "version": "1.31.2"}`
-	f.Unproxied = Unproxied{Unread: message.Verbatim("forbidden")}
+	f.Unproxied = LabeledPods{Unread: message.Verbatim("forbidden")}
 	if found := Assess(f, n); len(found) != 1 || found[0].Code != UnproxiedUnread {
 		t.Errorf("unknown is taken for sound: %+v", found)
 	}
