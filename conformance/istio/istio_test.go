@@ -100,7 +100,8 @@ func TestIstioAgrees(t *testing.T) {
 	if *worlds < 600 {
 		return // too few for the counts below, which are about the defaults
 	}
-	if out.unmeshed < leastDecisions/20 || out.decisions < leastDecisions || out.requests < leastDecisions/4 || out.exact < leastDecisions/4 || out.differs < leastDecisions/100 {
+	if out.unmeshed < leastDecisions/20 || out.decisions < leastDecisions || out.requests < leastDecisions/4 || out.exact < leastDecisions/4 ||
+		out.differs < leastDecisions/100 {
 		t.Error("too few decisions were compared")
 	}
 	checkVerdicts(t, out, leastDecisions/200)
