@@ -24,9 +24,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/internal/enforcer"
@@ -66,7 +63,8 @@ func startControlPlane(t testing.TB) *controlPlane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := testenv.Start(t, testenv.Options{CRDs: []string{crds}}).Config
+	server := testenv.Start(t, testenv.Options{CRDs: []string{crds}})
+	config := server.Config
 	config.QPS = -1
 	c, err := client.New(config, client.Options{})
 	if err != nil {
@@ -82,16 +80,16 @@ func startControlPlane(t testing.TB) *controlPlane {
 		}
 	}
 	p := &controlPlane{client: c}
-	p.start(t, filepath.Join(parts, "istiod"), config)
+	p.start(t, filepath.Join(parts, "istiod"), server.Kubeconfig())
 	return p
 }
 
-// start starts istiod and waits until it is ready.
-func (p *controlPlane) start(t testing.TB, program string, config *rest.Config) {
+// start starts istiod with the text of a kubeconfig, and waits until it is ready.
+func (p *controlPlane) start(t testing.TB, program string, text []byte) {
 	t.Helper()
 	dir := t.TempDir()
 	kubeconfig, mesh := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "mesh.yaml")
-	if err := clientcmd.WriteToFile(kubeconfigOf(config), kubeconfig); err != nil {
+	if err := os.WriteFile(kubeconfig, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(mesh, []byte(meshConfig), 0o600); err != nil {
@@ -174,16 +172,6 @@ func (p *controlPlane) ready() error {
 		return errors.New(answer.Status)
 	}
 	return nil
-}
-
-func kubeconfigOf(c *rest.Config) clientcmdapi.Config {
-	const name = "member"
-	out := clientcmdapi.NewConfig()
-	out.Clusters[name] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
-	out.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData}
-	out.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	out.CurrentContext = name
-	return *out
 }
 
 func freeAddress(t testing.TB) string {

@@ -110,6 +110,9 @@ func (s *Server) As(user string) (*rest.Config, error) {
 	return u.Config(), nil
 }
 
+// Kubeconfig returns the text of a kubeconfig with the rights of Config.
+func (s *Server) Kubeconfig() []byte { return s.env.KubeConfig }
+
 // Stop stops the server.
 func (s *Server) Stop() error {
 	return errors.Join(s.env.Stop(), os.RemoveAll(s.dir))
