@@ -367,6 +367,7 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 		Client: client, Cache: s.cache, Reports: s.reports, Federated: s.records, Units: s.queues.Units, Clock: config.Clock,
 		FirstStatusDelay: config.FirstStatusDelay,
 	}
+	s.groups.InUse = units.GroupInUse
 	if err := units.SetupWithManager(s.mgr, ready); err != nil {
 		return nil, err
 	}

@@ -35,6 +35,8 @@ type Reconciler struct {
 	Subjects      *requestqueue.Queue
 	// Engines carry the objects to the members; nil means that only KubeFed does.
 	Engines Engines
+	// InUse reports whether every member that answers has every unit that refers to the groups of a subject; nil means that it does.
+	InUse func(view *policycache.View, subject string) bool
 
 	Clock clock.PassiveClock
 

@@ -19,9 +19,9 @@ var errHandover = errors.New("the addresses' new subject does not have them yet"
 const maxHandoverDelay = 3 * time.Second
 
 // awaitsHandover reports whether all addresses that a subject loses become other subjects', and one of these does not
-// have them in some member yet. If they were removed now, they would have no subject until then, and be refused. While
-// the address is in both groups, only connections pass that one of the two subjects is allowed and neither is denied, so
-// nothing passes that is not allowed before or after the handover.
+// have them in some member yet, or some member does not have a unit yet that refers to them. If they were removed now, they would be
+// refused until then. While the address is in both groups, only connections pass that one of the two subjects is allowed and neither
+// is denied, so nothing passes that is not allowed before or after the handover.
 func (r *Reconciler) awaitsHandover(view *policycache.View, subject string) bool {
 	e, ok := r.Federated.Get(v1alpha1.ObjectPrefix + policy.UnitID(subject))
 	if !ok || len(e.Placement) == 0 || e.Resource() != subject {
@@ -38,7 +38,7 @@ func (r *Reconciler) awaitsHandover(view *policycache.View, subject string) bool
 		}
 	}
 	for heir := range heirs {
-		if r.incomplete(view, heir) {
+		if r.incomplete(view, heir) || r.InUse != nil && !r.InUse(view, heir) {
 			return r.inGrace(subject, true)
 		}
 	}

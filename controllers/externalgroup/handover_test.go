@@ -11,6 +11,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -142,4 +143,46 @@ func TestMovedAddressStaysUntilItsNewSubjectIsPropagated(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestMovedAddressStaysUntilUnitsReferToIt checks that an address stays in the group of its former subject until the members have the
+// units that refer to the group of the next one, also when a unit is about to be written, which may add addresses at any time.
+func TestMovedAddressStaysUntilUnitsReferToIt(t *testing.T) {
+	m := newMachines(t, 0, 1)
+	clock := testclock.NewFakeClock(time.Now())
+	m.groups.Fleet, m.groups.Clock = &propagatedMembers{host: m.host}, clock
+	inUse := false
+	m.groups.InUse = func(_ *policycache.View, subject string) bool {
+		if subject != subjectHead+"2" {
+			t.Errorf("units of %s were looked up", subject)
+		}
+		return inUse
+	}
+	before := m.machine("x", 1, "10.9.0.0/30")
+	m.change(nil, before)
+	m.work()
+	m.change(nil, m.machine("y", 2, "10.9.0.2"))
+	m.work()
+
+	ensure := func(want ...string) {
+		t.Helper()
+		if err := m.groups.Ensure(t.Context(), m.index.View(), subjectHead+"1"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, m.addressesOf(1)); diff != "" {
+			t.Errorf("addresses of the former subject, -want +got:\n%s", diff)
+		}
+	}
+	ensure("10.9.0.0/30")
+	inUse = true
+	ensure("10.9.0.0/31", "10.9.0.3/32")
+
+	// An address that is added is written at once: until then, a deny does not match it.
+	inUse = false
+	now := m.machine("x", 1, "10.9.0.0/30", "10.9.1.1")
+	now.Generation = 2
+	m.change(before, now)
+	m.change(nil, m.machine("z", 2, "10.9.0.3"))
+	m.index.View()
+	ensure("10.9.0.0/31", "10.9.1.1/32")
 }

@@ -147,6 +147,16 @@ func (s *Snapshot) naming(out []*statement, subject string) []*statement {
 	return out
 }
 
+// UnitsNaming returns the names of the units with a statement that has a subject among its subjects, other than by "*", sorted. The
+// statement may be outside its validity or be refused, and then the unit has no rule about the subject.
+func (s *Snapshot) UnitsNaming(subject string) []string {
+	var names []string
+	for _, st := range s.naming(nil, subject) {
+		names = s.unitsOf(names, st)
+	}
+	return sortedUnique(names)
+}
+
 func (s *Snapshot) unitNames() []string {
 	names := make([]string, 0, len(s.protected)+len(s.wildUnits))
 	for r := range s.protected {

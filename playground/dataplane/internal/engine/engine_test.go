@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/cilium/cilium/pkg/identity"
@@ -300,5 +301,40 @@ func TestExternalSources(t *testing.T) {
 	}
 	if _, err := e.External("not an address"); err == nil {
 		t.Error("a text that is no address must be refused")
+	}
+}
+
+// TestNestedGroups checks that an address has the labels of all groups whose prefixes contain it, as an agent merges them.
+func TestNestedGroups(t *testing.T) {
+	e, ids := newEngine(t)
+	for name, cidr := range map[string]string{"outer": "10.5.0.0/24", "inner": "10.5.0.7/32", "other": "10.5.1.0/24"} {
+		group := &ciliumv2.CiliumCIDRGroup{}
+		text := fmt.Sprintf("metadata: {name: %s, labels: {class: %s}}\nspec: {externalCIDRs: [%s]}", name, name, cidr)
+		if err := yaml.Unmarshal([]byte(text), group); err != nil {
+			t.Fatal(err)
+		}
+		e.SetGroup(group)
+	}
+	for source, want := range map[string]Outcome{
+		"cidrGroupRef: outer":                              Allowed,
+		"cidrGroupRef: inner":                              Allowed,
+		"cidrGroupRef: other":                              DefaultDenied,
+		"cidrGroupSelector: {matchLabels: {class: inner}}": Allowed,
+		// Labels of groups contain their value in the key as well, so both values of a key are selected.
+		"cidrGroupSelector: {matchLabels: {class: outer}}": Allowed,
+	} {
+		mustSet(t, e, ccnp(t, "p", `
+  endpointSelector: {matchLabels: {com.trip/redis-cluster: bobs-cluster}}
+  enableDefaultDeny: {ingress: true, egress: false}
+  ingress:
+  - fromCIDRSet: [{`+source+`}]
+`))
+		id, err := e.External("10.5.0.7")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := look(t, e, Connection{From: id, To: ids[redis], Protocol: u8proto.TCP, Port: 6379}).Outcome; got != want {
+			t.Errorf("%s: outcome %d, want %d", source, got, want)
+		}
 	}
 }

@@ -38,27 +38,23 @@ func (g groups) set(in *ciliumv2.CiliumCIDRGroup) {
 	g[in.Name] = out
 }
 
-// labelsOf returns the labels of an address: its own prefix, the world, and those of the groups with the longest prefix that
-// contains it.
+// labelsOf returns the labels of an address: its own prefix, the world, and those of every group with a prefix that contains it. An agent
+// merges the labels of all these prefixes, and of labels with the same key it keeps that of the longest prefix.
 func (g groups) labelsOf(text string) (labels.LabelArray, error) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
 		return nil, fmt.Errorf("external address: %w", err)
 	}
 	all := labels.GetCIDRLabels(netip.PrefixFrom(addr, addr.BitLen()))
-	longest := -1
+	bits := map[string]int{} // the length of the prefix that a label is from
 	for _, group := range g {
 		for _, p := range group.prefixes {
-			if p.Contains(addr) {
-				longest = max(longest, p.Bits())
+			if !p.Contains(addr) {
+				continue
 			}
-		}
-	}
-	for _, group := range g {
-		for _, p := range group.prefixes {
-			if p.Contains(addr) && p.Bits() == longest {
-				for k, l := range group.labels {
-					all[k] = l
+			for k, l := range group.labels {
+				if longest, merged := bits[k]; !merged || p.Bits() > longest {
+					all[k], bits[k] = l, p.Bits()
 				}
 			}
 		}
