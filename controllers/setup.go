@@ -62,9 +62,9 @@ type Config struct {
 	// WriteLimits bounds what KubeFed has to propagate to each member at a time; the zero value means
 	// writequeue.DefaultLimits.
 	WriteLimits writequeue.Limits
-	// DirectWrites is the number of urgent objects that the adapter itself writes concurrently into each member of
+	// ConcurrentDirectWrites is the number of urgent objects that the adapter itself writes concurrently into each member of
 	// KubeFed while KubeFed is behind; 0 means memberwriter.DefaultPerMember.
-	DirectWrites int
+	ConcurrentDirectWrites int
 	// Workers is the number of resources that are reconciled concurrently; 0 means protectedresource.DefaultWorkers.
 	Workers int
 	// Clock is the clock; nil means the real one.
@@ -273,9 +273,12 @@ func (s *setup) addPodLabels(ready startup.Ready) (startup.Ready, error) {
 // addForeignPolicies adds the evaluation of policies that ACP does not manage.
 func (s *setup) addForeignPolicies(ready startup.Ready) (startup.Ready, error) {
 	var err error
-	s.foreign, err = foreignpolicies.AddToManager(s.mgr, foreignpolicies.Config{Fleet: s.slowFleetConfig("openings", nil), Cache: s.cache, Objects: s.objects,
-		Istio: s.istio, PodLabels: s.labels, IgnoresClusterNetworkPolicies: s.health.IgnoresClusterNetworkPolicies, Changed: s.units.RequeueAll,
-		Pauses: s.config.Pauses})
+	s.foreign, err = foreignpolicies.AddToManager(
+		s.mgr,
+		foreignpolicies.Config{Fleet: s.slowFleetConfig("foreignpolicies", nil), Cache: s.cache, Objects: s.objects,
+			Istio: s.istio, PodLabels: s.labels, IgnoresClusterNetworkPolicies: s.health.IgnoresClusterNetworkPolicies, Changed: s.units.RequeueAll,
+			Pauses: s.config.Pauses},
+	)
 	return ready, err
 }
 

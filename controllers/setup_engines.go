@@ -33,7 +33,7 @@ type members interface {
 // reported is called with the key of an object whose report changed.
 func (e *engines) add(of string, host federation.Host, members members, urgent kubefed.Urgent, reported func(key string)) (propagation.Store, error) {
 	adapter, err := direct.New(direct.Config{
-		Of: of, Host: host, Members: members, Clients: e.clients, Revision: enforcer.Revision, Reported: reported, PerMember: e.config.DirectWrites,
+		Of: of, Host: host, Members: members, Clients: e.clients, Revision: enforcer.Revision, Reported: reported, PerMember: e.config.ConcurrentDirectWrites,
 		Log: e.mgr.GetLogger().WithName("engine-direct"), Metrics: e.metrics, Clock: e.config.Pauses,
 	})
 	if err != nil {

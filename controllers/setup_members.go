@@ -96,7 +96,7 @@ func (s *setup) addMemberWriter() error {
 		KubeFedNamespace: s.config.KubeFedNamespace,
 		Behind:           func() bool { return s.backlog.Exceeds(s.config.WriteLimits.MaxPending) },
 		Timeout:          s.config.WriteLimits.PendingTimeout,
-		PerMember:        s.config.DirectWrites,
+		PerMember:        s.config.ConcurrentDirectWrites,
 		Pauses:           s.config.Pauses,
 		Log:              s.mgr.GetLogger().WithName("direct"),
 		Metrics:          metrics,

@@ -15,16 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/acp-io/acp/internal/testenv"
 	"github.com/acp-io/acp/internal/version"
 )
 
 func TestWrongCallsAreExplained(t *testing.T) {
-	closed := filepath.Join(t.TempDir(), "kubeconfig")
-	write(t, closed, &rest.Config{Host: "https://127.0.0.1:1"})
+	closed := testenv.WriteKubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	malformed := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(malformed, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -73,8 +70,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 
 func TestHostWithoutTheKindsIsExplainedInOneLine(t *testing.T) {
 	server := testenv.Start(t, testenv.Options{})
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	write(t, kubeconfig, server.Config)
+	kubeconfig := testenv.WriteKubeconfig(t, server.Config)
 	var out bytes.Buffer
 	code := newProgram().Run(context.Background(), []string{"--kubeconfig", kubeconfig}, &out, &out)
 	if code != 1 || !strings.Contains(out.String(), "kubectl apply -f deploy/crds/") || strings.Count(out.String(), "\n") != 1 {
@@ -86,8 +82,7 @@ func TestHostWithoutTheKindsIsExplainedInOneLine(t *testing.T) {
 // and that it starts once the definitions were applied.
 func TestHostWithOlderDefinitionsIsExplained(t *testing.T) {
 	server := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/crds"}})
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	write(t, kubeconfig, server.Config)
+	kubeconfig := testenv.WriteKubeconfig(t, server.Config)
 	definitions, err := dynamic.NewForConfig(server.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -129,18 +124,5 @@ func TestHostWithOlderDefinitionsIsExplained(t *testing.T) {
 	defer cancel()
 	if err := statusesAreKept(ctx, server.Config); err != nil {
 		t.Errorf("with the present definitions: %v", err)
-	}
-}
-
-// write makes a kubeconfig file of a client configuration.
-func write(t *testing.T, file string, c *rest.Config) {
-	t.Helper()
-	k := clientcmdapi.NewConfig()
-	k.Clusters["host"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
-	k.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData}
-	k.Contexts["host"] = &clientcmdapi.Context{Cluster: "host", AuthInfo: "admin"}
-	k.CurrentContext = "host"
-	if err := clientcmd.WriteToFile(*k, file); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -95,16 +95,16 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return err
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
-		KubeFedNamespace:     o.kubefedNamespace,
-		CredentialsNamespace: o.namespace,
-		TokenChecks:          o.tokenChecks,
-		WriteLimits:          o.push,
-		DirectWrites:         o.directWrites,
-		Workers:              o.workers,
-		Metrics:              metrics.Registry,
-		Clock:                now,
-		ClockLag:             now.Behind,
-		Tracer:               traces.Tracer(),
+		KubeFedNamespace:       o.kubefedNamespace,
+		CredentialsNamespace:   o.namespace,
+		TokenChecks:            o.tokenChecks,
+		WriteLimits:            o.push,
+		ConcurrentDirectWrites: o.directWrites,
+		Workers:                o.workers,
+		Metrics:                metrics.Registry,
+		Clock:                  now,
+		ClockLag:               now.Behind,
+		Tracer:                 traces.Tracer(),
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}

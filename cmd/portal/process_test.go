@@ -146,8 +146,14 @@ func processArguments(t *testing.T, config *rest.Config, provider *portaltest.Pr
 	if err := os.WriteFile(secret, []byte(portaltest.ClientSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return []string{"--kubeconfig=" + writeKubeconfig(t, config), "--data-dir=" + dir, "--catalog=" + portaltest.Catalog(t), "--oidc-issuer=" + provider.URL,
-		"--oidc-client-secret-file=" + secret, "--ledger-anchor=none"}
+	return []string{
+		"--kubeconfig=" + testenv.WriteKubeconfig(t, config),
+		"--data-dir=" + dir,
+		"--catalog=" + portaltest.Catalog(t),
+		"--oidc-issuer=" + provider.URL,
+		"--oidc-client-secret-file=" + secret,
+		"--ledger-anchor=none",
+	}
 }
 
 // TestEndsWithoutLosingWork: SIGTERM reaches the portal while a request is being sent and an approved change is being written. The
@@ -264,7 +270,7 @@ func TestGraceIsKept(t *testing.T) {
 	}
 	// The next portal takes the change up.
 	f := &fleet{t: t, c: newFleetClient(t, config)}
-	next := startProcess(t, append(args, "--kubeconfig="+writeKubeconfig(t, config))...)
+	next := startProcess(t, append(args, "--kubeconfig="+testenv.WriteKubeconfig(t, config))...)
 	eventually(t, "the next portal writes the statement", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
 	next.terminate()
 	next.wait()

@@ -16,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -25,6 +23,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/testenv"
 )
 
 type ticket struct {
@@ -180,20 +179,6 @@ func freeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-func writeKubeconfig(t testing.TB, c *rest.Config) string {
-	t.Helper()
-	k := clientcmdapi.NewConfig()
-	k.Clusters["host"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
-	k.AuthInfos["user"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Token: c.BearerToken}
-	k.Contexts["host"] = &clientcmdapi.Context{Cluster: "host", AuthInfo: "user"}
-	k.CurrentContext = "host"
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*k, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 func testOptions(t testing.TB, config *rest.Config, provider *portaltest.Provider) options {
 	t.Helper()
 	dir := t.TempDir()
@@ -202,7 +187,7 @@ func testOptions(t testing.TB, config *rest.Config, provider *portaltest.Provide
 		t.Fatal(err)
 	}
 	address := freeAddress(t)
-	o, err := parse([]string{"--listen", address, "--kubeconfig", writeKubeconfig(t, config), "--database", "sqlite:" + filepath.Join(dir, "portal.db"),
+	o, err := parse([]string{"--listen", address, "--kubeconfig", testenv.WriteKubeconfig(t, config), "--database", "sqlite:" + filepath.Join(dir, "portal.db"),
 		"--flow-store", "sqlite:" + filepath.Join(dir, "flows.db"), "--catalog", portaltest.Catalog(t), "--oidc-issuer", provider.URL,
 		"--oidc-client-secret-file", secret}, t.Output())
 	if err != nil {
@@ -357,7 +342,7 @@ func TestClearStartErrors(t *testing.T) {
 			o := testOptions(t, config, provider)
 			tc.change(&o)
 			if name == "plain http" {
-				o.kubeconfig = writeKubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"})
+				o.kubeconfig = testenv.WriteKubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"})
 			}
 			err := run(t.Context(), o, slog.New(slog.DiscardHandler))
 			if err == nil || !strings.Contains(err.Error(), tc.want) {

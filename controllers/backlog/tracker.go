@@ -54,7 +54,7 @@ func (t *Tracker) UpdateAll() {
 }
 
 // Exceeds reports whether more than 2*limit objects of the fleet are unreported; KubeFed then counts as behind, and
-// revocations and downgrades are written directly. The factor 2 accounts for the difference in scope:
+// revocations and changes that open are written directly. The factor 2 accounts for the difference in scope:
 // the limit is the queue's limit for one member, whereas the unreported objects of all members are counted together.
 func (t *Tracker) Exceeds(limit int) bool {
 	t.mu.Lock()

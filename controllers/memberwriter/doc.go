@@ -1,4 +1,4 @@
-// Package memberwriter writes revocations and downgrades of policies into the members directly while KubeFed is behind or does not
+// Package memberwriter writes revocations and policies that open what was closed into the members directly while KubeFed is behind or does not
 // work: 10,000 policies that are opened in an emergency take KubeFed 500 seconds, and a revocation would wait behind them. Address
 // groups are always left to KubeFed.
 //

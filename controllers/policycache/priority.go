@@ -42,7 +42,7 @@ func resourcePriority(old, now *v1alpha1.ProtectedResource) int {
 	case old != nil && now != nil && !changed(old, now):
 		return requestqueue.Observed
 	case old != nil && now != nil && opens(old, now):
-		return requestqueue.Downgrade
+		return requestqueue.Opening
 	default:
 		return requestqueue.Grant
 	}

@@ -54,14 +54,14 @@ func TestResourcePriority(t *testing.T) {
 		want     int
 	}{
 		{"it appears", nil, in(enforce, nil), requestqueue.Grant},
-		{"a temporary audit begins", in(enforce, nil), in(enforce, at(1)), requestqueue.Downgrade},
-		{"it is to last longer", in(enforce, at(1)), in(enforce, at(2)), requestqueue.Downgrade},
+		{"a temporary audit begins", in(enforce, nil), in(enforce, at(1)), requestqueue.Opening},
+		{"it is to last longer", in(enforce, at(1)), in(enforce, at(2)), requestqueue.Opening},
 		{"it ends", in(enforce, at(1)), in(enforce, nil), requestqueue.Grant},
-		{"down to Audit", in(enforce, nil), in(audit, nil), requestqueue.Downgrade},
+		{"down to Audit", in(enforce, nil), in(audit, nil), requestqueue.Opening},
 		{"up to Enforce", in(audit, nil), in(enforce, nil), requestqueue.Grant},
-		{"one member down", in(enforce, nil), in(enforce, nil, own(audit)), requestqueue.Downgrade},
+		{"one member down", in(enforce, nil), in(enforce, nil, own(audit)), requestqueue.Opening},
 		{"one member up", in(audit, nil), in(audit, nil, own(enforce)), requestqueue.Grant},
-		{"a member that was stricter follows the others", in(audit, nil, own(enforce)), in(audit, nil), requestqueue.Downgrade},
+		{"a member that was stricter follows the others", in(audit, nil, own(enforce)), in(audit, nil), requestqueue.Opening},
 		{"a member that was laxer follows the others", in(enforce, nil, own(audit)), in(enforce, nil), requestqueue.Grant},
 	} {
 		if c.old != nil {

@@ -20,7 +20,7 @@ func priorityOf(f *facts, p *plan, requested bool) writequeue.Priority {
 	}
 	switch {
 	case worst == enforcer.Opens:
-		return writequeue.Downgrade
+		return writequeue.Opening
 	case worst == enforcer.Revokes:
 		return writequeue.Revocation
 	case requested:

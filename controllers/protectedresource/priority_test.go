@@ -40,11 +40,11 @@ func TestPriorityOf(t *testing.T) {
 		}), false, writequeue.Revocation},
 		{"one member is opened while a client is taken away in another", object(both, "m1", "m2"), with(object(one, "m1", "m2"), func(o *federation.Object) {
 			o.Overrides = map[string]federation.Override{"m2": {Spec: spec(false, "1")}}
-		}), false, writequeue.Downgrade},
-		{"a temporary audit", object(both, "m1"), object(spec(false, "1", "2"), "m1"), false, writequeue.Downgrade},
+		}), false, writequeue.Opening},
+		{"a temporary audit", object(both, "m1"), object(spec(false, "1", "2"), "m1"), false, writequeue.Opening},
 		{"its end", object(spec(false, "1", "2"), "m1"), object(both, "m1"), true, writequeue.Grant},
 		{"another member gets it", object(both, "m1"), object(both, "m1", "m2"), true, writequeue.Grant},
-		{"a member that it closed is left", object(both, "m1", "m2"), object(both, "m1"), false, writequeue.Downgrade},
+		{"a member that it closed is left", object(both, "m1", "m2"), object(both, "m1"), false, writequeue.Opening},
 		{"a member is left by what only allowed", object(spec(false, "1"), "m1", "m2"), object(spec(false, "1"), "m1"), false, writequeue.Revocation},
 		{"what was emptied before goes", object(spec(false), "m1"), object(spec(false)), false, writequeue.Bulk},
 		{

@@ -17,14 +17,14 @@ import (
 // compiled, are in package writequeue. They classify a change before the unit is compiled, by what can be
 // seen of it then.
 const (
-	// Downgrade is the priority of a change by which a member may have to enforce less than before.
-	Downgrade = 300
+	// Opening is the priority of a change by which a member may have to enforce less than before.
+	Opening = 300
 	// Revocation is the priority of a change by which a client may lose access.
 	Revocation = 200
 	// Admitted is the priority of a unit that the write queue admitted. Few units have it at a time; a delay could leave KubeFed
 	// idle.
 	Admitted = 150
-	// Grant is the priority of a requested change that is neither a downgrade nor a revocation.
+	// Grant is the priority of a requested change that is neither opens what was closed nor revokes access.
 	Grant = 100
 	// Observed is the priority of a change in the host or in a member that no person requested, and that has to be reported.
 	Observed = 0

@@ -99,10 +99,10 @@ func TestRequestsBeforeStart(t *testing.T) {
 	f.Add(Grant, "grant", "both")
 	f.Add(Revocation, "revocation", "both")
 	f.Add(Grant, "both")
-	f.Add(Downgrade, "downgrade")
+	f.Add(Opening, "opening")
 	q := started(t, f)
 	got := drain(t, q, 4)
-	for name, want := range map[string]int{"grant": Bulk, "both": Revocation, "revocation": Revocation, "downgrade": Downgrade} {
+	for name, want := range map[string]int{"grant": Bulk, "both": Revocation, "revocation": Revocation, "opening": Opening} {
 		if got[name] != want {
 			t.Errorf("%s has priority %d, want %d", name, got[name], want)
 		}

@@ -3,7 +3,7 @@ package writequeue
 import "time"
 
 // Priority orders the units that have to be written; the greater is written first. It is determined from the compiled unit, unlike
-// the priorities of package requestqueue, which order the reconciles. The queue admits revocations and downgrades at once.
+// the priorities of package requestqueue, which order the reconciles. The queue admits revocations and changes that open at once.
 // Their caller may still wait for KubeFed's report on the previous version of an object, for at most Limits.MaxInFlight.
 type Priority int
 
@@ -14,14 +14,13 @@ const (
 	Grant
 	// Revocation is the priority of a change that may take access away.
 	Revocation
-	// Downgrade is the priority of a change that opens what was closed, such as from Enforce to Audit. It is not the
-	// manual downgrade of a member.
-	Downgrade
+	// Opening is the priority of a change that opens what was closed, such as from Enforce to Audit.
+	Opening
 )
 
 // String returns the value of the metrics' label.
 func (p Priority) String() string {
-	return [...]string{"bulk", "grant", "revocation", "downgrade"}[p]
+	return [...]string{"bulk", "grant", "revocation", "opening"}[p]
 }
 
 // Limits bound what is written for KubeFed. Each applies to each member separately, so that a slow member delays only the units
@@ -40,7 +39,7 @@ type Limits struct {
 	// Rate 0 the rate is not limited.
 	Rate  float64
 	Burst int
-	// Reserved is the part of Burst that only revocations and downgrades may use.
+	// Reserved is the part of Burst that only revocations and changes that open may use.
 	Reserved int
 	// MaxInFlight bounds how long a write waits for KubeFed to report on the previous version of the same object. With 0 it does
 	// not wait.

@@ -22,12 +22,12 @@ func init() { metrics.Registry.MustRegister(waitingGauge, admittedCounter, overd
 type meter struct {
 	of      string
 	gauge   prometheus.Gauge
-	byOrder [Downgrade + 1]prometheus.Counter
+	byOrder [Opening + 1]prometheus.Counter
 }
 
 func newMeter(of string) meter {
 	m := meter{of: of, gauge: waitingGauge.WithLabelValues(of)}
-	for k := Bulk; k <= Downgrade; k++ {
+	for k := Bulk; k <= Opening; k++ {
 		m.byOrder[k] = admittedCounter.WithLabelValues(of, k.String())
 	}
 	return m

@@ -216,7 +216,7 @@ func TestQueueModel(t *testing.T) {
 					w.slow = []string{"", "m0", "m1", "m2"}[w.random.IntN(4)]
 				}
 				for range w.random.IntN(4) {
-					kinds := []Priority{Bulk, Bulk, Bulk, Grant, Grant, Revocation, Downgrade}
+					kinds := []Priority{Bulk, Bulk, Bulk, Grant, Grant, Revocation, Opening}
 					w.ask(fmt.Sprint("unit", w.random.IntN(300)), kinds[w.random.IntN(len(kinds))])
 				}
 				if w.random.IntN(100) == 0 {

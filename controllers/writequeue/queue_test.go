@@ -20,7 +20,7 @@ func TestQueueUrgentNeverWaits(t *testing.T) {
 	for i := range 100 {
 		l.SetPending(fmt.Sprint("object", i), noMembers, noon)
 	}
-	for i, kind := range []Priority{Revocation, Downgrade} {
+	for i, kind := range []Priority{Revocation, Opening} {
 		if !l.TryAdmit(Request{Unit: fmt.Sprint("unit", i), Priority: kind}, noon) {
 			t.Errorf("a %s waits", kind)
 		}

@@ -2,6 +2,7 @@ package charts
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -88,7 +89,7 @@ func objects(t testing.TB, manifest string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for {
 		u := &unstructured.Unstructured{}
-		if err := d.Decode(u); err == io.EOF {
+		if err := d.Decode(u); errors.Is(err, io.EOF) {
 			return out
 		} else if err != nil {
 			t.Fatalf("what is rendered is not YAML: %v", err)

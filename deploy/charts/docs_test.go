@@ -104,7 +104,7 @@ func TestDocumentedCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.ReplaceAll(string(data), "\\\n", " ")
-		commands := regexp.MustCompile("(?m)^ *(helm .*\\binstall .*)$").FindAllStringSubmatch(text, -1)
+		commands := regexp.MustCompile(`(?m)^ *(helm .*\binstall .*)$`).FindAllStringSubmatch(text, -1)
 		if len(commands) != want.commands {
 			t.Errorf("%s has %d commands that install a chart, want %d", page, len(commands), want.commands)
 		}

@@ -23,7 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -129,7 +129,9 @@ func (c *cluster) account(t *testing.T, namespace, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writeKubeconfig(t, c.Server, clientcmdapi.AuthInfo{Token: token.Status.Token})
+	config := rest.AnonymousClientConfig(c.Config)
+	config.BearerToken = token.Status.Token
+	return testenv.WriteKubeconfig(t, config)
 }
 
 func address(t *testing.T) string {

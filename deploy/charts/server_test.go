@@ -27,8 +27,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	// Their kinds are files of these modules.
 	_ "github.com/cert-manager/cert-manager/pkg/apis/certmanager"
@@ -58,20 +56,8 @@ func start(t *testing.T, crds ...string) *cluster {
 		t.Fatal(err)
 	}
 	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))
-	c.kubeconfig = writeKubeconfig(t, c.Server, clientcmdapi.AuthInfo{ClientCertificateData: c.Config.CertData, ClientKeyData: c.Config.KeyData})
+	c.kubeconfig = testenv.WriteKubeconfig(t, c.Config)
 	return c
-}
-
-func writeKubeconfig(t *testing.T, s *testenv.Server, user clientcmdapi.AuthInfo) string {
-	t.Helper()
-	k := clientcmdapi.Config{CurrentContext: "c",
-		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: s.Config.Host, CertificateAuthorityData: s.Config.CAData}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": &user}, Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}}}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(k, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
 
 func (c *cluster) resource(t *testing.T, apiVersion, kind, namespace string) dynamic.ResourceInterface {
