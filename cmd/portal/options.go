@@ -11,9 +11,11 @@ import (
 
 	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/configuration"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/serving"
 	"github.com/acp-io/acp/internal/tracing/otlp"
 	"github.com/acp-io/acp/internal/version"
@@ -28,6 +30,7 @@ type options struct {
 	dataDir, database, databaseURLFile       string
 	flowStore, catalog                       string
 	issuer, clientID, clientSecretFile       string
+	claims                                   core.Claims
 	backstage, backstageTokenFile            string
 	sessionIdle, backstageEvery              time.Duration
 	notify                                   string
@@ -140,6 +143,30 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 	)
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret, read at each login; empty: a public client")
+	f.StringVar(
+		&o.claims.Username,
+		"oidc-username-claim",
+		core.DefaultUsernameClaim,
+		"`claim` of the ID token with the person's id in the catalog; a path such as user.id names a part of a claim",
+	)
+	f.StringVar(
+		&o.claims.Groups,
+		"oidc-groups-claim",
+		core.DefaultGroupsClaim,
+		"`claim` of the ID token with the person's groups; a path such as realm_access.roles names a part of a claim",
+	)
+	f.StringSliceVar(
+		&o.claims.Security,
+		"oidc-security-groups",
+		[]string{catalog.GroupSecurity},
+		"`groups` in that claim that make a person a security administrator; empty: only the catalog's group "+catalog.GroupSecurity+" does",
+	)
+	f.StringSliceVar(
+		&o.claims.Auditors,
+		"oidc-auditor-groups",
+		[]string{catalog.GroupAuditors},
+		"`groups` in that claim that make a person an auditor; empty: only the catalog's group "+catalog.GroupAuditors+" does",
+	)
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (1m to 24h); a session ends after 24h in any case")
 
 	f = s.Group("Evidence")
@@ -212,6 +239,9 @@ func (o *options) check() error {
 	}
 	if o.backstageEvery < 10*time.Second {
 		return fmt.Errorf("--catalog-backstage-every %s: at least 10s", o.backstageEvery)
+	}
+	if o.claims.Username == "" || o.claims.Groups == "" {
+		return errors.New("--oidc-username-claim and --oidc-groups-claim must not be empty: name the claims of the ID token that have the person and the groups")
 	}
 	if o.workloadAddresses < 1 || o.workloadAddresses > workloads.MaxAddressesOfMachines {
 		return fmt.Errorf("--workload-addresses %d: use between 1 and %d", o.workloadAddresses, workloads.MaxAddressesOfMachines)

@@ -215,9 +215,9 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 				hub.Ticket(t)
 				times.Changed(t)
 			},
-			Wake: func() {
+			Requeue: func() {
 				for _, w := range outbox {
-					w.Wake()
+					w.Requeue()
 				}
 			},
 		},
@@ -243,7 +243,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	replica := rand.Text()
 	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log})
 	downgrades := &rollout.Downgrades{
-		Service:  rollout.NewService(rollout.Config{Store: states, Switch: h.Urgent(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log}),
+		Service:  rollout.NewService(rollout.Config{Store: states, Switch: h.UnlimitedWriter(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log}),
 		Objects:  rolloutapi.ProtectedBy(h),
 		ClassOf:  h.ClassOf,
 		Patience: downgradePatience,
@@ -300,7 +300,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	server, err := portal.New(streams, portal.Config{
 		Config: core.Config{Accepting: probes.Accepting, PublicURL: publicURL, TrustedProxies: trusted, Tickets: tickets, Directory: directory, Once: once,
 			Sessions: credentials.Manager(), SessionIdle: o.sessionIdle, Credentials: &credential.Service{Store: credentials, Now: wallclock.Now},
-			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Metrics: registry, Stats: counted(store, credentials),
+			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Claims: o.claims, Web: dist, Hub: hub, Metrics: registry, Stats: counted(store, credentials),
 			Tracer: traces.Tracer(), TraceURL: o.traceURL, Now: wallclock.Now, Log: log},
 		Host:           h,
 		Flows:          flows,

@@ -68,6 +68,11 @@ type Record struct {
 	Parent  string   `json:"parent,omitempty"`
 	Members []string `json:"members,omitempty"`
 
+	// ExternalID is the identifier that a SCIM client gave a person or a group. Deactivated marks a person that a SCIM client
+	// deactivated: they are gone, and the client may activate them again.
+	ExternalID  string `json:"externalId,omitempty"`
+	Deactivated bool   `json:"deactivated,omitempty"`
+
 	// Where is the record's place in its source, for messages.
 	Where string `json:"where,omitempty"`
 }
@@ -165,7 +170,7 @@ func (r Record) Normalize() (Record, error) {
 		most         int
 	}{
 		{"title", r.Title, maxText}, {"jobTitle", r.JobTitle, maxText}, {"email", r.Email, maxText},
-		{"description", r.Description, maxLong}, {"name", r.Name, maxName},
+		{"description", r.Description, maxLong}, {"name", r.Name, maxName}, {"externalId", r.ExternalID, maxText},
 	} {
 		if err := text(f.value, f.most, f.field == "description"); err != nil {
 			return r, fieldError(f.field, message.CatalogTextInvalid(f.field, r.Ref().String(), message.Of(err)))

@@ -54,10 +54,15 @@ const PreviewLifetime = time.Hour
 // NewService returns a Service that has read the catalog from its store.
 func NewService(ctx context.Context, c Config) (*Service, error) {
 	s := &Service{Config: c, last: map[string]lastSync{}}
-	names := map[string]bool{Portal: true}
+	names := map[string]bool{Portal: true, SCIM: true}
 	for _, src := range c.Sources {
 		if name := src.Name(); names[name] || !idPattern.MatchString(name) {
-			return nil, fmt.Errorf("catalog source %q: give each source a name of its own, of letters, digits, '-', '_' and '.', and none %q", name, Portal)
+			return nil, fmt.Errorf(
+				"catalog source %q: give each source a name of its own, of letters, digits, '-', '_' and '.', and none %q or %q",
+				name,
+				Portal,
+				SCIM,
+			)
 		}
 		names[src.Name()] = true
 	}
@@ -139,8 +144,8 @@ func (s *Service) Preview(ctx context.Context, a Actor, source string, r SourceC
 	if err := s.authorize(a); err != nil {
 		return Diff{}, "", err
 	}
-	if !idPattern.MatchString(source) || source == Portal {
-		return Diff{}, "", fieldError("source", message.CatalogSourceInvalid(source, Portal))
+	if !idPattern.MatchString(source) || source == Portal || source == SCIM {
+		return Diff{}, "", fieldError("source", message.CatalogSourceInvalid(source, Portal+", "+SCIM))
 	}
 	if len(r.Records) > MaxRecords {
 		return Diff{}, "", fieldError("entities", message.CatalogTooManyEntities(len(r.Records), MaxRecords))

@@ -26,8 +26,13 @@ type Fingerprinted interface {
 	Fingerprint() (string, error)
 }
 
-// Portal is the source of the entities that people edit in the portal.
-const Portal = "portal"
+// Sources that are not configured.
+const (
+	// Portal is the source of the entities that people edit in the portal.
+	Portal = "portal"
+	// SCIM is the source of the people and groups that a SCIM client provisions, one at a time.
+	SCIM = "scim"
+)
 
 // Folder is a folder of Backstage entity files and CSV files; see ReadFolder.
 type Folder struct {

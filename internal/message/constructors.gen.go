@@ -574,6 +574,11 @@ func CatalogTooManyOwners(entity string, count int, limit int) Message {
 	return build("catalog.too-many-owners", param{"count", count}, param{"entity", entity}, param{"limit", limit})
 }
 
+// CatalogTooManyRemovals is "{removed} of the entities of this kind were removed by SCIM within the last hour, and no more than a tenth may be: check the client, or try again later".
+func CatalogTooManyRemovals(removed int) Message {
+	return build("catalog.too-many-removals", param{"removed", removed})
+}
+
 // CatalogUnknown is "The catalog does not contain it.".
 func CatalogUnknown() Message {
 	return Message{Code: "catalog.unknown", Text: "The catalog does not contain it."}

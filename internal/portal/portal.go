@@ -2,10 +2,13 @@ package portal
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/catalog/scim"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/notify"
@@ -58,7 +61,18 @@ func New(ctx context.Context, c Config) (*core.Server, error) {
 		return nil, err
 	}
 	s.Register(newAPI(s, c)) //nolint:contextcheck // waiting requests have contexts of their own
+	provisioning, err := scim.New(scim.Config{Directory: c.Directory, BaseURL: s.Origin() + scimBase, Actor: provisioner, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	s.Mount(scimBase, scimPrefix, provisioning)
 	return s, nil
+}
+
+// provisioner returns the caller of a SCIM request as an actor of the catalog.
+func provisioner(r *http.Request) catalog.Actor {
+	who := core.MountedCaller(r)
+	return catalog.Actor{ID: who.ID, Security: who.Security && !who.Auditor}
 }
 
 // The features have different names here, so that one type can embed all of them.

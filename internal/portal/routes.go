@@ -8,6 +8,17 @@ import (
 // base is the path of the API.
 const base = core.APIBase
 
+const (
+	// scimPrefix is the part of the paths of SCIM before the version of the protocol.
+	scimPrefix = "/scim"
+	// scimBase is the path of SCIM, which clients are configured with.
+	scimBase = scimPrefix + "/v2"
+	// scimMedia is the media type of bodies of SCIM.
+	scimMedia = "application/scim+json"
+	// scimBody is the maximum size of a body of SCIM: a group with all the members that it can have.
+	scimBody = 2 << 20
+)
+
 // The scopes that a token needs for a route. core.NoToken means that only a session of a browser may call it.
 const (
 	read           = credential.ScopeRead
@@ -220,6 +231,38 @@ var routes = []core.Route{
 		Body:      1 << 20,
 	},
 	{Method: "DELETE", Path: base + "/catalog/entities/:kind/:id", Operation: "deleteEntity", Who: core.Administrator, Scope: catalogWrite},
+	{Method: "GET", Path: scimBase + "/*path", Operation: "readSCIM", Who: core.Governor, Scope: catalogWrite, Rule: "the source scim"},
+	{
+		Method:    "POST",
+		Path:      scimBase + "/*path",
+		Operation: "createSCIM",
+		Who:       core.Administrator,
+		Scope:     catalogWrite,
+		Rule:      "the source scim; no authority for the caller",
+		Body:      scimBody,
+		Media:     scimMedia,
+	},
+	{
+		Method:    "PUT",
+		Path:      scimBase + "/*path",
+		Operation: "replaceSCIM",
+		Who:       core.Administrator,
+		Scope:     catalogWrite,
+		Rule:      "the source scim; no authority for the caller",
+		Body:      scimBody,
+		Media:     scimMedia,
+	},
+	{
+		Method:    "PATCH",
+		Path:      scimBase + "/*path",
+		Operation: "patchSCIM",
+		Who:       core.Administrator,
+		Scope:     catalogWrite,
+		Rule:      "the source scim; no authority for the caller",
+		Body:      scimBody,
+		Media:     scimMedia,
+	},
+	{Method: "DELETE", Path: scimBase + "/*path", Operation: "deleteSCIM", Who: core.Administrator, Scope: catalogWrite, Rule: "the source scim"},
 	{
 		Method:    "GET",
 		Path:      base + "/workloads",

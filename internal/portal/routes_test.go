@@ -85,6 +85,8 @@ var samples = []string{
 	"/fleet/m1",
 	"/policies/:name",
 	"/policies/by-hand",
+	"/scim/v2/*path",
+	"/scim/v2/Users/none",
 }
 
 // queries are the required query parameters of operations.

@@ -82,6 +82,7 @@ const (
 	CatalogSourceKindCsv       CatalogSourceKind = "csv"
 	CatalogSourceKindFiles     CatalogSourceKind = "files"
 	CatalogSourceKindPortal    CatalogSourceKind = "portal"
+	CatalogSourceKindScim      CatalogSourceKind = "scim"
 	CatalogSourceKindUpload    CatalogSourceKind = "upload"
 )
 
@@ -95,6 +96,8 @@ func (e CatalogSourceKind) Valid() bool {
 	case CatalogSourceKindFiles:
 		return true
 	case CatalogSourceKindPortal:
+		return true
+	case CatalogSourceKindScim:
 		return true
 	case CatalogSourceKindUpload:
 		return true

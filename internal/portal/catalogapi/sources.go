@@ -28,7 +28,11 @@ func (a *API) ListCatalogSources(ctx context.Context, _ openapi.ListCatalogSourc
 	sources := map[string]*openapi.CatalogSource{catalog.Portal: {Id: catalog.Portal, Kind: openapi.CatalogSourceKindPortal}}
 	source := func(id string) *openapi.CatalogSource {
 		if sources[id] == nil {
-			sources[id] = &openapi.CatalogSource{Id: id, Kind: openapi.CatalogSourceKindUpload}
+			kind := openapi.CatalogSourceKindUpload
+			if id == catalog.SCIM {
+				kind = openapi.CatalogSourceKindScim
+			}
+			sources[id] = &openapi.CatalogSource{Id: id, Kind: kind}
 		}
 		return sources[id]
 	}

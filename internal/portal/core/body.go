@@ -81,6 +81,13 @@ func (s *Server) body(c *gin.Context) {
 	}
 }
 
+// acceptsMedia reports whether the body of a request has a media type of its route.
+func (s *Server) acceptsMedia(c *gin.Context) bool {
+	kind, _, err := mime.ParseMediaType(c.ContentType())
+	r, _ := s.routeOf(c)
+	return err == nil && (kind == "application/json" || r.Media != "" && kind == r.Media)
+}
+
 func (s *Server) readBody(c *gin.Context, limit int64) {
 	patience := bodyTimeout + time.Duration(limit/slowestBody)*time.Second
 	// A writer without deadlines is a test's.
@@ -98,7 +105,7 @@ func (s *Server) readBody(c *gin.Context, limit int64) {
 		return
 	}
 	if len(data) > 0 {
-		if kind, _, err := mime.ParseMediaType(c.ContentType()); err != nil || kind != "application/json" {
+		if !s.acceptsMedia(c) {
 			s.fail(c, NewProblem(http.StatusUnsupportedMediaType, "invalid", message.CallBodyNotDeclaredJSON()))
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/oauth2"
 
-	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/credential"
 )
 
@@ -200,21 +198,18 @@ func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (pe
 		s.Log.Warn("the login's token is not valid", "error", err)
 		return "", nil, "", LoginInvalid
 	}
-	var claims struct {
-		Username string   `json:"preferred_username"`
-		Groups   []string `json:"groups"`
-	}
-	if err := id.Claims(&claims); err != nil || claims.Username == "" {
-		s.Log.Warn("the login's token lacks preferred_username", "error", err)
+	var claims map[string]any
+	err = id.Claims(&claims)
+	names := s.Claims.withDefaults()
+	person = names.person(claims)
+	if err != nil || person == "" {
+		s.Log.Warn("the login's token lacks the claim with the person's name", "claim", names.Username, "error", err)
 		return "", nil, "", LoginInvalid
 	}
-	// A person may be in thousands of groups. Only those that give roles are stored.
-	groups = slices.DeleteFunc(claims.Groups, func(g string) bool { return g != catalog.GroupSecurity && g != catalog.GroupAuditors })
-	slices.Sort(groups)
 	if len(raw) > MaxIDTokenHint {
 		raw = ""
 	}
-	return claims.Username, slices.Compact(groups), raw, ""
+	return person, names.roles(claims), raw, ""
 }
 
 func (s *Server) loginFailed(c *gin.Context, code, returnTo string) {

@@ -32,8 +32,8 @@ type HostState interface {
 	AwaySince() time.Time
 }
 
-// Config is the configuration of a Server. All fields are required except Accepting, TrustedProxies, Metrics, Stats, Tracer and
-// TraceURL.
+// Config is the configuration of a Server. All fields are required except Accepting, TrustedProxies, Metrics, Stats, Tracer,
+// TraceURL and Claims.
 type Config struct {
 	// TrustedProxies are the addresses of reverse proxies. Only their X-Forwarded-For and X-Forwarded-Proto headers are trusted, and
 	// over plain HTTP other machines are served only through them.
@@ -57,6 +57,8 @@ type Config struct {
 	SessionIdle time.Duration
 	Issuer      string
 	ClientID    string
+	// Claims are the names of the claims of ID tokens that the portal reads.
+	Claims Claims
 	// ClientSecret is called at each login, so that a new secret needs no restart. It is nil for a public client.
 	ClientSecret func() (string, error)
 	Web          fs.FS // contains index.html if the web application was built
@@ -169,6 +171,29 @@ func (s *Server) Register(operations openapi.StrictServerInterface) {
 	)
 	openapi.RegisterHandlersWithOptions(s.engine, strict, openapi.GinServerOptions{BaseURL: APIBase,
 		ErrorHandler: func(c *gin.Context, err error, _ int) { s.fail(c, badRequest(err)) }})
+}
+
+// callerKey is the key of the caller in the context of a request to a mounted handler.
+type callerKey struct{}
+
+// Mount serves the paths below base with a handler that is not part of the API, by the rows of the table for base + "/*path". The
+// handler gets the paths without prefix. It is called once for each handler, before the server serves requests.
+func (s *Server) Mount(base, prefix string, h http.Handler) {
+	h = http.StripPrefix(prefix, h)
+	path := base + "/*path"
+	for _, r := range s.rows {
+		if r.Path == path {
+			s.engine.Handle(r.Method, path, func(c *gin.Context) {
+				h.ServeHTTP(c.Writer, c.Request.WithContext(context.WithValue(c.Request.Context(), callerKey{}, Caller(c))))
+			})
+		}
+	}
+}
+
+// MountedCaller returns the caller of a request to a mounted handler. guard ensures that there is one.
+func MountedCaller(r *http.Request) approval.Actor {
+	a, _ := r.Context().Value(callerKey{}).(approval.Actor)
+	return a
 }
 
 // Configure makes the HTTP server serve the portal, with time limits for everything that a slow caller could keep open.

@@ -91,6 +91,7 @@ const (
 	CatalogSourceKindCsv       CatalogSourceKind = "csv"
 	CatalogSourceKindFiles     CatalogSourceKind = "files"
 	CatalogSourceKindPortal    CatalogSourceKind = "portal"
+	CatalogSourceKindScim      CatalogSourceKind = "scim"
 	CatalogSourceKindUpload    CatalogSourceKind = "upload"
 )
 
@@ -104,6 +105,8 @@ func (e CatalogSourceKind) Valid() bool {
 	case CatalogSourceKindFiles:
 		return true
 	case CatalogSourceKindPortal:
+		return true
+	case CatalogSourceKindScim:
 		return true
 	case CatalogSourceKindUpload:
 		return true

@@ -2735,7 +2735,7 @@ export interface components {
         CatalogSource: {
             id: string;
             /** @enum {string} */
-            kind: "files" | "backstage" | "csv" | "upload" | "portal";
+            kind: "files" | "backstage" | "csv" | "upload" | "portal" | "scim";
             /** @description without secrets */
             location?: string;
             entities: number;

@@ -116,6 +116,7 @@ export const messages: Readonly<Record<string, string>> = {
   "catalog.too-many-entities": "{count} 个条目过多：最多 {limit} 个",
   "catalog.too-many-ids": "{entity} 有 {count} 个 {field}：最多 {limit} 个",
   "catalog.too-many-owners": "{entity} 有 {count} 个负责人：最多 {limit} 个，请改用一个组",
+  "catalog.too-many-removals": "最近一小时内已通过 SCIM 移除了 {removed} 个此类条目，而上限为十分之一：请检查客户端，或稍后重试",
   "catalog.unknown": "目录中没有它。",
   "catalog.would-be-orphan": "将没有人可以为 {entity} 审批。",
   "change.enforcer-unusable": "{enforcer} 无法使用：{reason}",

@@ -63,7 +63,7 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
       end: true,
       cell: (row) => {
         const waiting = row.waiting;
-        if (!mayChange || row.kind === "portal") return null;
+        if (!mayChange || row.kind === "portal" || row.kind === "scim") return null;
         if (waiting && waiting.token !== "") {
           return (
             <Button size="compact-sm" onClick={() => onReview({ source: row.id, preview: waiting })} data-testid={`review-${row.id}`}>

@@ -1,0 +1,160 @@
+package scim
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/elimity-com/scim"
+	scimerrors "github.com/elimity-com/scim/errors"
+	"github.com/scim2/filter-parser/v2"
+)
+
+// apply makes the change of one operation of a patch. The library has checked paths and values with the schema.
+func apply(to attributes, o scim.PatchOperation) error {
+	if o.Path == nil {
+		values, ok := o.Value.(map[string]any)
+		if !ok {
+			return scimerrors.ScimErrorInvalidSyntax
+		}
+		for name, v := range values {
+			merge(to, name, v, o.Op)
+		}
+		return nil
+	}
+	target := map[string]any(to)
+	if uri := o.Path.AttributePath.URI(); strings.EqualFold(uri, enterprise) {
+		target = child(target, enterprise)
+	}
+	name := o.Path.AttributePath.AttributeName
+	if o.Path.ValueExpression != nil {
+		return applyToSelected(target, name, o)
+	}
+	if sub := o.Path.AttributePath.SubAttributeName(); sub != "" {
+		target, name = child(target, name), sub
+	}
+	merge(target, name, o.Value, o.Op)
+	return nil
+}
+
+// child returns the complex attribute with a name, which is created if it is absent.
+func child(in map[string]any, name string) map[string]any {
+	name = key(in, name)
+	out, ok := in[name].(map[string]any)
+	if !ok {
+		out = map[string]any{}
+		in[name] = out
+	}
+	return out
+}
+
+// merge adds, replaces or removes a value of an attribute.
+func merge(in map[string]any, name string, value any, op string) {
+	name = key(in, name)
+	present, many := in[name].([]any)
+	values, list := value.([]any)
+	switch {
+	case op == scim.PatchOperationRemove && many && list:
+		if present = slices.DeleteFunc(present, func(p any) bool { return containsValue(values, p) }); len(present) == 0 {
+			delete(in, name)
+			return
+		}
+		in[name] = present
+	case op == scim.PatchOperationRemove:
+		delete(in, name)
+	case op == scim.PatchOperationAdd && list:
+		for _, v := range values {
+			if !containsValue(present, v) {
+				present = append(present, v)
+			}
+		}
+		in[name] = present
+	default:
+		values, isComplex := value.(map[string]any)
+		if _, has := in[name].(map[string]any); isComplex && has {
+			for sub, v := range values {
+				merge(child(in, name), sub, v, op)
+			}
+			return
+		}
+		in[name] = value
+	}
+}
+
+// containsValue reports whether a list has a value. Values with the sub-attribute "value" are equal if that is.
+func containsValue(list []any, v any) bool {
+	return slices.ContainsFunc(list, func(x any) bool {
+		a, complexA := x.(map[string]any)
+		b, complexB := v.(map[string]any)
+		if complexA && complexB && get(a, "value") != nil {
+			return reflect.DeepEqual(get(a, "value"), get(b, "value"))
+		}
+		return reflect.DeepEqual(x, v)
+	})
+}
+
+// applyToSelected makes a change of those values of a multi-valued attribute that an expression selects.
+func applyToSelected(in map[string]any, name string, o scim.PatchOperation) error {
+	name = key(in, name)
+	list, _ := in[name].([]any)
+	sub, matched := o.Path.SubAttributeName(), false
+	out := make([]any, 0, len(list))
+	for _, v := range list {
+		x, _ := v.(map[string]any)
+		selected, err := selects(o.Path.ValueExpression, x)
+		if err != nil {
+			return err
+		}
+		matched = matched || selected
+		switch {
+		case !selected:
+			out = append(out, v)
+		case sub != "":
+			merge(x, sub, o.Value, o.Op)
+			out = append(out, x)
+		case o.Op != scim.PatchOperationRemove:
+			out = append(out, o.Value)
+		}
+	}
+	if !matched && o.Op != scim.PatchOperationRemove {
+		// Clients set emails[type eq "work"].value of a user without such an address, too.
+		e, ok := o.Path.ValueExpression.(*filter.AttributeExpression)
+		if !ok || e.Operator != filter.EQ || sub == "" {
+			return scimerrors.ScimErrorNoTarget
+		}
+		out = append(out, map[string]any{e.AttributePath.AttributeName: e.CompareValue, sub: o.Value})
+	}
+	if len(out) == 0 {
+		delete(in, name)
+		return nil
+	}
+	in[name] = out
+	return nil
+}
+
+// selects reports whether an expression selects a value. It supports comparisons for equality, "and", "or" and "not".
+func selects(e filter.Expression, x map[string]any) (bool, error) {
+	switch e := e.(type) {
+	case *filter.AttributeExpression:
+		v := get(x, e.AttributePath.AttributeName)
+		switch e.Operator {
+		case filter.PR:
+			return v != nil, nil
+		case filter.EQ, filter.NE:
+			a, textA := v.(string)
+			b, textB := e.CompareValue.(string)
+			equal := textA && textB && strings.EqualFold(a, b) || !textA && reflect.DeepEqual(v, e.CompareValue)
+			return equal == (e.Operator == filter.EQ), nil
+		}
+	case *filter.NotExpression:
+		selected, err := selects(e.Expression, x)
+		return !selected, err
+	case *filter.LogicalExpression:
+		left, err := selects(e.Left, x)
+		if err != nil || left == (e.Operator == filter.OR) {
+			return left, err
+		}
+		return selects(e.Right, x)
+	}
+	return false, scimerrors.ScimErrorInvalidFilter
+}

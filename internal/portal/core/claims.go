@@ -1,0 +1,80 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/internal/catalog"
+)
+
+// Names of the claims that the portal reads if nothing else is configured.
+const (
+	DefaultUsernameClaim = "preferred_username"
+	DefaultGroupsClaim   = "groups"
+)
+
+// Claims are the names of the claims of ID tokens that the portal reads. A name that no claim has is a path: realm_access.roles is the
+// member roles of the claim realm_access. Fields that are empty have the defaults.
+type Claims struct {
+	// Username is the claim with the id of the person in the catalog.
+	Username string
+	// Groups is the claim with the groups of the person: a list, or one name.
+	Groups string
+	// Security and Auditors are the groups in that claim that make a person a security administrator or an auditor.
+	Security, Auditors []string
+}
+
+func (n Claims) withDefaults() Claims {
+	n.Username, n.Groups = cmp.Or(n.Username, DefaultUsernameClaim), cmp.Or(n.Groups, DefaultGroupsClaim)
+	if n.Security == nil {
+		n.Security = []string{catalog.GroupSecurity}
+	}
+	if n.Auditors == nil {
+		n.Auditors = []string{catalog.GroupAuditors}
+	}
+	return n
+}
+
+// person returns the id of the person, or "" if the claims do not have it.
+func (n Claims) person(claims map[string]any) string {
+	id, _ := claimOf(claims, n.Username).(string)
+	return id
+}
+
+// roles returns those of catalog.GroupSecurity and catalog.GroupAuditors that the claims give. A person may be in thousands of other
+// groups, which a session does not store.
+func (n Claims) roles(claims map[string]any) (out []string) {
+	var groups []string
+	switch v := claimOf(claims, n.Groups).(type) {
+	case string:
+		groups = []string{v}
+	case []any:
+		for _, x := range v {
+			if g, ok := x.(string); ok {
+				groups = append(groups, g)
+			}
+		}
+	}
+	has := func(g string) bool { return slices.Contains(groups, g) }
+	if slices.ContainsFunc(n.Auditors, has) {
+		out = append(out, catalog.GroupAuditors)
+	}
+	if slices.ContainsFunc(n.Security, has) {
+		out = append(out, catalog.GroupSecurity)
+	}
+	return out
+}
+
+// claimOf returns the claim with a name, or at a path, or nil.
+func claimOf(claims map[string]any, name string) any {
+	if v, ok := claims[name]; ok {
+		return v
+	}
+	first, rest, nested := strings.Cut(name, ".")
+	inner, ok := claims[first].(map[string]any)
+	if !nested || !ok {
+		return nil
+	}
+	return claimOf(inner, rest)
+}
