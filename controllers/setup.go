@@ -205,8 +205,8 @@ func (s *setup) addStores(ready startup.Ready) (startup.Ready, error) {
 	s.units = &triggers.Units{Cache: s.cache, Reports: s.reports, Queue: s.queues.Units, Log: s.mgr.GetLogger().WithName("fleet"),
 		RecheckForeign: func(cluster string) { s.foreign.Requeue(cluster) }, ReadLabels: func() { s.labels.Requeue() },
 		FleetChanged: func() {
-			s.health.Wake()
-			s.status.Wake()
+			s.health.Requeue()
+			s.status.Requeue()
 		}}
 	hostObject := func(key, resource string) {
 		s.units.OnHostObject(key, resource)
@@ -229,7 +229,7 @@ func (s *setup) addStores(ready startup.Ready) (startup.Ready, error) {
 			s.records.Engines.Recheck("", "")
 		},
 		KindChanged: func() {
-			s.health.Wake()
+			s.health.Requeue()
 			s.foreign.Requeue("")
 		},
 	})

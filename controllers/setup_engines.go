@@ -31,7 +31,7 @@ type members interface {
 
 // add adds the engines of a store to the manager, and returns the store with them. urgent is what overtakes KubeFed, or nil.
 // reported is called with the key of an object whose report changed.
-func (e *engines) add(of string, host federation.Host, members members, urgent kubefed.Urgent, reported func(key string)) (propagation.Store, error) {
+func (e *engines) add(of string, host federation.Host, members members, urgent kubefed.DirectWriter, reported func(key string)) (propagation.Store, error) {
 	adapter, err := direct.New(direct.Config{
 		Of: of, Host: host, Members: members, Clients: e.clients, Revision: enforcer.Revision, Reported: reported, PerMember: e.config.ConcurrentDirectWrites,
 		Log: e.mgr.GetLogger().WithName("engine-direct"), Metrics: e.metrics, Clock: e.config.Pauses,
@@ -39,6 +39,6 @@ func (e *engines) add(of string, host federation.Host, members members, urgent k
 	if err != nil {
 		return propagation.Store{}, err
 	}
-	all := propagation.NewEngines(members, kubefed.Engine{Urgent: urgent}, adapter)
+	all := propagation.NewEngines(members, kubefed.Engine{DirectWriter: urgent}, adapter)
 	return propagation.Store{Host: host, Engines: all}, e.setup.add(adapter)
 }

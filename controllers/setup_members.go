@@ -51,7 +51,7 @@ func (s *setup) addHealthChecks() error {
 			s.foreign.Requeue(cluster) // its agents may enforce other kinds of policies than before
 			s.units.RequeueAll()
 		},
-		AfterCheck:    func() { s.status.Wake() },
+		AfterCheck:    func() { s.status.Requeue() },
 		Registrations: s.registrations(),
 		Pauses:        s.config.Pauses,
 	}
@@ -112,7 +112,7 @@ func (s *setup) addMarks() error {
 	var err error
 	s.marks, err = federation.NewDowngradeMarks(s.slowFleetConfig("marks", func(_, object string) {
 		if object != "" {
-			s.health.Wake()
+			s.health.Requeue()
 			s.units.RequeueAll()
 		}
 	}))

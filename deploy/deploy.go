@@ -1,4 +1,4 @@
-// Package deploy carries the manifests that install ACP's programs into a host cluster, and renders them with other names.
+// Package deploy embeds the manifests that install ACP's programs into a host cluster, and renders them with other names.
 package deploy
 
 import (

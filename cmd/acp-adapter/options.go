@@ -129,7 +129,7 @@ func settings(o *options) *configuration.Settings {
 		&o.tokenChecks,
 		"token-check-interval",
 		rotation.DefaultInterval,
-		"`time` between two looks at the members' tokens: how soon KubeFed hears of one that was replaced",
+		"`time` between two checks of the members' tokens: the longest time until KubeFed is notified of a replaced token",
 	)
 
 	f = s.Group("Listening")
@@ -160,7 +160,7 @@ func settings(o *options) *configuration.Settings {
 		&o.lease.duration,
 		"leader-elect-lease-duration",
 		defaultLease.duration,
-		"`time` after which another replica takes over from a leader that is not heard of",
+		"`time` without a renewal of the lease after which another replica takes over",
 	)
 	f.DurationVar(
 		&o.lease.deadline,

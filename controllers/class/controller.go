@@ -111,11 +111,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 			return reconcile.Result{RequeueAfter: retry(err)}, ignoreConflict(err)
 		}
 	}
-	told := []metav1.Condition{accepted(o, holder, r.Cache.View().ProblemsOf(r.kind, name))}
+	reported := []metav1.Condition{accepted(o, holder, r.Cache.View().ProblemsOf(r.kind, name))}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
-		told = append(told, propagationEstimate(string(c.Spec.Pattern), r.Waiting()))
+		reported = append(reported, propagationEstimate(string(c.Spec.Pattern), r.Waiting()))
 	}
-	next := statusfields.SetConditions(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), told...)
+	next := statusfields.SetConditions(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), reported...)
 	if *generation == o.GetGeneration() && equality.Semantic.DeepEqual(*conditions, next) {
 		return reconcile.Result{}, nil
 	}

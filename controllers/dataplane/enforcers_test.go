@@ -103,10 +103,10 @@ func rules(t *testing.T, d *Enforcers, x *policycache.Cache, clusters []federati
 // could override on a pod of both classes, and that every unit is requeued when such a deny appears.
 func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	x, cache := world(t)
-	woken := 0
+	changed := 0
 	d := &Enforcers{
 		IstioSupport: func() (bool, message.Message) { return true, message.Message{} },
-		Changed:      func() { woken++ },
+		Changed:      func() { changed++ },
 		NoHTTP:       func(string) message.Message { return message.Message{} },
 	}
 	fleet := members(lax, lax)
@@ -116,14 +116,14 @@ func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	if err := cache.Change(nil, statement("deny", v1alpha1.EffectDeny, apps+"888", "batch:call", jobs+"*")); err != nil {
 		t.Fatal(err)
 	}
-	if n := rules(t, d, x, fleet, at); n != 0 || woken != 1 {
-		t.Errorf("%d rules beside a deny by name that a pod without name gets past, want 0; woken %d times, want 1", n, woken)
+	if n := rules(t, d, x, fleet, at); n != 0 || changed != 1 {
+		t.Errorf("%d rules beside a deny by name that a pod without name gets past, want 0; changed %d times, want 1", n, changed)
 	}
-	if n := rules(t, d, x, fleet, at.Add(time.Minute)); n != 0 || woken != 1 {
-		t.Errorf("a minute later: %d rules, woken %d times", n, woken)
+	if n := rules(t, d, x, fleet, at.Add(time.Minute)); n != 0 || changed != 1 {
+		t.Errorf("a minute later: %d rules, changed %d times", n, changed)
 	}
-	if n := rules(t, d, x, members(able, able), at.Add(time.Minute)); n != 1 || woken != 2 {
-		t.Errorf("%d rules in members that let nobody in without name, want 1; woken %d times, want 2", n, woken)
+	if n := rules(t, d, x, members(able, able), at.Add(time.Minute)); n != 1 || changed != 2 {
+		t.Errorf("%d rules in members that let nobody in without name, want 1; changed %d times, want 2", n, changed)
 	}
 }
 

@@ -28,17 +28,17 @@ func (r *Reconciler) awaitsHandover(view *policycache.View, subject string) bool
 		return r.inGrace(subject, false)
 	}
 	own, _ := view.Group(subject)
-	kept, heirs := map[netip.Prefix]bool{}, map[string]bool{}
+	kept, successors := map[netip.Prefix]bool{}, map[string]bool{}
 	for _, p := range own.Prefixes {
 		kept[p] = true
 	}
 	for _, p := range addressesIn(e.TemplateSpec) {
-		if !kept[p] && !inherited(view, subject, p, heirs) {
+		if !kept[p] && !hasSuccessor(view, subject, p, successors) {
 			return r.inGrace(subject, false)
 		}
 	}
-	for heir := range heirs {
-		if r.incomplete(view, heir) || r.InUse != nil && !r.InUse(view, heir) {
+	for successor := range successors {
+		if r.incomplete(view, successor) || r.InUse != nil && !r.InUse(view, successor) {
 			return r.inGrace(subject, true)
 		}
 	}
@@ -62,13 +62,13 @@ func addressesIn(spec map[string]any) []netip.Prefix {
 	return out
 }
 
-// inherited reports whether every address of p now belongs to some registered subject. It adds the subjects other than
-// this one to heirs.
-func inherited(view *policycache.View, subject string, p netip.Prefix, heirs map[string]bool) bool {
+// hasSuccessor reports whether every address of p now belongs to some registered subject. It adds the subjects other than
+// this one to successors.
+func hasSuccessor(view *policycache.View, subject string, p netip.Prefix, successors map[string]bool) bool {
 	if p.IsSingleIP() {
-		heir, ok := view.SubjectOfAddress(p.Addr())
-		if ok && heir != subject {
-			heirs[heir] = true
+		successor, ok := view.SubjectOfAddress(p.Addr())
+		if ok && successor != subject {
+			successors[successor] = true
 		}
 		return ok
 	}
@@ -79,7 +79,7 @@ func inherited(view *policycache.View, subject string, p netip.Prefix, heirs map
 				continue
 			}
 			if covered.Add(covered, size(max(q.Bits(), p.Bits()), p)); g.Subject != subject {
-				heirs[g.Subject] = true
+				successors[g.Subject] = true
 			}
 		}
 	}

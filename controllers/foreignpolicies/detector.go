@@ -177,7 +177,7 @@ type detector[T opened[T]] struct {
 	changed func()
 	// pauses is the clock of the time between two evaluations.
 	pauses clock.WithTicker
-	wake   chan struct{}
+	trigger   chan struct{}
 
 	mu sync.RWMutex
 	// requested are the members to evaluate; "" stands for all.
@@ -188,7 +188,7 @@ type detector[T opened[T]] struct {
 
 func newDetector[T opened[T]](objects *federation.Objects, config *Config) *detector[T] {
 	return &detector[T]{objects: objects, pods: config.PodLabels.Identities.Observe, changed: config.Changed, pauses: config.Pauses,
-		wake: make(chan struct{}, 1), requested: map[string]bool{}, members: map[string]T{}, unknown: map[string]message.Message{}}
+		trigger: make(chan struct{}, 1), requested: map[string]bool{}, members: map[string]T{}, unknown: map[string]message.Message{}}
 }
 
 // requeue requests a new evaluation of a member, or of all members for "".
@@ -197,13 +197,13 @@ func (d *detector[T]) requeue(cluster string) {
 	d.requested[cluster] = true
 	d.mu.Unlock()
 	select {
-	case d.wake <- struct{}{}:
+	case d.trigger <- struct{}{}:
 	default:
 	}
 }
 
 func (d *detector[T]) run(ctx context.Context) error {
-	podlabels.Repeat(ctx, d.wake, d.pauses, func() bool {
+	podlabels.Repeat(ctx, d.trigger, d.pauses, func() bool {
 		if listed, _ := d.objects.State(); listed {
 			d.evaluate()
 		}

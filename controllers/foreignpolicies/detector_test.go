@@ -18,7 +18,7 @@ func (r readable) Observe(cluster string) federation.Observation { return r[clus
 // A policy that cannot be read is reported as unknown, so that it is never taken for one that opens nothing.
 func TestUnknownReason(t *testing.T) {
 	changes := 0
-	o := &detector[federation.IstioOpenings]{changed: func() { changes++ }, requested: map[string]bool{}, wake: make(chan struct{}, 1),
+	o := &detector[federation.IstioOpenings]{changed: func() { changes++ }, requested: map[string]bool{}, trigger: make(chan struct{}, 1),
 		members: map[string]federation.IstioOpenings{}, unknown: map[string]message.Message{},
 		pods: func(string) federation.Observation { return federation.Observation{Reachable: true} },
 		find: func(string) federation.IstioOpenings { return federation.IstioOpenings{} }}

@@ -8,7 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Inventory compares what the host wants in the members with what was decided, and with what the members have.
+// Inventory compares what the host requires in the members with what was decided, and with what the members have.
 type Inventory struct {
 	Cache   *policycache.Cache
 	Reports *statuscache.Cache
@@ -34,7 +34,7 @@ func (i *Inventory) Complete() bool {
 	return true
 }
 
-// Orphans returns the keys of a member's objects with ACP's reserved name or label that nothing on the host wants.
+// Orphans returns the keys of a member's objects with ACP's reserved name or label that nothing on the host requires.
 func (i *Inventory) Orphans(cluster string) []string {
 	if listed, _ := i.Stores.State(); !listed {
 		return nil // without the list of wanted objects, nothing counts as an orphan

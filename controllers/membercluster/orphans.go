@@ -8,7 +8,7 @@ import (
 // maxOrphans is the number of orphans that are reported individually.
 const maxOrphans = 10
 
-// orphanFindings reports objects that look like ACP's and that nothing on the host wants. ACP removes none of them: an
+// orphanFindings reports objects that look like ACP's and that nothing on the host requires. ACP removes none of them: an
 // object that it did not write may be needed, and the objects that it wrote are recorded on the host until every member
 // was seen without them.
 func orphanFindings(names []string) []v1alpha1.MemberFinding {

@@ -24,7 +24,7 @@ type facts struct {
 	Check   memberhealth.CheckResult
 	// Units is nil until every unit was decided once, because a count before would be too low.
 	Units *Units
-	// Orphans are objects that look like ACP's and that nothing on the host wants, by name.
+	// Orphans are objects that look like ACP's and that nothing on the host requires, by name.
 	Orphans []string
 	// Identities is nil if they were not read.
 	Identities *v1alpha1.MemberIdentities

@@ -56,7 +56,7 @@ func TestState(t *testing.T) {
 			f.Check.Findings = []preflight.Finding{
 				{
 					Severity: preflight.Stops, Code: preflight.Unreachable,
-					Message: message.Verbatim("it refuses the token"), Do: message.Verbatim("check the token"),
+					Message: message.Verbatim("it refuses the token"), Remedy: message.Verbatim("check the token"),
 				},
 			}
 		}, v1alpha1.MemberClusterUnreachable, "it refuses the token; check the token"},
@@ -228,9 +228,9 @@ func TestFindings(t *testing.T) {
 			Code:     preflight.LabelNotIdentity,
 			Class:    "redis",
 			Message:  message.Verbatim("the label is not there"),
-			Do:       message.Verbatim("add it"),
+			Remedy:       message.Verbatim("add it"),
 		},
-		{Severity: preflight.Warns, Code: preflight.IstioCapabilities, Message: message.Verbatim("Istio is there"), Do: message.RemedyNothing()},
+		{Severity: preflight.Warns, Code: preflight.IstioCapabilities, Message: message.Verbatim("Istio is there"), Remedy: message.RemedyNothing()},
 	}
 	f.Check.Guard = guard.Missing
 	f.Identities = &v1alpha1.MemberIdentities{Used: 91, Limit: 100, Labels: []v1alpha1.IdentityLabel{{Key: "build", Values: 80}}}

@@ -55,7 +55,7 @@ type Writer struct {
 	// Nodes returns what acp-node reports about the nodes of a member, or nil if nothing is known. If the function is nil,
 	// nodes are not reported.
 	Nodes func(cluster string) *federation.NodeView
-	// Orphans returns the objects in a member that look like ACP's and that nothing on the host wants, by name. If it
+	// Orphans returns the objects in a member that look like ACP's and that nothing on the host requires, by name. If it
 	// is nil, orphans are not reported.
 	Orphans func(cluster string) []string
 	// Clock is the clock of what is written.
@@ -67,7 +67,7 @@ type Writer struct {
 	Interval time.Duration
 	Log      logr.Logger
 
-	wake     chan struct{}
+	trigger     chan struct{}
 	written  map[string]time.Time
 	complete bool
 
@@ -99,14 +99,14 @@ func (w *Writer) Prepare() error {
 	if w.Pauses == nil {
 		w.Pauses = clock.RealClock{}
 	}
-	w.wake, w.written = make(chan struct{}, 1), map[string]time.Time{}
+	w.trigger, w.written = make(chan struct{}, 1), map[string]time.Time{}
 	return nil
 }
 
-// Wake requests an early update, because a member was registered, lost or found again.
-func (w *Writer) Wake() {
+// Requeue requests an early update, because a member was registered, lost or found again.
+func (w *Writer) Requeue() {
 	select {
-	case w.wake <- struct{}{}:
+	case w.trigger <- struct{}{}:
 	default:
 	}
 }
@@ -136,7 +136,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.wake:
+		case <-w.trigger:
 		case <-ticker.C():
 		}
 	}
@@ -189,8 +189,8 @@ func (w *Writer) writeAll(ctx context.Context) error {
 // incomplete.
 func (w *Writer) gather(c federation.Cluster, units map[string]*Units) (*facts, bool) {
 	f := &facts{Cluster: c, Seen: w.Fleet.Observe(c.Name, ""), Now: metav1.NewTime(w.Clock.Now().Truncate(time.Second))}
-	var looked bool
-	if f.Check, looked = w.LastCheck(c.Name); !looked {
+	var checked bool
+	if f.Check, checked = w.LastCheck(c.Name); !checked {
 		return nil, false
 	}
 	if units != nil {

@@ -99,8 +99,8 @@ func TestPauses(t *testing.T) {
 	written("v1.30.0")
 
 	kubernetes = "v1.31.0"
-	w.Wake()
-	w.Wake()
+	w.Requeue()
+	w.Requeue()
 	pauses.Step(time.Second)
 	receive("the update for both changes", lists)
 	resting()

@@ -89,7 +89,7 @@ func (i *Inspector) MeshProblem(cluster, key, value string) message.Message {
 		return message.StateUnproxiedUnknown(m.facts.Unproxied.Unread)
 	case !m.facts.Unproxied.Listed(key):
 		if m.facts.Istio.Enforces() {
-			i.Wake()
+			i.Requeue()
 		}
 		return message.StateUnproxiedUnknown(message.MemberPodsUnlisted())
 	}
@@ -296,7 +296,7 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 			"message",
 			f.Message.Text,
 			"do",
-			f.Do.Text,
+			f.Remedy.Text,
 		)
 	}
 	if i.Changed != nil {

@@ -58,7 +58,7 @@ type Inspector struct {
 	Pauses clock.WithTicker
 	Log    logr.Logger
 
-	wake      chan struct{}
+	trigger      chan struct{}
 	histories map[string]history
 
 	mu sync.RWMutex
@@ -83,16 +83,16 @@ func (i *Inspector) Prepare() error {
 	if i.Pauses == nil {
 		i.Pauses = clock.RealClock{}
 	}
-	i.wake, i.histories = make(chan struct{}, 1), map[string]history{}
+	i.trigger, i.histories = make(chan struct{}, 1), map[string]history{}
 	i.members, i.contacted, i.lastResults = map[string]dataplaneState{}, map[string]bool{}, map[string]CheckResult{}
 	i.lacking, i.evaluatedKeys = sets.New[string](), map[string]bool{}
 	return nil
 }
 
-// Wake requests an early check, because a member was registered, lost or found again.
-func (i *Inspector) Wake() {
+// Requeue requests an early check, because a member was registered, lost or found again.
+func (i *Inspector) Requeue() {
 	select {
-	case i.wake <- struct{}{}:
+	case i.trigger <- struct{}{}:
 	default:
 	}
 }
@@ -114,7 +114,7 @@ func (i *Inspector) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case <-i.wake:
+		case <-i.trigger:
 			timer.Stop()
 			again := i.Timing.RetryInterval // many members may be registered at once
 			if i.Pending() {

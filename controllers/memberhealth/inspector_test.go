@@ -298,7 +298,7 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 			t.Errorf("%s: a pod of another resource counts", c.reason)
 		}
 	}
-	if len(i.wake) == 0 {
+	if len(i.trigger) == 0 {
 		t.Error("a label that was not listed requests no check")
 	}
 }
@@ -394,7 +394,7 @@ func TestQuarantineAndResume(t *testing.T) {
 			t.Errorf("it was not let back: %v", h.called())
 		}
 		h.now(preflight.Forbidden, nil)
-		i.Wake()
+		i.Requeue()
 		time.Sleep(DefaultTiming.RetryInterval)
 		synctest.Wait()
 		if members := h.members(); !members[1].Quarantined || members[0].Quarantined {

@@ -38,7 +38,7 @@ type Reader struct {
 	objects *federation.Objects
 	log     logr.Logger
 	pauses  clock.WithTicker
-	wake    chan struct{}
+	trigger    chan struct{}
 	// missing are the members whose labels were never read, as last logged.
 	missing []string
 	// meshesChanged is called when the labels that matter in several cluster meshes changed.
@@ -70,7 +70,7 @@ func New(config Config) (*Reader, error) {
 		meshesChanged: config.MeshesChanged,
 		log:           config.Fleet.Log,
 		pauses:        config.Pauses,
-		wake:          make(chan struct{}, 1),
+		trigger:          make(chan struct{}, 1),
 		known:         make(chan struct{}),
 	}
 	changed := config.Fleet.Changed
@@ -101,14 +101,14 @@ func (r *Reader) AddToManager(mgr manager.Manager, ready startup.Ready) (startup
 // Requeue requests a new reading.
 func (r *Reader) Requeue() {
 	select {
-	case r.wake <- struct{}{}:
+	case r.trigger <- struct{}{}:
 	default:
 	}
 }
 
 func (r *Reader) run(ctx context.Context) error {
 	first := true
-	Repeat(ctx, r.wake, r.pauses, func() bool {
+	Repeat(ctx, r.trigger, r.pauses, func() bool {
 		if listed, err := r.objects.State(); !listed && err == nil {
 			return false // the listing triggers the next reading
 		}
@@ -122,14 +122,14 @@ func (r *Reader) run(ctx context.Context) error {
 	return nil
 }
 
-// Repeat calls read after each wake until ctx ends. After a read that returns true, it waits for MinReadInterval, so that
-// the wakes of this time lead to one read.
-func Repeat(ctx context.Context, wake <-chan struct{}, pauses clock.WithTicker, read func() bool) {
+// Repeat calls read after each trigger until ctx ends. After a read that returns true, it waits for MinReadInterval, so that
+// the triggers of this time lead to one read.
+func Repeat(ctx context.Context, trigger <-chan struct{}, pauses clock.WithTicker, read func() bool) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-wake:
+		case <-trigger:
 		}
 		if !read() {
 			continue

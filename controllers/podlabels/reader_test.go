@@ -9,22 +9,22 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestRepeat checks that the wakes during a pause lead to one read after it, and that no pause follows a read that was not made.
+// TestRepeat checks that the triggers during a pause lead to one read after it, and that no pause follows a read that was not made.
 func TestRepeat(t *testing.T) {
 	pauses := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
-	wake, reads, answers := make(chan struct{}, 1), make(chan struct{}), make(chan bool, 1)
+	trigger, reads, answers := make(chan struct{}, 1), make(chan struct{}), make(chan bool, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Repeat(ctx, wake, pauses, func() bool {
+		Repeat(ctx, trigger, pauses, func() bool {
 			reads <- struct{}{}
 			return <-answers
 		})
 	}()
 	requeue := func() {
 		select {
-		case wake <- struct{}{}:
+		case trigger <- struct{}{}:
 		default:
 		}
 	}
@@ -64,7 +64,7 @@ func TestRepeat(t *testing.T) {
 	pauses.Step(MinReadInterval)
 	select {
 	case <-reads:
-		t.Error("a read without a wake")
+		t.Error("a read without a trigger")
 	default:
 	}
 	requeue()

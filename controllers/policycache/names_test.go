@@ -57,7 +57,7 @@ func TestNamesEnqueueCoveredUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	woken := func() map[string][]string {
+	enqueued := func() map[string][]string {
 		out := map[string][]string{}
 		for kind, q := range requests {
 			for q.Len() > 0 {
@@ -69,7 +69,7 @@ func TestNamesEnqueueCoveredUnits(t *testing.T) {
 		}
 		return out
 	}
-	woken() // everything, at the start
+	enqueued() // everything, at the start
 	for _, c := range []struct {
 		reason   string
 		labels   map[string][]string
@@ -86,7 +86,7 @@ func TestNamesEnqueueCoveredUnits(t *testing.T) {
 		{"the name went", map[string][]string{"redis": {"team-1"}}, true, []string{head + "a"}, nil},
 	} {
 		x.SetLabels(c.labels, c.complete)
-		got := woken()
+		got := enqueued()
 		if diff := cmp.Diff(c.units, got["units"]) + cmp.Diff(c.policies, got["policies"]); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", c.reason, diff)
 		}

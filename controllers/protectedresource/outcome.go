@@ -34,7 +34,7 @@ const (
 // outcome is the result of a reconcile.
 type outcome struct {
 	Step step
-	// Facts are what the plan was made from; nil before stepMissingGroup.
+	// Facts are what the plan was made from; nil with stepNotReady and stepUnread.
 	Facts *facts
 	Plan  plan
 	// Existing are the Federated objects after the plan.
@@ -76,8 +76,6 @@ func (o *outcome) result() (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, o.Err
 	case o.Err != nil || o.StatusErr != nil:
 		return reconcile.Result{}, errors.Join(o.Err, o.StatusErr)
-	case o.Step == stepUnread:
-		return reconcile.Result{}, nil
 	case o.Step == stepMissingGroup:
 		return reconcile.Result{RequeueAfter: graceCheckInterval}, nil
 	case o.Step == stepInFlight || o.Facts.firstGroups():

@@ -24,7 +24,7 @@ const (
 	// Admitted is the priority of a unit that the write queue admitted. Few units have it at a time; a delay could leave KubeFed
 	// idle.
 	Admitted = 150
-	// Grant is the priority of a requested change that is neither opens what was closed nor revokes access.
+	// Grant is the priority of a requested change that neither opens what was closed nor revokes access.
 	Grant = 100
 	// Observed is the priority of a change in the host or in a member that no person requested, and that has to be reported.
 	Observed = 0

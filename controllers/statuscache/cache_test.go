@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A policy that waits for a resource is woken by the next report about it, once, though the report may have nothing of it.
+// A policy that waits for a resource is enqueued by the next report about it, once, though the report may have nothing of it.
 func TestAwaited(t *testing.T) {
 	b := New()
 	b.Await("second", "redis", "mysql")
@@ -17,7 +17,7 @@ func TestAwaited(t *testing.T) {
 		want             []string
 	}{
 		{"both waited", "redis", []string{"first", "second"}},
-		{"they were woken", "redis", nil},
+		{"they were enqueued", "redis", nil},
 		{"the other report is still to come", "mysql", []string{"second"}},
 		{"nobody waited", "kafka", nil},
 	} {

@@ -6,14 +6,14 @@ import (
 )
 
 var (
-	waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_bulk_waiting",
-		Help: "Units that wait to be written, bulk and grants, until KubeFed has fewer objects pending in their members, by kind of object."}, []string{"of"})
+	waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_units_waiting",
+		Help: "Units that wait to be written, bulk and grants, until KubeFed has fewer objects pending in their members, by kind of object."}, []string{"kind"})
 	admittedCounter = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_units_admitted_total",
-		Help: "Units that were admitted to be written for KubeFed, by kind of object; the label order is the priority."}, []string{"of", "order"})
+		Help: "Units that were admitted to be written for KubeFed, by kind of object and priority."}, []string{"kind", "priority"})
 	overdueGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "acp_member_push_overdue",
 		Help: "Objects that KubeFed has not propagated to a member within the timeout. While there are any, units for other members do not wait for this one.",
-	}, []string{"of", "cluster"})
+	}, []string{"kind", "cluster"})
 )
 
 func init() { metrics.Registry.MustRegister(waitingGauge, admittedCounter, overdueGauge) }

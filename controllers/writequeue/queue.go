@@ -12,7 +12,7 @@ import (
 // Queue holds the units that wait to be written. It is safe for concurrent use.
 type Queue struct {
 	meter meter
-	wake  chan struct{}
+	trigger  chan struct{}
 
 	mu      sync.Mutex
 	waiting map[string]waiter
@@ -48,7 +48,7 @@ type queued struct {
 // metrics.
 func New(of string, limits Limits) *Queue {
 	m := newMeter(of)
-	return &Queue{meter: m, wake: make(chan struct{}, 1), waiting: map[string]waiter{}, queues: [2]map[string]*memberQueue{{}, {}},
+	return &Queue{meter: m, trigger: make(chan struct{}, 1), waiting: map[string]waiter{}, queues: [2]map[string]*memberQueue{{}, {}},
 		admitted: map[string][]string{}, capacity: newCapacity(limits, m.overdue)}
 }
 
@@ -276,7 +276,7 @@ func (q *Queue) capacityFreed() {
 
 func (q *Queue) wakeRunner() {
 	select {
-	case q.wake <- struct{}{}:
+	case q.trigger <- struct{}{}:
 	default:
 	}
 }

@@ -18,7 +18,7 @@ func (q *Queue) Run(ctx context.Context, c clock.WithTicker, admitted func(Admis
 		case <-ctx.Done():
 			stop()
 			return nil
-		case <-q.wake:
+		case <-q.trigger:
 			stop()
 		case <-timedOut:
 		}

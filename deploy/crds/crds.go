@@ -1,4 +1,4 @@
-// Package crds carries the custom resource definitions, so that programs judge objects by the same schema as an API
+// Package crds embeds the custom resource definitions, so that programs judge objects by the same schema as an API
 // server does. The YAML files are generated.
 package crds
 

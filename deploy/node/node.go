@@ -1,4 +1,4 @@
-// Package node carries the kind that acp-node writes in members.
+// Package node embeds the kind that acp-node writes in members.
 package node
 
 import "embed"

@@ -124,7 +124,7 @@ func (s *Service) Decide(ctx context.Context, a approval.Actor, id int64, choice
 			out[i].Err = refused[n]
 		}
 	}
-	s.Wake()
+	s.Requeue()
 	return out, nil
 }
 

@@ -37,8 +37,8 @@ type Config struct {
 	// HostKnown reports whether the classes and policies of the host cluster were read.
 	HostKnown func() bool
 	Now       func() time.Time
-	// Wake lets the worker look at once.
-	Wake func()
+	// Requeue makes the worker check the reviews at once.
+	Requeue func()
 }
 
 // Service contains what people do with campaigns.
@@ -255,7 +255,7 @@ func (s *Service) Create(ctx context.Context, a approval.Actor, in Input) (Campa
 		return News{Entries: []ledger.Entry{{At: now, Actor: a.ID, Action: "review.created", Object: FormatID(x.ID), Details: d}}}
 	})
 	if err == nil {
-		s.Wake()
+		s.Requeue()
 	}
 	return made, err
 }
@@ -306,7 +306,7 @@ func (s *Service) End(ctx context.Context, a approval.Actor, id int64, reason st
 	if err != nil {
 		return Campaign{}, notFound(err)
 	}
-	s.Wake()
+	s.Requeue()
 	return x, nil
 }
 

@@ -22,7 +22,7 @@ type Worker struct {
 	Evidence EvidenceReader
 	Every    time.Duration
 	Log      *slog.Logger
-	wake     chan struct{}
+	trigger     chan struct{}
 	// renewEvery is the interval at which the lease is renewed during a pass.
 	renewEvery time.Duration
 	// swept contains the versions of the changed tickets that were compared with the lines of a campaign.
@@ -31,13 +31,13 @@ type Worker struct {
 	step func(point string)
 }
 
-// NewWorker returns a worker. It sets the Wake of the service.
+// NewWorker returns a worker. It sets the Requeue of the service.
 func NewWorker(s *Service, name string, e EvidenceReader, every time.Duration, log *slog.Logger) *Worker {
-	w := &Worker{Service: s, Name: name, Evidence: e, Every: every, Log: log, wake: make(chan struct{}, 1),
+	w := &Worker{Service: s, Name: name, Evidence: e, Every: every, Log: log, trigger: make(chan struct{}, 1),
 		renewEvery: lease / 3, swept: map[int64]map[int64]int64{}, step: func(string) {}}
-	s.Wake = func() {
+	s.Requeue = func() {
 		select {
-		case w.wake <- struct{}{}:
+		case w.trigger <- struct{}{}:
 		default:
 		}
 	}
@@ -55,7 +55,7 @@ func (w *Worker) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.wake:
+		case <-w.trigger:
 		case <-t.C:
 		}
 	}

@@ -156,25 +156,18 @@ func NewShown(lines []string) Shown {
 	return Shown{Digest: hex.EncodeToString(sum[:]), Lines: sorted}
 }
 
-const (
-	// denies is the prefix of a compiled line that refuses access.
-	denies = "deny "
-	// noLonger is the prefix of a difference that names such a line.
-	noLonger = "no longer: "
-)
-
 // Grown returns the differences by which now grants more than s: lines that are new, and denies that are gone. Lines that
 // only take access away do not count.
 func (s Shown) Grown(now Shown) []string {
 	var out []string
 	for _, l := range now.Lines {
-		if !s.has(l) && !strings.HasPrefix(l, denies) && !strings.HasPrefix(l, takesAway) && !strings.HasPrefix(l, LeftOut) {
+		if !s.has(l) && !strings.HasPrefix(l, LineDeny) && !strings.HasPrefix(l, lineTakesAway) && !strings.HasPrefix(l, LineRefused) {
 			out = append(out, l)
 		}
 	}
 	for _, l := range s.Lines {
-		if strings.HasPrefix(l, denies) && !now.has(l) {
-			out = append(out, noLonger+l)
+		if strings.HasPrefix(l, LineDeny) && !now.has(l) {
+			out = append(out, lineNoLonger+l)
 		}
 	}
 	return out

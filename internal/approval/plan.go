@@ -175,7 +175,7 @@ func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, erro
 		return nil, fail(CodeConflict, message.RequestKeyOfAnother(stored.ID()))
 	}
 	if jobs {
-		s.Wake()
+		s.Requeue()
 	}
 	s.OnChange(stored)
 	return stored, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/tracing"
 )
 
-// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange, Wake and Tracer are
+// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange, Requeue and Tracer are
 // required.
 type Config struct {
 	Store       TicketStore
@@ -22,7 +22,7 @@ type Config struct {
 	Workloads Registrations
 	Now       func() time.Time
 	OnChange  func(*Ticket) // called after each stored change
-	Wake      func()        // called after a stored change with a new job
+	Requeue      func()        // called after a stored change with a new job
 	// Tracer records what happens to tickets. If it is nil, nothing is recorded.
 	Tracer *tracing.Tracer
 }
@@ -41,8 +41,8 @@ func NewService(c Config) (*Service, error) {
 	if c.OnChange == nil {
 		c.OnChange = func(*Ticket) {}
 	}
-	if c.Wake == nil {
-		c.Wake = func() {}
+	if c.Requeue == nil {
+		c.Requeue = func() {}
 	}
 	return &Service{Config: c}, nil
 }
@@ -126,7 +126,7 @@ func (s *Service) Apply(ctx context.Context, number int64, f func(*Ticket) error
 	}
 	traced.end()
 	if jobs {
-		s.Wake()
+		s.Requeue()
 	}
 	if changed {
 		s.OnChange(t)

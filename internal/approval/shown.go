@@ -7,12 +7,6 @@ import (
 	"strings"
 )
 
-// takesAway is the prefix of a line about access that a revocation ends.
-const takesAway = "takes away: "
-
-// LeftOut is the prefix of a compiled line about a refused statement. Such a line never gives access.
-const LeftOut = "refused: "
-
 // shown returns the lines that describe what an item grants now: its statement or the changes of its object, and what they
 // are compiled to for every enforcer. An approval policy has no compiled lines.
 func (s *Service) shown(kind Kind, it Item) (Shown, error) {
@@ -28,7 +22,7 @@ func (s *Service) shown(kind Kind, it Item) (Shown, error) {
 		return NewShown(append(lines, StatementLines(it)...)), nil
 	case kind == KindRevoke:
 		for i, l := range lines {
-			lines[i] = takesAway + l
+			lines[i] = lineTakesAway + l
 		}
 		return NewShown(append(lines, fmt.Sprintf("revoke %s: %s may not use %s of %s any more", SID(it.Target.Ticket, it.Target.Item),
 			it.ApplicationName, strings.Join(it.Actions, ", "), it.ResourceName))), nil
@@ -42,10 +36,10 @@ func (s *Service) shown(kind Kind, it Item) (Shown, error) {
 // WithoutClients returns the lines that do not name clients.
 func WithoutClients(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
-		for _, sign := range []string{"+ ", "- ", noLonger} {
+		for _, sign := range []string{LineAdded, LineRemoved, lineNoLonger} {
 			l = strings.TrimPrefix(l, sign)
 		}
-		return strings.HasPrefix(l, "allow ") || strings.HasPrefix(l, denies)
+		return strings.HasPrefix(l, LineAllow) || strings.HasPrefix(l, LineDeny)
 	})
 }
 
@@ -57,7 +51,7 @@ func StatementLines(it Item) []string {
 	}
 	lines := make([]string, 0, len(it.Actions))
 	for _, a := range it.Actions {
-		lines = append(lines, fmt.Sprintf("allow %s: %s on %s %s", it.ApplicationName, a, it.ResourceName, end))
+		lines = append(lines, fmt.Sprintf(LineAllow+"%s: %s on %s %s", it.ApplicationName, a, it.ResourceName, end))
 	}
 	return lines
 }
@@ -71,14 +65,14 @@ func changedLines(c Change) []string {
 	for at, was := range before {
 		switch now, stays := after[at]; {
 		case !stays:
-			lines = append(lines, fmt.Sprintf("- %s: %s", at, was))
+			lines = append(lines, fmt.Sprintf(LineRemoved+"%s: %s", at, was))
 		case now != was:
 			lines = append(lines, fmt.Sprintf("~ %s: %s -> %s", at, was, now))
 		}
 	}
 	for at, now := range after {
 		if _, had := before[at]; !had {
-			lines = append(lines, fmt.Sprintf("+ %s: %s", at, now))
+			lines = append(lines, fmt.Sprintf(LineAdded+"%s: %s", at, now))
 		}
 	}
 	return lines

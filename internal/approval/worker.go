@@ -49,7 +49,7 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return e.Message.Text }
 
 // errSuperseded stops a write that the ticket no longer needs.
-var errSuperseded = errors.New("the ticket no longer wants this")
+var errSuperseded = errors.New("the ticket no longer needs this write")
 
 // exceedsApprovalError stops a write that would grant more than was approved.
 type exceedsApprovalError struct{ now Shown }
@@ -78,23 +78,23 @@ type WorkerConfig struct {
 // Worker does the jobs of the outbox: it writes approved items to the host cluster and removes revoked ones.
 type Worker struct {
 	WorkerConfig
-	wake chan struct{}
+	trigger chan struct{}
 	// step is called at the points where a crash matters most, so that tests can simulate crashes.
 	step func(point string)
 }
 
-// NewWorker returns a worker. Call Wake after each new job.
+// NewWorker returns a worker. Call Requeue after each new job.
 func NewWorker(c WorkerConfig) *Worker {
 	if c.Wrote == nil {
 		c.Wrote = func(string) {}
 	}
-	return &Worker{WorkerConfig: c, wake: make(chan struct{}, 1), step: func(string) {}}
+	return &Worker{WorkerConfig: c, trigger: make(chan struct{}, 1), step: func(string) {}}
 }
 
-// Wake lets the worker look for jobs at once.
-func (w *Worker) Wake() {
+// Requeue lets the worker look for jobs at once.
+func (w *Worker) Requeue() {
 	select {
-	case w.wake <- struct{}{}:
+	case w.trigger <- struct{}{}:
 	default:
 	}
 }
@@ -115,7 +115,7 @@ func (w *Worker) Run(ctx context.Context) {
 			return
 		case <-w.Finish:
 			finishing = true // once more, for the jobs that were made meanwhile
-		case <-w.wake:
+		case <-w.trigger:
 		case <-t.C:
 		}
 	}

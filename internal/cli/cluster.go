@@ -109,7 +109,7 @@ func (o *output) findings(w io.Writer, found []preflight.Finding) error {
 	}
 	rows := [][]string{{"SEVERITY", "CODE", "WHAT", "DO"}}
 	for _, f := range found {
-		rows = append(rows, []string{string(f.Severity), f.Code, f.Message.Render(language()), f.Do.Render(language())})
+		rows = append(rows, []string{string(f.Severity), f.Code, f.Message.Render(language()), f.Remedy.Render(language())})
 	}
 	return table(w, rows)
 }

@@ -154,7 +154,7 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	}
 	found, err := join.Run(cmd.Context())
 	for _, f := range found {
-		fmt.Fprintf(j.streams.Err, "%s %s: %s; %s\n", f.Severity, f.Code, f.Message.Render(language()), f.Do.Render(language()))
+		fmt.Fprintf(j.streams.Err, "%s %s: %s; %s\n", f.Severity, f.Code, f.Message.Render(language()), f.Remedy.Render(language()))
 	}
 	if errors.Is(err, membership.ErrRefused) {
 		return &failure{code: ExitFindings, err: fmt.Errorf("%s is not registered: %w", name, err)}

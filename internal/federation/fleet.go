@@ -109,7 +109,7 @@ type fleet[T any] struct {
 	parse    func(*unstructured.Unstructured) (T, error)
 	clusters *Watch[Cluster]
 	tokens   *Watch[token]
-	wake     chan struct{}
+	trigger     chan struct{}
 
 	mu      sync.RWMutex
 	members map[string]*member[T]
@@ -126,10 +126,10 @@ func newFleet[T any](config FleetConfig, parse func(*unstructured.Unstructured) 
 	if config.Probing == (Probing{}) {
 		config.Probing = DefaultProbing
 	}
-	f := &fleet[T]{config: config, parse: parse, wake: make(chan struct{}, 1), members: map[string]*member[T]{}, broken: map[string]message.Message{}}
+	f := &fleet[T]{config: config, parse: parse, trigger: make(chan struct{}, 1), members: map[string]*member[T]{}, broken: map[string]message.Message{}}
 	again := func(string) {
 		select {
-		case f.wake <- struct{}{}:
+		case f.trigger <- struct{}{}:
 		default:
 		}
 	}
@@ -158,7 +158,7 @@ func (f *fleet[T]) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-f.wake:
+		case <-f.trigger:
 		}
 		if works, _ := f.Registry(); works != registryWorks {
 			registryWorks = works

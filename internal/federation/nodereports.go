@@ -45,7 +45,7 @@ type NodeReports struct {
 	last map[string]map[string]nodereport.Report
 	// dirty are the members about which everything has to be looked at again.
 	dirty map[string]bool
-	wake  chan struct{}
+	trigger  chan struct{}
 	// known are the nodes by member.
 	known map[string]map[string]bool
 	// usable contains which of these reports were usable when they were last looked at.
@@ -56,7 +56,7 @@ type NodeReports struct {
 // objects about which the reports of a member say something else; nil means all.
 func NewNodeReports(config FleetConfig, c clock.WithTicker, changed func(cluster string, objects []string)) (*NodeReports, error) {
 	n := &NodeReports{changed: changed, clock: c, last: map[string]map[string]nodereport.Report{}, usable: map[string]map[string]bool{},
-		dirty: map[string]bool{}, known: map[string]map[string]bool{}, wake: make(chan struct{}, 1)}
+		dirty: map[string]bool{}, known: map[string]map[string]bool{}, trigger: make(chan struct{}, 1)}
 	var err error
 	config.Kind, config.Changed = nodeReport, n.reportChanged
 	if n.reports, err = newFleet(config, func(u *unstructured.Unstructured) (nodereport.Report, error) { return nodereport.Parse(u) }); err != nil {
@@ -86,7 +86,7 @@ func (n *NodeReports) pass(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.wake:
+		case <-n.trigger:
 			if !backoff.Pause(ctx, clock.RealClock{}, collectTime) {
 				return
 			}
@@ -114,7 +114,7 @@ func (n *NodeReports) touch(clusters ...string) {
 	}
 	n.mu.Unlock()
 	select {
-	case n.wake <- struct{}{}:
+	case n.trigger <- struct{}{}:
 	default:
 	}
 }

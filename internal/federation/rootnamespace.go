@@ -42,7 +42,7 @@ type RootNamespace struct {
 	client    dynamic.ResourceInterface
 	watch     *Watch[rootNamespaceState]
 	log       logr.Logger
-	wake      chan struct{}
+	trigger      chan struct{}
 }
 
 // rootNamespaceState is the FederatedNamespace as it was read.
@@ -55,10 +55,10 @@ type rootNamespaceState struct {
 // NewRootNamespace returns a RootNamespace that is idle until Run. It calls changed when the FederatedNamespace
 // changed.
 func NewRootNamespace(host dynamic.Interface, kind Kind, log logr.Logger, changed func()) *RootNamespace {
-	r := &RootNamespace{namespace: kind.Namespace, client: host.Resource(namespaceResource).Namespace(kind.Namespace), log: log, wake: make(chan struct{}, 1)}
+	r := &RootNamespace{namespace: kind.Namespace, client: host.Resource(namespaceResource).Namespace(kind.Namespace), log: log, trigger: make(chan struct{}, 1)}
 	r.watch = NewWatch(r.client, namespaceResource.Resource, log, r.parse, func(string) {
 		select {
-		case r.wake <- struct{}{}:
+		case r.trigger <- struct{}{}:
 		default:
 		}
 		changed()
@@ -107,7 +107,7 @@ func (r *RootNamespace) KeepCorrect(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.wake:
+		case <-r.trigger:
 		case <-again.C:
 		}
 		if listed, _ := r.watch.State(); !listed {

@@ -1,18 +1,14 @@
 package notify
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/acp-io/acp/internal/testenv/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files again")
 
 // kindsAndEvents are the kinds of notifications with the events that cause them. The event other stands for one of a newer version.
 var kindsAndEvents = []struct {
@@ -72,18 +68,6 @@ func TestTexts(t *testing.T) {
 				}
 			}
 		}
-		path := filepath.Join("testdata", "texts."+language+".txt")
-		if *update {
-			if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), b.String()); d != "" {
-			t.Errorf("the texts in %s changed (go test -run TestTexts -update writes the file again): %s", language, d)
-		}
+		golden.Compare(t, filepath.Join("testdata", "texts."+language+".txt"), b.String())
 	}
 }

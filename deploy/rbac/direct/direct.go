@@ -1,4 +1,4 @@
-// Package direct carries what the account of the direct engine may do in a member that uses it, so that `kubectl acp cluster join
+// Package direct embeds what the account of the direct engine may do in a member that uses it, so that `kubectl acp cluster join
 // --engine direct` gives it just that.
 package direct
 

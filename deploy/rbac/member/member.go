@@ -1,4 +1,4 @@
-// Package member carries what the accounts of the adapter and of KubeFed may do in a member, so that `kubectl acp cluster
+// Package member embeds what the accounts of the adapter and of KubeFed may do in a member, so that `kubectl acp cluster
 // join` gives them just that.
 package member
 

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+
+	"github.com/acp-io/acp/internal/backoff"
 )
 
 // Stream is an Output that writes to an open writer, such as the standard output.
@@ -140,16 +143,12 @@ func NewWebhook(address string, token func() (string, error), client *http.Clien
 
 // Write implements Output.
 func (w *Webhook) Write(ctx context.Context, lines []byte) error {
-	backoff := wait.Backoff{Duration: w.wait, Factor: 2, Steps: attempts}
+	delays := wait.Backoff{Duration: w.wait, Factor: 2, Steps: attempts}
 	var last error
 	for i := range attempts {
 		if i > 0 {
-			t := time.NewTimer(backoff.Step())
-			select {
-			case <-ctx.Done():
-				t.Stop()
+			if !backoff.Pause(ctx, clock.RealClock{}, delays.Step()) {
 				return errors.Join(ctx.Err(), last)
-			case <-t.C:
 			}
 		}
 		var again bool

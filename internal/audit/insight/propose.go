@@ -175,7 +175,7 @@ func (l *line) see(t *audit.Total, state State, by policy.Decision) {
 		l.first = t.FirstSeen
 	}
 	l.alive = l.alive || t.Count == 0
-	l.last = later(l.last, t.LastSeen)
+	l.last = latest(l.last, t.LastSeen)
 	l.count += t.Count
 	for _, d := range t.Days {
 		l.days[d] = struct{}{}

@@ -49,7 +49,7 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	err = r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: exactResources(candidates)}, func(t audit.Total) error {
 		allowing, meaning := j.allowing(&t.Edge)
 		for _, ref := range allowing {
-			used[ref] = later(used[ref], t.LastSeen)
+			used[ref] = latest(used[ref], t.LastSeen)
 		}
 		for _, ref := range meaning {
 			refused[ref] = refused[ref] || !t.LastSeen.Before(quiet)

@@ -66,7 +66,7 @@ func Uses(ctx context.Context, r Reader, in UsesInput) (map[policy.Ref]Use, erro
 		for _, ref := range allowing {
 			if n := count(ref); n > 0 {
 				u := out[ref]
-				u.LastUsed, u.Count = later(u.LastUsed, t.LastSeen), u.Count+n
+				u.LastUsed, u.Count = latest(u.LastUsed, t.LastSeen), u.Count+n
 				out[ref] = u
 			}
 		}

@@ -7,14 +7,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/backoff"
 	"github.com/acp-io/acp/internal/hostcluster"
 )
 
 // preflight waits until the host serves ACP's kinds. It returns an error only when the context ends.
 func (s *Source) preflight(ctx context.Context) error {
-	backoff := wait.Backoff{Duration: s.cfg.MinBackoff, Factor: 2, Jitter: 0.5, Steps: 1 << 30, Cap: s.cfg.MaxBackoff}
+	delays := wait.Backoff{Duration: s.cfg.MinBackoff, Factor: 2, Jitter: 0.5, Steps: 1 << 30, Cap: s.cfg.MaxBackoff}
 	for {
 		problem := s.missing(ctx)
 		if ctx.Err() != nil {
@@ -25,12 +27,8 @@ func (s *Source) preflight(ctx context.Context) error {
 			return nil
 		}
 		s.setProblem(problem)
-		t := time.NewTimer(backoff.Step())
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if !backoff.Pause(ctx, clock.RealClock{}, delays.Step()) {
 			return ctx.Err()
-		case <-t.C:
 		}
 	}
 }

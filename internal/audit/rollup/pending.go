@@ -70,7 +70,7 @@ const bucketSeconds = int64(audit.BucketWidth / time.Second)
 // add counts an event, and returns the number of connections for which the quota was used up.
 func (p *pending) add(t *audit.Event, ports *portTracker) (dropped int64) {
 	f := p.source(t.Source)
-	f.position, f.forget = later(f.position, t.Position), later(f.forget, t.ForgetBefore)
+	f.position, f.forget = latest(f.position, t.Position), latest(f.forget, t.ForgetBefore)
 	f.addSeen(seenEvent{t.Time.Unix(), t.ID})
 	if t.EdgeGroup == nil {
 		return 0
@@ -142,12 +142,12 @@ func (s *sourceState) addSeen(e seenEvent) {
 
 func (p *pending) progress(g audit.Progress) {
 	f := p.source(g.Source)
-	f.position, f.forget = later(f.position, g.Position), later(f.forget, g.ForgetBefore)
+	f.position, f.forget = latest(f.position, g.Position), latest(f.forget, g.ForgetBefore)
 	if f.watched.Source == "" {
 		f.watched = g.WatchedSpan
 		return
 	}
-	f.watched.From, f.watched.To = earlier(f.watched.From, g.From), later(f.watched.To, g.To)
+	f.watched.From, f.watched.To = earlier(f.watched.From, g.From), latest(f.watched.To, g.To)
 }
 
 // maxLossNodes is the number of nodes and reasons of one source that have a separate loss in a batch. It bounds memory, because a
@@ -174,7 +174,7 @@ func (p *pending) addLoss(l audit.Loss) (joined bool) {
 		return joined
 	}
 	sum.Count += l.Count
-	sum.From, sum.To = earlier(sum.From, l.From), later(sum.To, l.To)
+	sum.From, sum.To = earlier(sum.From, l.From), latest(sum.To, l.To)
 	return joined
 }
 
@@ -229,7 +229,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

@@ -55,7 +55,7 @@ func TestJoinOfAMemberWithIstioAlone(t *testing.T) {
 	h := host(t)
 	findings, err := join("")
 	if !errors.Is(err, ErrRefused) || len(findings) == 0 || findings[0].Code != preflight.KindMissing ||
-		!strings.Contains(findings[0].Do.Text, "--enforcer istio") {
+		!strings.Contains(findings[0].Remedy.Text, "--enforcer istio") {
 		t.Fatalf("without the declaration: got error %v, findings %+v", err, findings)
 	}
 	if len(steps) != 0 {

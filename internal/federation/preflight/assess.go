@@ -127,17 +127,17 @@ type Finding struct {
 	// Label is the pod label key, in a finding about one label.
 	Label   string          `json:"label,omitempty"`
 	Message message.Message `json:"message"`
-	Do      message.Message `json:"remedy"`
+	Remedy  message.Message `json:"remedy"`
 
 	invalidates Invalidates
 }
 
 // Text returns the message with what to do about it.
 func (f Finding) Text() message.Message {
-	if f.Do.IsZero() || f.Do == message.RemedyNothing() {
+	if f.Remedy.IsZero() || f.Remedy == message.RemedyNothing() {
 		return f.Message
 	}
-	return message.PreflightWithRemedy(f.Message, f.Do)
+	return message.PreflightWithRemedy(f.Message, f.Remedy)
 }
 
 // Invalidates returns the modes in which policies of the member have another meaning because of the finding.
@@ -155,7 +155,7 @@ var (
 func Assess(f Facts, n Needs) []Finding {
 	if f.Unreachable != "" {
 		why := message.PreflightUnreachable(apiText(f.Unreachable))
-		return []Finding{{Severity: Stops, Code: Unreachable, Message: why, Do: message.RemedyCheckConnection()}}
+		return []Finding{{Severity: Stops, Code: Unreachable, Message: why, Remedy: message.RemedyCheckConnection()}}
 	}
 	out := append(listingFindings(f, n), declaredEnforcer(f)...)
 	out = append(out, settingFindings(f, n)...)
@@ -192,15 +192,15 @@ func listingFindings(f Facts, n Needs) []Finding {
 		case Listed:
 		case NotServed:
 			out = append(out, Finding{Severity: Stops, Code: KindMissing, Message: message.PreflightKindMissing(name, gvr.Version),
-				Do: installHint(k, &f)})
+				Remedy: installHint(k, &f)})
 		case Forbidden:
-			out = append(out, Finding{Severity: Stops, Code: KindForbidden, Message: message.PreflightKindForbidden(name), Do: message.RemedyRejoinRole()})
+			out = append(out, Finding{Severity: Stops, Code: KindForbidden, Message: message.PreflightKindForbidden(name), Remedy: message.RemedyRejoinRole()})
 		default:
 			why := message.PreflightKindFailsSilently(name)
 			if l.Detail != "" {
 				why = message.PreflightKindFails(name, l.Detail)
 			}
-			out = append(out, Finding{Severity: Stops, Code: KindFails, Message: why, Do: message.RemedyMendServer()})
+			out = append(out, Finding{Severity: Stops, Code: KindFails, Message: why, Remedy: message.RemedyMendServer()})
 		}
 	}
 	return out
@@ -230,15 +230,15 @@ func installHint(k federation.Kind, f *Facts) message.Message {
 func versionFindings(f Facts) []Finding {
 	var out []Finding
 	if old(f.Cilium.Version, oldestCilium) {
-		out = append(out, Finding{Severity: Fails, Code: OldCilium, Message: message.PreflightOldCilium(f.Cilium.Version), Do: message.RemedyUpgradeCilium()})
+		out = append(out, Finding{Severity: Fails, Code: OldCilium, Message: message.PreflightOldCilium(f.Cilium.Version), Remedy: message.RemedyUpgradeCilium()})
 	}
 	if old(f.Version, oldestServer) {
-		out = append(out, Finding{Severity: Warns, Code: OldServer, Message: message.PreflightOldServer(f.Version), Do: message.RemedyUpgradeServer()})
+		out = append(out, Finding{Severity: Warns, Code: OldServer, Message: message.PreflightOldServer(f.Version), Remedy: message.RemedyUpgradeServer()})
 	}
 	if f.Istio.Declared != "" {
 		if _, err := mesh.ParseCapabilities(f.Istio.Declared); err != nil {
 			out = append(out, Finding{Severity: Fails, Code: IstioDeclaration, Message: message.PreflightIstioDeclaration(message.Of(err)),
-				Do: message.RemedyCorrectAnnotation(federation.AnnotationIstio)})
+				Remedy: message.RemedyCorrectAnnotation(federation.AnnotationIstio)})
 		}
 	}
 	if f.Istio.Served && f.Istio.Unread.IsZero() {
@@ -249,13 +249,13 @@ func versionFindings(f Facts) []Finding {
 
 func istio(i Istio) Finding {
 	if old(i.Version, oldestIstio) {
-		return Finding{Severity: Warns, Code: IstioUnsupported, Message: message.PreflightOldIstio(i.Version), Do: message.RemedyUpgradeIstio()}
+		return Finding{Severity: Warns, Code: IstioUnsupported, Message: message.PreflightOldIstio(i.Version), Remedy: message.RemedyUpgradeIstio()}
 	}
 	what := message.PreflightIstioSidecars
 	if i.Ambient {
 		what = message.PreflightIstioAmbient
 	}
-	return Finding{Severity: Warns, Code: IstioCapabilities, Message: what(i.Version), Do: message.RemedyNothing()}
+	return Finding{Severity: Warns, Code: IstioCapabilities, Message: what(i.Version), Remedy: message.RemedyNothing()}
 }
 
 // old returns false for a version that cannot be parsed, which may be a custom build.

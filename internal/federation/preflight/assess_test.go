@@ -84,7 +84,7 @@ func TestMissingKindNamesWhatToInstall(t *testing.T) {
 		f := healthy()
 		c.change(&f)
 		f.Kinds[0].Result = NotServed
-		do := Assess(f, needs)[0].Do.Text
+		do := Assess(f, needs)[0].Remedy.Text
 		for _, text := range c.want {
 			if !strings.Contains(do, text) {
 				t.Errorf("%s: %q does not contain %q", c.reason, do, text)
@@ -227,7 +227,7 @@ func TestAssess(t *testing.T) {
 			var got []found
 			for _, x := range findings {
 				got = append(got, found{x.Severity, x.Code, x.Class})
-				if x.Message.IsZero() || x.Do.IsZero() {
+				if x.Message.IsZero() || x.Remedy.IsZero() {
 					t.Errorf("%s does not say what to do", x.Code)
 				}
 			}

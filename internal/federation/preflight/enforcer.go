@@ -18,14 +18,14 @@ func declaredEnforcer(f Facts) []Finding {
 		return nil
 	}
 	return []Finding{{Severity: Fails, Code: EnforcerUnknown, Message: message.PreflightEnforcerUnknown(message.Quoted(clip(f.Enforcer))),
-		Do: message.RemedyEnforcerAnnotation(federation.AnnotationEnforcer)}}
+		Remedy: message.RemedyEnforcerAnnotation(federation.AnnotationEnforcer)}}
 }
 
 // istioAlone judges a member that declares that it has no Cilium. Whatever Cilium's policies say, none of them counts as enforced
 // there, also where agents of Cilium run contrary to the declaration.
 func istioAlone(f Facts) []Finding {
 	out := []Finding{{Severity: Warns, Code: NoCilium, invalidates: invalidatesAll,
-		Message: message.PreflightNoCilium(), Do: message.RemedyPlaceElsewhere()}}
+		Message: message.PreflightNoCilium(), Remedy: message.RemedyPlaceElsewhere()}}
 	if len(f.Cilium.Sources) > 0 {
 		out = append(
 			out,
@@ -33,12 +33,12 @@ func istioAlone(f Facts) []Finding {
 				Severity: Warns,
 				Code:     CiliumUndeclared,
 				Message:  message.PreflightCiliumUndeclared(f.Cilium.Sources[0].Where),
-				Do:       message.RemedyJoinWithCilium(),
+				Remedy:       message.RemedyJoinWithCilium(),
 			},
 		)
 	}
 	if why := f.Istio.absent(); !why.IsZero() && !f.Istio.Enforces() {
-		out = append(out, Finding{Severity: Fails, Code: NoEnforcer, Message: message.PreflightNoEnforcer(why), Do: message.RemedyInstallEnforcer()})
+		out = append(out, Finding{Severity: Fails, Code: NoEnforcer, Message: message.PreflightNoEnforcer(why), Remedy: message.RemedyInstallEnforcer()})
 	}
 	return out
 }

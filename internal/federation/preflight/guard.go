@@ -25,7 +25,7 @@ func GuardState(f Facts, n Needs) (guard.State, message.Message) {
 func guardFindings(f Facts, n Needs) []Finding {
 	var out []Finding
 	if f.Mark != nil {
-		out = append(out, Finding{Severity: Warns, Code: MemberDowngraded, Message: message.PreflightDowngraded(f.Mark.Message()), Do: message.RemedyResume()})
+		out = append(out, Finding{Severity: Warns, Code: MemberDowngraded, Message: message.PreflightDowngraded(f.Mark.Message()), Remedy: message.RemedyResume()})
 	}
 	if old(f.Version, oldestServer) {
 		return out // which is a separate finding
@@ -33,11 +33,11 @@ func guardFindings(f Facts, n Needs) []Finding {
 	state, why := GuardState(f, n)
 	switch state {
 	case guard.Missing:
-		out = append(out, Finding{Severity: Warns, Code: GuardMissing, Message: why, Do: message.RemedyFix()})
+		out = append(out, Finding{Severity: Warns, Code: GuardMissing, Message: why, Remedy: message.RemedyFix()})
 	case guard.Changed:
-		out = append(out, Finding{Severity: Warns, Code: GuardChanged, Message: why, Do: message.RemedyFix()})
+		out = append(out, Finding{Severity: Warns, Code: GuardChanged, Message: why, Remedy: message.RemedyFix()})
 	case guard.Unknown:
-		out = append(out, Finding{Severity: Warns, Code: GuardUnread, Message: message.PreflightGuardUnread(why), Do: message.RemedyApplyMemberRbac()})
+		out = append(out, Finding{Severity: Warns, Code: GuardUnread, Message: message.PreflightGuardUnread(why), Remedy: message.RemedyApplyMemberRbac()})
 	case guard.Present:
 	}
 	return out

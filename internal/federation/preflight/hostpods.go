@@ -21,7 +21,7 @@ func ReadHostPods(ctx context.Context, reader *rest.Config, keys []string) Label
 func hostPodFindings(f Facts, n Needs) []Finding {
 	if !f.HostPods.Unread.IsZero() {
 		return []Finding{{Severity: Warns, Code: HostPodsUnread, invalidates: InvalidatesEnforce,
-			Message: message.PreflightHostPodsUnread(f.HostPods.Unread), Do: message.RemedyApplyMemberRbac()}}
+			Message: message.PreflightHostPodsUnread(f.HostPods.Unread), Remedy: message.RemedyApplyMemberRbac()}}
 	}
 	var out []Finding
 	for _, k := range n.Keys {
@@ -33,7 +33,7 @@ func hostPodFindings(f Facts, n Needs) []Finding {
 		if k.Class != "" {
 			why = message.PreflightHostPodsOf(k.Label, k.Class, pods)
 		}
-		out = append(out, Finding{Severity: Warns, Code: HostNetworkPods, Class: k.Class, Label: k.Label, Message: why, Do: message.RemedyHostNetwork()})
+		out = append(out, Finding{Severity: Warns, Code: HostNetworkPods, Class: k.Class, Label: k.Label, Message: why, Remedy: message.RemedyHostNetwork()})
 	}
 	return out
 }

@@ -30,7 +30,7 @@ func meshFindings(f Facts, others []Facts) []Finding {
 					message.Quoted(f.Cilium.ClusterName()),
 					o.Member,
 				),
-				Do: message.RemedyOwnClusterName(federation.AnnotationMesh),
+				Remedy: message.RemedyOwnClusterName(federation.AnnotationMesh),
 			})
 		}
 		if o.Cilium.ClusterID() == f.Cilium.ClusterID() {
@@ -41,13 +41,13 @@ func meshFindings(f Facts, others []Facts) []Finding {
 					message.Quoted(f.Cilium.ClusterID()),
 					o.Member,
 				),
-				Do: message.RemedyOwnClusterID(federation.AnnotationMesh),
+				Remedy: message.RemedyOwnClusterID(federation.AnnotationMesh),
 			})
 		}
 	}
 	if f.Mesh != federation.NoMesh && f.Cilium.ClusterID() == noMeshID && len(others) > 0 {
 		out = append(out, Finding{Severity: Warns, Code: MeshUndeclared, Message: message.PreflightMeshUndeclared(),
-			Do: message.RemedyAnnotate(federation.AnnotationMesh + "=" + federation.NoMesh)})
+			Remedy: message.RemedyAnnotate(federation.AnnotationMesh + "=" + federation.NoMesh)})
 	}
 	return out
 }

@@ -107,5 +107,5 @@ func mtlsFindings(f Facts, n Needs) []Finding {
 	if why.IsZero() || !slices.ContainsFunc(n.Keys, func(k Key) bool { return k.Istio }) {
 		return nil
 	}
-	return []Finding{{Severity: Fails, Code: PlainTextAccepted, Message: why, Do: message.RemedyStrictMtls()}}
+	return []Finding{{Severity: Fails, Code: PlainTextAccepted, Message: why, Remedy: message.RemedyStrictMtls()}}
 }

@@ -88,7 +88,7 @@ func settingFindings(f Facts, n Needs) []Finding {
 	c := f.Cilium
 	if why := c.unread(); !why.IsZero() {
 		return []Finding{
-			{Severity: Fails, Code: ConfigUnread, invalidates: invalidatesAll, Message: message.PreflightCiliumUnread(why), Do: message.RemedyCiliumUnread()},
+			{Severity: Fails, Code: ConfigUnread, invalidates: invalidatesAll, Message: message.PreflightCiliumUnread(why), Remedy: message.RemedyCiliumUnread()},
 		}
 	}
 	var out []Finding
@@ -96,7 +96,7 @@ func settingFindings(f Facts, n Needs) []Finding {
 		for _, source := range c.Sources {
 			if v, ok := source.Settings[s.key]; ok && s.bad(v) {
 				out = append(out, Finding{Severity: s.severity, Code: s.code, invalidates: s.invalidates,
-					Message: message.PreflightSetting(s.key, message.Quoted(clip(v)), source.Where, s.consequence), Do: s.do})
+					Message: message.PreflightSetting(s.key, message.Quoted(clip(v)), source.Where, s.consequence), Remedy: s.do})
 				break // one place is enough for a finding
 			}
 		}
@@ -110,16 +110,16 @@ func settingFindings(f Facts, n Needs) []Finding {
 				Code:        AgentsNotReady,
 				invalidates: invalidatesAll,
 				Message:     message.PreflightAgentsNotReady(int(a.Desired)),
-				Do:          message.RemedyMendAgents(),
+				Remedy:          message.RemedyMendAgents(),
 			},
 		)
 	}
 	if why := c.NoHTTP(); !why.IsZero() {
-		out = append(out, Finding{Severity: Warns, Code: NoHTTP, Message: message.PreflightNoHTTP(why), Do: message.RemedyEnableProxy()})
+		out = append(out, Finding{Severity: Warns, Code: NoHTTP, Message: message.PreflightNoHTTP(why), Remedy: message.RemedyEnableProxy()})
 	}
 	if e := c.Envoy; c.NoHTTP().IsZero() && e.Desired > e.Ready {
 		out = append(out, Finding{Severity: Warns, Code: EnvoyNotReady,
-			Message: message.PreflightEnvoyNotReady(int(e.Desired-e.Ready), int(e.Desired)), Do: message.RemedyMendEnvoy()})
+			Message: message.PreflightEnvoyNotReady(int(e.Desired-e.Ready), int(e.Desired)), Remedy: message.RemedyMendEnvoy()})
 	}
 	if limit := c.PolicyMapMax(); limit < defaultPolicyMapMax {
 		out = append(
@@ -128,7 +128,7 @@ func settingFindings(f Facts, n Needs) []Finding {
 				Severity: Warns,
 				Code:     SmallPolicyMaps,
 				Message:  message.PreflightSmallMap(limit, defaultPolicyMapMax),
-				Do:       message.RemedySetMap(defaultPolicyMapMax),
+				Remedy:       message.RemedySetMap(defaultPolicyMapMax),
 			},
 		)
 	}
@@ -153,7 +153,7 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 					Code:        LabelsUnreadable,
 					invalidates: InvalidatesEnforce,
 					Message:     message.PreflightLabelsUnreadable(source.Where, message.Of(err)),
-					Do:          message.RemedyMendLabels(),
+					Remedy:          message.RemedyMendLabels(),
 				},
 			)
 		}
@@ -168,7 +168,7 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 					why = message.PreflightLabelMissingOf(k.Label, k.Class)
 				}
 				out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, Class: k.Class, Label: k.Label, invalidates: InvalidatesEnforce,
-					Message: why, Do: message.RemedyAddLabel(strings.ReplaceAll(k.Label, ".", `\.`), source.Where)})
+					Message: why, Remedy: message.RemedyAddLabel(strings.ReplaceAll(k.Label, ".", `\.`), source.Where)})
 			}
 		}
 	}

@@ -57,13 +57,13 @@ func unproxiedFindings(f Facts, n Needs) []Finding {
 	}
 	if !f.Unproxied.Unread.IsZero() {
 		return []Finding{{Severity: Warns, Code: UnproxiedUnread,
-			Message: message.PreflightUnproxiedUnread(f.Unproxied.Unread), Do: message.RemedyApplyMemberRbac()}}
+			Message: message.PreflightUnproxiedUnread(f.Unproxied.Unread), Remedy: message.RemedyApplyMemberRbac()}}
 	}
 	var out []Finding
 	for _, k := range n.Keys {
 		if pods := f.Unproxied.describeKey(k.Label); k.Istio && !pods.IsZero() {
 			out = append(out, Finding{Severity: Warns, Code: UnproxiedPods, Class: k.Class, Label: k.Label,
-				Message: message.PreflightUnproxiedPods(k.Label, k.Class, pods), Do: message.RemedyInjectProxy()})
+				Message: message.PreflightUnproxiedPods(k.Label, k.Class, pods), Remedy: message.RemedyInjectProxy()})
 		}
 	}
 	return out

@@ -43,7 +43,7 @@ func CompiledLines(in policy.Input, it approval.Item) []string {
 	}
 	var lines []string
 	for _, r := range append(u.Refused, registry.Refused(s, &u, s.Targets(&u), at)...) {
-		lines = append(lines, approval.LeftOut+r.Message.Text)
+		lines = append(lines, approval.LineRefused+r.Message.Text)
 	}
 	for _, peer := range groups(s) {
 		lines = append(lines, "workloads outside the fleet: "+peer)
@@ -60,8 +60,8 @@ func ChangedLines(base *policy.Snapshot, in policy.Input, it approval.Item, at t
 	if it.Change.Kind == approval.ObjectProtectedResource {
 		lines := compiledUnit(after, it.ResourceName, at, false)
 		for _, l := range missing(lines, compiledUnit(before, it.ResourceName, at, false)) {
-			if !strings.HasPrefix(l, "allow ") {
-				lines = append(lines, "- "+l)
+			if !strings.HasPrefix(l, approval.LineAllow) {
+				lines = append(lines, approval.LineRemoved+l)
 			}
 		}
 		return lines
@@ -82,10 +82,10 @@ func differences(before, after *policy.Snapshot, names []string, at time.Time, f
 	for _, name := range names {
 		a, b := compiledUnit(before, name, at, folded), compiledUnit(after, name, at, folded)
 		for _, l := range missing(a, b) {
-			found["+ "+l] = true
+			found[approval.LineAdded+l] = true
 		}
 		for _, l := range missing(b, a) {
-			found["- "+l] = true
+			found[approval.LineRemoved+l] = true
 		}
 		if !folded && len(found) > mostLines {
 			return nil, false
@@ -166,7 +166,7 @@ func (l unitLines) access() []string {
 		if l.outside != "" {
 			break // they are open for anyone
 		}
-		lines = append(lines, "allow anyone to "+l.target()+" on "+portText(p)+", a port of no action")
+		lines = append(lines, approval.LineAllow+"anyone to "+l.target()+" on "+portText(p)+", a port of no action")
 	}
 	if slices.Contains(l.u.Enforcers, v1alpha1.EnforcerIstio) {
 		for i := range l.u.Statements {
@@ -269,11 +269,15 @@ func (l unitLines) each(effect policy.Effect, peers []string, ports []v1alpha1.P
 			requests = append(requests, strings.TrimRight(" "+m.Method+" "+m.Path, " "))
 		}
 	}
+	begin := approval.LineAllow
+	if effect == policy.Deny {
+		begin = approval.LineDeny
+	}
 	var lines []string
 	for _, peer := range peers {
 		for _, p := range ports {
 			for _, request := range requests {
-				lines = append(lines, fmt.Sprintf("%s %s to %s on %s%s%s", strings.ToLower(string(effect)), peer, l.target(), portText(p), request, by))
+				lines = append(lines, fmt.Sprintf("%s%s to %s on %s%s%s", begin, peer, l.target(), portText(p), request, by))
 			}
 		}
 	}

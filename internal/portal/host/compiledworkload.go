@@ -42,7 +42,7 @@ func WorkloadLines(base *policy.Snapshot, in policy.Input, it approval.Item, at 
 		}
 		for _, a := range slices.Sorted(maps.Keys(access[resource])) {
 			s.Actions = append(s.Actions, v1alpha1.Action(a))
-			found[fmt.Sprintf("allow workloads outside the fleet of %s: %s on %s", subject, a, resource)] = true
+			found[fmt.Sprintf(approval.LineAllow+"workloads outside the fleet of %s: %s on %s", subject, a, resource)] = true
 		}
 		all.Spec.Statements = append(all.Spec.Statements, s)
 		if !strings.HasSuffix(resource, "*") {
@@ -62,7 +62,7 @@ func WorkloadLines(base *policy.Snapshot, in policy.Input, it approval.Item, at 
 	for _, u := range s.Compile(at) {
 		l := unitLines{u: &u, outside: subject}
 		for _, r := range append(u.Refused, registry.Refused(s, &u, s.Targets(&u), at)...) {
-			found[approval.LeftOut+r.Message.Text] = true
+			found[approval.LineRefused+r.Message.Text] = true
 		}
 		for _, line := range l.access() {
 			found[line] = true

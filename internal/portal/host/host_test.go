@@ -147,9 +147,9 @@ func TestReplicas(t *testing.T) {
 				Catalog:     func() *catalog.Catalog { return &catalog.Catalog{} },
 				Host:        &approvaltest.Host{},
 				Now:         time.Now,
-				Wake: func() {
+				Requeue: func() {
 					for _, w := range workers {
-						w.Wake()
+						w.Requeue()
 					}
 				},
 			},

@@ -19,12 +19,12 @@ type Metrics struct {
 func NewMetrics(to prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_engine_direct_writes_total",
-			Help: "Changes that the direct engine made in a member, or failed to make, by kind of object."}, []string{"of", "cluster", "outcome"}),
+			Help: "Changes that the direct engine made in a member, or failed to make, by kind of object."}, []string{"kind", "cluster", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_engine_direct_write_seconds",
 			Help: "Duration of a change that the direct engine made in a member.", Buckets: prometheus.ExponentialBuckets(0.002, 2, 12)},
-			[]string{"of", "cluster"}),
+			[]string{"kind", "cluster"}),
 		queue: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_engine_direct_queued",
-			Help: "Objects that the direct engine has yet to compare with a member."}, []string{"of", "cluster"}),
+			Help: "Objects that the direct engine has yet to compare with a member."}, []string{"kind", "cluster"}),
 	}
 	if to == nil {
 		return m, nil
@@ -50,7 +50,7 @@ func (m *Metrics) queued(of, cluster string, n int) {
 
 // forget removes the series of a member that does not use the engine any more.
 func (m *Metrics) forget(of, cluster string) {
-	labels := prometheus.Labels{"of": of, "cluster": cluster}
+	labels := prometheus.Labels{"kind": of, "cluster": cluster}
 	m.writes.DeletePartialMatch(labels)
 	m.duration.DeletePartialMatch(labels)
 	m.queue.DeletePartialMatch(labels)

@@ -9,12 +9,12 @@ import (
 
 // Engine is the engine of KubeFed.
 type Engine struct {
-	// Urgent writes urgent objects into the members while KubeFed is behind; nil disables that.
-	Urgent Urgent
+	// DirectWriter writes urgent objects into the members while KubeFed is behind; nil disables that.
+	DirectWriter DirectWriter
 }
 
-// Urgent writes objects into members of KubeFed while KubeFed is behind. memberwriter.Writer implements it.
-type Urgent interface{ Send(o *federation.Object) }
+// DirectWriter writes objects into members of KubeFed while KubeFed is behind. memberwriter.Writer implements it.
+type DirectWriter interface{ Send(o *federation.Object) }
 
 var _ propagation.Engine = Engine{}
 
@@ -31,8 +31,8 @@ func (Engine) Deliver(*federation.Object) {}
 
 // Expedite passes the object to the urgent writer.
 func (e Engine) Expedite(o *federation.Object) {
-	if e.Urgent != nil {
-		e.Urgent.Send(o)
+	if e.DirectWriter != nil {
+		e.DirectWriter.Send(o)
 	}
 }
 

@@ -158,7 +158,7 @@ func (f *fleet) activity(ctx context.Context) (activity, error) {
 			a.writes += value
 		case strings.HasPrefix(line, "controller_runtime_reconcile_total{"):
 			a.reconciles += value
-		case strings.HasPrefix(line, "workqueue_depth{"), strings.HasPrefix(line, "acp_bulk_waiting{"):
+		case strings.HasPrefix(line, "workqueue_depth{"), strings.HasPrefix(line, "acp_units_waiting{"):
 			a.waiting += value
 		}
 	}

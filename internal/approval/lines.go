@@ -1,0 +1,19 @@
+package approval
+
+// What an item grants is shown as lines in a notation, like that of a diff: the beginning of a line says what it does, and is the same in
+// every language. The digest that approvals are bound to is computed from the lines.
+const (
+	// LineAllow is the beginning of a line that gives access. It names clients.
+	LineAllow = "allow "
+	// LineDeny is the beginning of a line that refuses access. It names clients.
+	LineDeny = "deny "
+	// LineRefused is the beginning of a line about a statement that is not enforced. It never gives access.
+	LineRefused = "refused: "
+	// LineAdded and LineRemoved are the beginnings of differences, before one of the others.
+	LineAdded, LineRemoved = "+ ", "- "
+
+	// lineTakesAway is the beginning of a line about access that a revocation ends.
+	lineTakesAway = "takes away: "
+	// lineNoLonger is the beginning of a difference that names a line of the kind LineDeny that is gone.
+	lineNoLonger = "no longer: "
+)
