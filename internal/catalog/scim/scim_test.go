@@ -129,8 +129,8 @@ func TestUsers(t *testing.T) {
 
 	// Entra ID sets an address of a type, and attributes of name and manager.
 	s.patch(http.StatusOK, "/Users/zoe", `{"op":"Replace","path":"emails[type eq \"work\"].value","value":"zy@corp.example"},
-		{"op":"Add","path":"name.familyName","value":"Y"},{"op":"Replace","path":"`+enterprise+`:manager","value":{"value":"dave"}},{"op":"Remove","path":"title"}`)
-	if x, _ := s.directory.Provisioned(catalog.Ref{Kind: catalog.KindPerson, ID: "zoe"}); x.Email != "zy@corp.example" || x.Leader != "dave" ||
+		{"op":"Add","path":"name.familyName","value":"Y"},{"op":"Replace","path":"`+enterprise+`:manager","value":{"value":"eve"}},{"op":"Remove","path":"title"}`)
+	if x, _ := s.directory.Provisioned(catalog.Ref{Kind: catalog.KindPerson, ID: "zoe"}); x.Email != "zy@corp.example" || x.Leader != "eve" ||
 		x.JobTitle != "" || x.Title != "Zoe Young" || x.ExternalID != "0a21" {
 		t.Errorf("after the patch: %+v", x.Record)
 	}
