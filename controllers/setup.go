@@ -158,7 +158,9 @@ type setup struct {
 	labels  *podlabels.Reader
 	foreign foreignpolicies.Detectors
 	groups  *externalgroup.Reconciler
-	status  *membercluster.Writer
+	// groupObjects are the address groups on the host.
+	groupObjects *federation.Objects
+	status       *membercluster.Writer
 }
 
 func newSetup(mgr manager.Manager, config Config) (*setup, error) {
@@ -276,10 +278,17 @@ func (s *setup) addForeignPolicies(ready startup.Ready) (startup.Ready, error) {
 	s.foreign, err = foreignpolicies.AddToManager(
 		s.mgr,
 		foreignpolicies.Config{Fleet: s.slowFleetConfig("foreignpolicies", nil), Cache: s.cache, Objects: s.objects,
-			Istio: s.istio, PodLabels: s.labels, IgnoresClusterNetworkPolicies: s.health.IgnoresClusterNetworkPolicies, Changed: s.units.RequeueAll,
+			Istio: s.istio, PodLabels: s.labels, OwnGroup: s.isOwnGroup, IgnoresClusterNetworkPolicies: s.health.IgnoresClusterNetworkPolicies, Changed: s.units.RequeueAll,
 			Pauses: s.config.Pauses},
 	)
 	return ready, err
+}
+
+// isOwnGroup reports whether the host has an address group with that name, or whether that is not known yet.
+func (s *setup) isOwnGroup(name string) bool {
+	listed, _ := s.groupObjects.State()
+	_, known := s.groupObjects.Get(name)
+	return !listed || known
 }
 
 // addClock adds what enqueues units when a statement begins or ends.
@@ -297,6 +306,7 @@ func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
 		g.OnHostObject(name, subject)
 		records.Engines.Recheck("", name)
 	})
+	s.groupObjects = g.Objects
 	config := s.fleetConfig("groups", func(cluster, object string) {
 		g.OnMemberObject(cluster, object)
 		records.Engines.Recheck(cluster, object)
@@ -358,6 +368,7 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 		Members:          s.health,
 		Has:              s.labels.Has,
 		OpenedBy:         s.foreign.OpenedBy,
+		GroupInClass:     s.foreign.GroupInClass,
 		ForeignUnknown:   s.foreign.UnknownReason,
 		Mark:             s.marks.In,
 		Nodes:            s.nodes.In,

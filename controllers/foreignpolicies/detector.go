@@ -27,6 +27,7 @@ import (
 type Detectors struct {
 	cilium *detector[foreignpolicy.CiliumOpenings]
 	istio  *detector[federation.IstioOpenings]
+	groups *classGroups
 }
 
 // Config is the input of the Detectors.
@@ -38,6 +39,8 @@ type Config struct {
 	Objects   *federation.Objects
 	Istio     *istiodistribution.Distribution
 	PodLabels *podlabels.Reader
+	// OwnGroup reports whether ACP has an address group with that name on the host, or whether that is not known yet.
+	OwnGroup func(name string) bool
 	// IgnoresClusterNetworkPolicies reports whether a member's agents are known to ignore ClusterNetworkPolicies.
 	IgnoresClusterNetworkPolicies func(cluster string) bool
 	// Changed is called when the opened workloads changed, or became known or unknown.
@@ -51,6 +54,7 @@ func AddToManager(mgr manager.Manager, config Config) (Detectors, error) {
 	out := Detectors{
 		cilium: newDetector[foreignpolicy.CiliumOpenings](config.Objects, &config),
 		istio:  newDetector[federation.IstioOpenings](config.Istio.Objects, &config),
+		groups: &classGroups{own: config.OwnGroup, changed: config.Changed, foreign: map[string]map[string]string{}},
 	}
 	reading := func(changed func(cluster string)) federation.FleetConfig {
 		fleet := config.Fleet
@@ -66,7 +70,7 @@ func AddToManager(mgr manager.Manager, config Config) (Detectors, error) {
 		return Detectors{}, err
 	}
 	out.cilium.policies, out.istio.policies = foreign, istio
-	out.cilium.find, out.istio.find = findForCilium(foreign, &config), findForIstio(istio, &config)
+	out.cilium.find, out.istio.find = findForCilium(foreign, out.groups, &config), findForIstio(istio, &config)
 	for _, run := range []startup.EveryReplica{
 		startup.WhenListed(config.Objects, config.Pauses, foreign.Run), out.cilium.run,
 		startup.WhenClosed(config.Istio.Supported(), istio.Run), out.istio.run,
@@ -92,6 +96,15 @@ func (d Detectors) OpenedBy(dataplane v1alpha1.EnforcerName, cluster, key, value
 		return d.istio.openedBy(cluster, key, value)
 	}
 	return d.cilium.openedBy(cluster, key, value)
+}
+
+// GroupInClass returns the name of an address group of others in a member that has the label of a subject class's groups, so that rules
+// about the whole class apply to its addresses; "" if there is none.
+func (d Detectors) GroupInClass(cluster, label string) string {
+	if d.groups == nil {
+		return ""
+	}
+	return d.groups.in(cluster, label)
 }
 
 // UnknownReason returns the reason why it is not known what is opened for a dataplane in a member, or zero.
@@ -131,7 +144,7 @@ func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster 
 }
 
 // findForCilium returns a function that computes what is opened for Cilium in a member.
-func findForCilium(foreign *federation.ForeignPolicies, config *Config) func(cluster string) foreignpolicy.CiliumOpenings {
+func findForCilium(foreign *federation.ForeignPolicies, classes *classGroups, config *Config) func(cluster string) foreignpolicy.CiliumOpenings {
 	own, detectors := &federation.OwnPolicies{}, map[string]*foreignpolicy.Detector{}
 	return func(cluster string) foreignpolicy.CiliumOpenings {
 		detector := detectors[cluster]
@@ -144,6 +157,7 @@ func findForCilium(foreign *federation.ForeignPolicies, config *Config) func(clu
 			Each: func(do func([]federation.Handle)) { config.PodLabels.Identities.Each(cluster, do) },
 		}
 		in.Foreign, in.Groups = foreign.In(cluster)
+		classes.record(cluster, in.Groups)
 		if config.IgnoresClusterNetworkPolicies(cluster) {
 			in.Foreign = slices.DeleteFunc(in.Foreign, func(p *foreignpolicy.Policy) bool { return p.Kind == foreignpolicy.KindClusterNetworkPolicy })
 		}
@@ -176,8 +190,8 @@ type detector[T opened[T]] struct {
 	// changed is called when the opened workloads changed, or became known or unknown.
 	changed func()
 	// pauses is the clock of the time between two evaluations.
-	pauses clock.WithTicker
-	trigger   chan struct{}
+	pauses  clock.WithTicker
+	trigger chan struct{}
 
 	mu sync.RWMutex
 	// requested are the members to evaluate; "" stands for all.

@@ -40,8 +40,10 @@ func (i *Inventory) Orphans(cluster string) []string {
 		return nil // without the list of wanted objects, nothing counts as an orphan
 	}
 	return slices.DeleteFunc(i.Reserved(cluster), func(key string) bool {
-		_, onHost := i.Stores.Get(key)
+		if o, onHost := i.Stores.Get(key); onHost {
+			return slices.Contains(o.EverPlaced(), cluster)
+		}
 		_, reported := i.Reports.ResourceOf(key)
-		return onHost || reported
+		return reported
 	})
 }

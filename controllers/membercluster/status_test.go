@@ -228,7 +228,7 @@ func TestFindings(t *testing.T) {
 			Code:     preflight.LabelNotIdentity,
 			Class:    "redis",
 			Message:  message.Verbatim("the label is not there"),
-			Remedy:       message.Verbatim("add it"),
+			Remedy:   message.Verbatim("add it"),
 		},
 		{Severity: preflight.Warns, Code: preflight.IstioCapabilities, Message: message.Verbatim("Istio is there"), Remedy: message.RemedyNothing()},
 	}

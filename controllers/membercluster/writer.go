@@ -67,7 +67,7 @@ type Writer struct {
 	Interval time.Duration
 	Log      logr.Logger
 
-	trigger     chan struct{}
+	trigger  chan struct{}
 	written  map[string]time.Time
 	complete bool
 

@@ -58,7 +58,7 @@ type Inspector struct {
 	Pauses clock.WithTicker
 	Log    logr.Logger
 
-	trigger      chan struct{}
+	trigger   chan struct{}
 	histories map[string]history
 
 	mu sync.RWMutex

@@ -38,7 +38,7 @@ type Reader struct {
 	objects *federation.Objects
 	log     logr.Logger
 	pauses  clock.WithTicker
-	trigger    chan struct{}
+	trigger chan struct{}
 	// missing are the members whose labels were never read, as last logged.
 	missing []string
 	// meshesChanged is called when the labels that matter in several cluster meshes changed.
@@ -70,7 +70,7 @@ func New(config Config) (*Reader, error) {
 		meshesChanged: config.MeshesChanged,
 		log:           config.Fleet.Log,
 		pauses:        config.Pauses,
-		trigger:          make(chan struct{}, 1),
+		trigger:       make(chan struct{}, 1),
 		known:         make(chan struct{}),
 	}
 	changed := config.Fleet.Changed

@@ -46,6 +46,9 @@ type Reconciler struct {
 	// OpenedBy returns the name of a policy of others that opens the pods with a label for a dataplane in a member, or
 	// "".
 	OpenedBy func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
+	// GroupInClass returns the name of an address group of others in a member that has the label of a subject class's groups, or "";
+	// nil disables that.
+	GroupInClass func(cluster, label string) string
 	// ForeignUnknown returns the reason why it is not known whether policies of others open something for a dataplane
 	// in a member, or "".
 	ForeignUnknown func(dataplane v1alpha1.EnforcerName, cluster string) message.Message

@@ -8,6 +8,7 @@ import (
 	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/message"
@@ -188,7 +189,32 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 			e.Foreign[name] = foreignPolicies{OpenedBy: r.OpenedBy(name, cluster, f.Unit.LabelKey, f.Unit.LabelValue), Unknown: r.ForeignUnknown(name, cluster)}
 		}
 	}
+	if of := e.Foreign[v1alpha1.EnforcerCilium]; of.OpenedBy == "" && f.enforcedBy(v1alpha1.EnforcerCilium) {
+		of.OpenedBy = r.foreignGroup(f, cluster)
+		e.Foreign[v1alpha1.EnforcerCilium] = of
+	}
 	return e
+}
+
+// foreignGroup returns an address group of others in a member whose addresses the unit allows, because a rule about a whole class selects
+// it; "" if there is none.
+func (r *Reconciler) foreignGroup(f *facts, cluster string) string {
+	if r.GroupInClass == nil {
+		return ""
+	}
+	for _, rules := range [][]policy.Rule{f.Unit.Rules, f.Unit.Inherited} {
+		for i := range rules {
+			if rules[i].Effect != policy.Allow {
+				continue
+			}
+			for _, class := range rules[i].ExternalClasses {
+				if name := r.GroupInClass(cluster, cilium.LabelClass(class)); name != "" {
+					return federation.CiliumGroup.Target.Kind + " " + name
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // unmatchedRules returns the members whose pods the rules of the unit may not match, because identities there lack a label

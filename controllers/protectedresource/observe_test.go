@@ -5,7 +5,9 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/externalgroup"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // groupFleet are members with one observation of every group.
@@ -92,5 +94,39 @@ func TestWhatWasNotReadIsNotRealized(t *testing.T) {
 	f.Enforcement["m1"] = enforcement{} // the policies of others were not read
 	if state, why := f.enforcementState("m1"); state != v1alpha1.MemberPending || why.IsZero() {
 		t.Errorf("%s (%s)", state, why)
+	}
+}
+
+// TestForeignGroupOverrides checks that a unit is overridden in a member that has an address group of others in a class that the unit
+// allows as a whole, also by a rule of a wildcard.
+func TestForeignGroupOverrides(t *testing.T) {
+	class := func(effect policy.Effect) []policy.Rule {
+		return []policy.Rule{{Effect: effect, ExternalClasses: []string{"app"}}}
+	}
+	for reason, c := range map[string]struct {
+		own, inherited []policy.Rule
+		by             map[string]string
+		want           v1alpha1.MemberState
+	}{
+		"it is allowed":                    {class(policy.Allow), nil, map[string]string{"m1": "theirs"}, v1alpha1.MemberOverridden},
+		"a wildcard allows it":             {nil, class(policy.Allow), map[string]string{"m1": "theirs"}, v1alpha1.MemberOverridden},
+		"a deny refuses it":                {class(policy.Deny), nil, map[string]string{"m1": "theirs"}, v1alpha1.MemberRealized},
+		"no rule is about a class":         {nil, nil, map[string]string{"m1": "theirs"}, v1alpha1.MemberRealized},
+		"another member has it":            {class(policy.Allow), nil, map[string]string{"m2": "theirs"}, v1alpha1.MemberRealized},
+		"all groups of the class are ours": {class(policy.Allow), nil, nil, v1alpha1.MemberRealized},
+	} {
+		f := newScene(t, "m1").facts()
+		f.Unit.Rules, f.Unit.Inherited = c.own, c.inherited
+		r := newScene(t, "m1").reconciler()
+		r.GroupInClass = func(cluster, label string) string {
+			if label != cilium.LabelClass("app") {
+				t.Errorf("label %q", label)
+			}
+			return c.by[cluster]
+		}
+		f.Enforcement = map[string]enforcement{"m1": r.enforcementIn(f, "m1")}
+		if state, why := f.enforcementState("m1"); state != c.want {
+			t.Errorf("%s: %s (%s), want %s", reason, state, why.Text, c.want)
+		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 // Queue holds the units that wait to be written. It is safe for concurrent use.
 type Queue struct {
-	meter meter
-	trigger  chan struct{}
+	meter   meter
+	trigger chan struct{}
 
 	mu      sync.Mutex
 	waiting map[string]waiter

@@ -22,7 +22,7 @@ type Config struct {
 	Workloads Registrations
 	Now       func() time.Time
 	OnChange  func(*Ticket) // called after each stored change
-	Requeue      func()        // called after a stored change with a new job
+	Requeue   func()        // called after a stored change with a new job
 	// Tracer records what happens to tickets. If it is nil, nothing is recorded.
 	Tracer *tracing.Tracer
 }

@@ -109,7 +109,7 @@ type fleet[T any] struct {
 	parse    func(*unstructured.Unstructured) (T, error)
 	clusters *Watch[Cluster]
 	tokens   *Watch[token]
-	trigger     chan struct{}
+	trigger  chan struct{}
 
 	mu      sync.RWMutex
 	members map[string]*member[T]

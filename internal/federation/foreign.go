@@ -2,6 +2,7 @@ package federation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -17,22 +18,31 @@ import (
 // ForeignPolicies reads the policies of others in the members that Cilium enforces, and the address groups that they
 // may reference. It is idle until Run.
 type ForeignPolicies struct {
-	kinds  []*fleet[*foreignpolicy.Policy]
+	kinds  []*fleet[policyObject]
 	groups *fleet[foreignpolicy.Group]
-	// isOwn reports whether the host has an object of ACP with that name.
-	isOwn func(name string) bool
+	// own returns ACP's object of the host with that name.
+	own func(name string) (*Object, bool)
+}
+
+// policyObject is a policy in a member.
+type policyObject struct {
+	*foreignpolicy.Policy
+	// own reports that the host has an object of ACP with that name that selects the same pods. The rules are then not parsed.
+	own bool
+	// selection describes which pods a policy selects that has a name of ACP.
+	selection string
 }
 
 // NewForeignPolicies returns ForeignPolicies. The config needs no Kind and Revision. Copies of the objects in own are
 // not stored. own must be listed before Run.
 func NewForeignPolicies(config FleetConfig, own *Objects) (*ForeignPolicies, error) {
-	f := &ForeignPolicies{isOwn: func(name string) bool {
+	f := &ForeignPolicies{own: func(name string) (*Object, bool) {
 		found, ok := own.Get(name)
-		return ok && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
+		return found, ok && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
 	}}
 	for _, k := range []Kind{CiliumPolicy, ciliumNetworkPolicy, networkPolicy, clusterNetworkPolicy} {
 		config.Kind = k
-		one, err := newFleet(config, func(u *unstructured.Unstructured) (*foreignpolicy.Policy, error) { return f.parse(u, k), nil })
+		one, err := newFleet(config, func(u *unstructured.Unstructured) (policyObject, error) { return f.parse(u, k), nil })
 		if err != nil {
 			return nil, err
 		}
@@ -45,16 +55,64 @@ func NewForeignPolicies(config FleetConfig, own *Objects) (*ForeignPolicies, err
 }
 
 // parse parses a policy. Lists of some API servers omit the kinds of their items.
-func (f *ForeignPolicies) parse(u *unstructured.Unstructured, k Kind) *foreignpolicy.Policy {
-	if k.Target == CiliumPolicy.Target && f.isOwn(u.GetName()) {
-		return &foreignpolicy.Policy{Kind: k.Target.Kind, Name: u.GetName()}
+func (f *ForeignPolicies) parse(u *unstructured.Unstructured, k Kind) policyObject {
+	var out policyObject
+	if k.Target == CiliumPolicy.Target && strings.HasPrefix(u.GetName(), v1alpha1.ObjectPrefix) {
+		out.selection = selectionOf(u.Object)
+		if out.own = f.isOwn(u.GetName(), out.selection); out.own {
+			return policyObject{own: true, Policy: &foreignpolicy.Policy{Kind: k.Target.Kind, Name: u.GetName()}}
+		}
 	}
 	read := &unstructured.Unstructured{Object: map[string]any{}}
 	for field, value := range u.Object {
 		read.Object[field] = value
 	}
 	read.SetKind(k.Target.Kind)
-	return foreignpolicy.Parse(read)
+	out.Policy = foreignpolicy.Parse(read)
+	return out
+}
+
+// isOwn reports whether the host has an object of ACP with that name that selects the same pods as the member's. What its other fields
+// let in affects only the unit's own pods, and the unit's read-back compares them. An object that selects other pods is a policy of
+// others, although it has a name of ACP.
+func (f *ForeignPolicies) isOwn(name, selection string) bool {
+	o, ok := f.own(name)
+	if !ok {
+		return false
+	}
+	if selectionOf(map[string]any{"spec": o.TemplateSpec}) == selection {
+		return true
+	}
+	for _, own := range o.Overrides {
+		if own.Spec != nil && selectionOf(map[string]any{"spec": own.Spec}) == selection {
+			return true
+		}
+	}
+	return false
+}
+
+// selectionOf describes the selectors of a policy of Cilium. Descriptions of equal selectors are equal.
+func selectionOf(policy map[string]any) string {
+	var selectors []any
+	add := func(spec any) {
+		fields, _ := spec.(map[string]any)
+		selectors = append(selectors, fields["endpointSelector"], fields["nodeSelector"])
+	}
+	if spec, ok := policy["spec"]; ok {
+		add(spec)
+	}
+	if specs, ok := policy["specs"].([]any); ok {
+		for _, spec := range specs {
+			add(spec)
+		}
+	} else if policy["specs"] != nil {
+		selectors = append(selectors, "unreadable")
+	}
+	text, err := json.Marshal(selectors)
+	if err != nil {
+		return err.Error() // no description of a host's object is equal to it
+	}
+	return string(text)
 }
 
 func parseGroup(u *unstructured.Unstructured) (foreignpolicy.Group, error) {
@@ -126,9 +184,9 @@ func (f *ForeignPolicies) Observe(cluster string) Observation {
 func (f *ForeignPolicies) In(cluster string) (policies []*foreignpolicy.Policy, groups []foreignpolicy.Group) {
 	for _, k := range f.kinds {
 		if _, m := k.present(cluster); m != nil {
-			m.watch.each(func(p *foreignpolicy.Policy) {
-				if p.Kind != CiliumPolicy.Target.Kind || !f.isOwn(p.Name) {
-					policies = append(policies, p)
+			m.watch.each(func(p policyObject) {
+				if !p.own && (p.selection == "" || !f.isOwn(p.Name, p.selection)) {
+					policies = append(policies, p.Policy)
 				}
 			})
 		}

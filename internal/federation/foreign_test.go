@@ -6,8 +6,10 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation/foreignpolicy"
 )
 
@@ -26,15 +28,17 @@ func TestPresent(t *testing.T) {
 		{"the member was not asked yet", false, errNotProbed, false, false},
 		{"it is being listed", true, nil, false, false},
 	} {
-		m := &member[*foreignpolicy.Policy]{cluster: Cluster{Name: "m1"}, kind: clusterNetworkPolicy, alive: c.alive, why: c.why}
+		m := &member[policyObject]{cluster: Cluster{Name: "m1"}, kind: clusterNetworkPolicy, alive: c.alive, why: c.why}
 		m.watch = NewWatch(
 			nil,
 			"clusternetworkpolicies",
 			logr.Discard(),
-			func(u *unstructured.Unstructured) (*foreignpolicy.Policy, error) { return foreignpolicy.Parse(u), nil },
+			func(u *unstructured.Unstructured) (policyObject, error) {
+				return policyObject{Policy: foreignpolicy.Parse(u)}, nil
+			},
 			func(string) {},
 		)
-		f := &fleet[*foreignpolicy.Policy]{members: map[string]*member[*foreignpolicy.Policy]{"m1": m}}
+		f := &fleet[policyObject]{members: map[string]*member[policyObject]{"m1": m}}
 		o, _ := f.present("m1")
 		if o.Reachable != c.reachable || o.Unknown == c.known || !o.Reachable && o.Message.IsZero() {
 			t.Errorf("%s: %+v", c.reason, o)
@@ -60,5 +64,72 @@ func TestParseGroup(t *testing.T) {
 	}
 	if g := group("acp-888", "ten"); len(g.Prefixes) != 0 {
 		t.Errorf("ACP's, and unreadable: %v", g.Prefixes)
+	}
+}
+
+// TestOwnPoliciesSelectTheirPods checks that an object with a name of ACP counts as a policy of others if it selects other pods than ACP's
+// object on the host, in the first spec or in a further one.
+func TestOwnPoliciesSelectTheirPods(t *testing.T) {
+	selector := func(value string) map[string]any {
+		return map[string]any{"matchLabels": map[string]any{"any:com.trip/redis": value}}
+	}
+	open := func(value string) map[string]any {
+		return map[string]any{"endpointSelector": selector(value), "ingress": []any{map[string]any{"fromEntities": []any{"all"}}}}
+	}
+	managed := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+	host := &Object{Meta: metav1.ObjectMeta{Name: "acp-x", Labels: managed}, TemplateSpec: open("x"),
+		Overrides: map[string]Override{"m1": {Spec: open("y")}}}
+	f := &ForeignPolicies{own: func(name string) (*Object, bool) { return host, name == host.Meta.Name }}
+	for reason, c := range map[string]struct {
+		name   string
+		object map[string]any
+		own    bool
+	}{
+		"as on the host":                  {"acp-x", map[string]any{"spec": open("x")}, true},
+		"as a member's own part":          {"acp-x", map[string]any{"spec": open("y")}, true},
+		"the unit repairs other rules":    {"acp-x", map[string]any{"spec": map[string]any{"endpointSelector": selector("x")}}, true},
+		"other pods":                      {"acp-x", map[string]any{"spec": open("z")}, false},
+		"all pods":                        {"acp-x", map[string]any{"spec": map[string]any{"endpointSelector": map[string]any{}}}, false},
+		"nodes":                           {"acp-x", map[string]any{"spec": map[string]any{"nodeSelector": map[string]any{}}}, false},
+		"other pods, too":                 {"acp-x", map[string]any{"spec": open("x"), "specs": []any{open("z")}}, false},
+		"more that cannot be read":        {"acp-x", map[string]any{"spec": open("x"), "specs": "z"}, false},
+		"not on the host":                 {"acp-z", map[string]any{"spec": open("x")}, false},
+		"a name that ACP never gives":     {"theirs", map[string]any{"spec": open("x")}, false},
+		"a label of ACP and another name": {"theirs", map[string]any{"spec": open("x"), "metadata": map[string]any{}}, false},
+	} {
+		u := &unstructured.Unstructured{Object: c.object}
+		u.SetName(c.name)
+		p := f.parse(u, CiliumPolicy)
+		if p.own != c.own {
+			t.Errorf("%s: own %t", reason, p.own)
+		}
+		// An object may be parsed before the host's is known.
+		early := (&ForeignPolicies{own: func(string) (*Object, bool) { return nil, false }}).parse(u, CiliumPolicy)
+		if early.own || (early.selection != "" && f.isOwn(c.name, early.selection)) != c.own {
+			t.Errorf("%s: parsed before the host's object was known: %t", reason, early.own)
+		}
+	}
+}
+
+// TestSelectsByLabels checks which policies of Istio select the same pods as ACP's object.
+func TestSelectsByLabels(t *testing.T) {
+	spec := func(labels map[string]any) map[string]any {
+		return map[string]any{"selector": map[string]any{"matchLabels": labels}}
+	}
+	host := &Object{TemplateSpec: spec(map[string]any{"a": "1", "b": "2"}), Overrides: map[string]Override{"m1": {Spec: spec(map[string]any{"a": "3"})}}}
+	for reason, c := range map[string]struct {
+		labels []Label
+		want   bool
+	}{
+		"as on the host":          {[]Label{{"a", "1"}, {"b", "2"}}, true},
+		"as a member's own part":  {[]Label{{"a", "3"}}, true},
+		"fewer labels":            {[]Label{{"a", "1"}}, false},
+		"another value":           {[]Label{{"a", "1"}, {"b", "3"}}, false},
+		"another key":             {[]Label{{"a", "1"}, {"c", "2"}}, false},
+		"all pods of a namespace": {nil, false},
+	} {
+		if got := host.selectsByLabels(c.labels); got != c.want {
+			t.Errorf("%s: %t", reason, got)
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
@@ -43,9 +45,25 @@ func (o *IstioAllows) In(cluster string, ours func(IstioAllow) bool) []IstioAllo
 	return out
 }
 
-// IsOwn reports whether the policy's Federated object is on the host, so that ACP's policies account for what it lets
-// in.
+// IsOwn reports whether the policy's Federated object is on the host and selects the same pods, so that ACP's policies account for what
+// it lets in. A policy that selects other pods is one of others, although it has a name of ACP.
 func (o *Objects) IsOwn(p IstioAllow) bool {
 	found, ok := o.Get(p.Name)
-	return ok && p.Kind == o.kind.Target.Kind && p.Namespace == o.kind.Namespace && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
+	return ok && p.Kind == o.kind.Target.Kind && p.Namespace == o.kind.Namespace && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy &&
+		found.selectsByLabels(p.labels)
+}
+
+// selectsByLabels reports whether the object selects, in some member, exactly the pods with some labels.
+func (o *Object) selectsByLabels(labels []Label) bool {
+	selects := func(spec map[string]any) bool {
+		selector, ok, err := unstructured.NestedStringMap(spec, "selector", "matchLabels")
+		return ok && err == nil && len(selector) == len(labels) &&
+			!slices.ContainsFunc(labels, func(l Label) bool { v, has := selector[l.Key]; return !has || v != l.Value })
+	}
+	for _, own := range o.Overrides {
+		if own.Spec != nil && selects(own.Spec) {
+			return true
+		}
+	}
+	return selects(o.TemplateSpec)
 }

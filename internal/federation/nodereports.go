@@ -44,8 +44,8 @@ type NodeReports struct {
 	// last contains what was last said about each node, by member and node.
 	last map[string]map[string]nodereport.Report
 	// dirty are the members about which everything has to be looked at again.
-	dirty map[string]bool
-	trigger  chan struct{}
+	dirty   map[string]bool
+	trigger chan struct{}
 	// known are the nodes by member.
 	known map[string]map[string]bool
 	// usable contains which of these reports were usable when they were last looked at.

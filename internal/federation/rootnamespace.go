@@ -42,7 +42,7 @@ type RootNamespace struct {
 	client    dynamic.ResourceInterface
 	watch     *Watch[rootNamespaceState]
 	log       logr.Logger
-	trigger      chan struct{}
+	trigger   chan struct{}
 }
 
 // rootNamespaceState is the FederatedNamespace as it was read.

@@ -33,7 +33,7 @@ func istioAlone(f Facts) []Finding {
 				Severity: Warns,
 				Code:     CiliumUndeclared,
 				Message:  message.PreflightCiliumUndeclared(f.Cilium.Sources[0].Where),
-				Remedy:       message.RemedyJoinWithCilium(),
+				Remedy:   message.RemedyJoinWithCilium(),
 			},
 		)
 	}

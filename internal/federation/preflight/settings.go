@@ -110,7 +110,7 @@ func settingFindings(f Facts, n Needs) []Finding {
 				Code:        AgentsNotReady,
 				invalidates: invalidatesAll,
 				Message:     message.PreflightAgentsNotReady(int(a.Desired)),
-				Remedy:          message.RemedyMendAgents(),
+				Remedy:      message.RemedyMendAgents(),
 			},
 		)
 	}
@@ -128,7 +128,7 @@ func settingFindings(f Facts, n Needs) []Finding {
 				Severity: Warns,
 				Code:     SmallPolicyMaps,
 				Message:  message.PreflightSmallMap(limit, defaultPolicyMapMax),
-				Remedy:       message.RemedySetMap(defaultPolicyMapMax),
+				Remedy:   message.RemedySetMap(defaultPolicyMapMax),
 			},
 		)
 	}
@@ -153,7 +153,7 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 					Code:        LabelsUnreadable,
 					invalidates: InvalidatesEnforce,
 					Message:     message.PreflightLabelsUnreadable(source.Where, message.Of(err)),
-					Remedy:          message.RemedyMendLabels(),
+					Remedy:      message.RemedyMendLabels(),
 				},
 			)
 		}

@@ -42,7 +42,9 @@ func (h *Host) Writer() *Writer { return &Writer{Client: h.recording(h.client), 
 
 // Urgent returns a Writer without a rate limit, for opening many resources in an emergency. The API server's own fairness still
 // applies.
-func (h *Host) UnlimitedWriter() *Writer { return &Writer{Client: h.recording(h.urgent), Now: wallclock.Now} }
+func (h *Host) UnlimitedWriter() *Writer {
+	return &Writer{Client: h.recording(h.urgent), Now: wallclock.Now}
+}
 
 // Put writes the statements of a granted item to the policies of the resource. It implements approval.PolicyWriter.
 func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {
