@@ -300,7 +300,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	server, err := portal.New(streams, portal.Config{
 		Config: core.Config{Accepting: probes.Accepting, PublicURL: publicURL, TrustedProxies: trusted, Tickets: tickets, Directory: directory, Once: once,
 			Sessions: credentials.Manager(), SessionIdle: o.sessionIdle, Credentials: &credential.Service{Store: credentials, Now: wallclock.Now},
-			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Claims: o.claims, Web: dist, Hub: hub, Metrics: registry, Stats: counted(store, credentials),
+			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Claims: o.claims, Web: dist, Hub: hub, Metrics: registry,
+			Stats:  counted(store, credentials),
 			Tracer: traces.Tracer(), TraceURL: o.traceURL, Now: wallclock.Now, Log: log},
 		Host:           h,
 		Flows:          flows,

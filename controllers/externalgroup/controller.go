@@ -92,6 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 		queued, err = r.reconcileSubject(ctx, subject, request != 0)
 	}
 	if errors.Is(err, errHandover) {
+		r.Queue.Done(subject)
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	if !queued {
@@ -118,8 +119,11 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, reque
 	if err != nil {
 		return false, err
 	}
-	if (len(wanted) == 0 || r.revokes(writes)) && r.awaitsHandover(view, subject) {
-		return false, errHandover
+	handover := (len(wanted) == 0 || r.revokes(writes)) && r.awaitsHandover(view, subject)
+	if handover {
+		if writes = r.withFormerAddresses(writes); len(writes) == 0 {
+			return false, errHandover
+		}
 	}
 	priority := r.priorityOf(writes, requested)
 	if !r.admitted(subject, writes, priority) {
@@ -128,6 +132,10 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, reque
 	if err := r.write(ctx, subject, writes, priority >= writequeue.Revocation); err != nil {
 		return false, err
 	}
+	if handover {
+		return false, errHandover
+	}
+	r.inGrace(subject, false)
 	for _, e := range r.Federated.Of(subject) {
 		if contains(wanted, e.Meta.Name) {
 			continue

@@ -4,10 +4,14 @@ import (
 	"errors"
 	"math/big"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -23,6 +27,9 @@ const maxHandoverDelay = 3 * time.Second
 // refused until then. While the address is in both groups, only connections pass that one of the two subjects is allowed and neither
 // is denied, so nothing passes that is not allowed before or after the handover.
 func (r *Reconciler) awaitsHandover(view *policycache.View, subject string) bool {
+	if r.handovers.Exceeded(subject, r.Clock.Now(), maxHandoverDelay) {
+		return false // The period ends with the write.
+	}
 	e, ok := r.Federated.Get(v1alpha1.ObjectPrefix + policy.UnitID(subject))
 	if !ok || len(e.Placement) == 0 || e.Resource() != subject {
 		return r.inGrace(subject, false)
@@ -91,19 +98,69 @@ func size(bits int, p netip.Prefix) *big.Int {
 	return new(big.Int).Lsh(big.NewInt(1), uint(p.Addr().BitLen()-bits)) //nolint:gosec // not negative
 }
 
-// incomplete reports whether a member that answers does not have a subject's addresses yet.
+// incomplete reports whether a member that answers does not have a subject's addresses yet. A member may have further addresses, which
+// wait for their own next subject. A member that KubeFed is kept away from is not waited for.
 func (r *Reconciler) incomplete(view *policycache.View, subject string) bool {
-	objects, err := r.Of(view, subject)
+	rendered, err := r.render(view, subject)
 	if err != nil {
 		return false // The addresses will not be distributed.
 	}
-	for _, o := range objects {
-		for _, c := range r.placement(o.Federated) {
-			seen := r.Fleet.Observe(c, o.Name)
-			if seen.Reachable && (seen.Object == nil || seen.Object.Revision != o.Revision) {
+	quarantined := map[string]bool{}
+	for _, c := range r.Fleet.Clusters() {
+		quarantined[c.Name] = c.Quarantined
+	}
+	for i := range rendered {
+		name, enough := rendered[i].Object.Name, map[string]bool{rendered[i].Revision: true}
+		e, exists := r.Federated.Get(name)
+		if exists && containsAll(e.TemplateSpec, rendered[i].Object.Spec) {
+			enough[e.Meta.Annotations[federation.AnnotationRevision]] = true
+		}
+		for _, c := range r.placement(e) {
+			seen := r.Fleet.Observe(c, name)
+			if !quarantined[c] && seen.Reachable && (seen.Object == nil || !enough[seen.Object.Revision]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// containsAll reports whether every address of a group is in another one.
+func containsAll(outer, inner map[string]any) bool {
+	had := map[netip.Prefix]bool{}
+	for _, p := range addressesIn(outer) {
+		had[p] = true
+	}
+	return !slices.ContainsFunc(addressesIn(inner), func(p netip.Prefix) bool {
+		for bits := p.Bits(); bits >= 0; bits-- {
+			if around, err := p.Addr().Prefix(bits); err == nil && had[around] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// withFormerAddresses returns the objects with the addresses that they lose, so that those which they gain can be written while the
+// others wait for their next subject. Objects that only lose addresses are left out.
+func (r *Reconciler) withFormerAddresses(writes []*federation.Object) []*federation.Object {
+	var out []*federation.Object
+	for _, next := range writes {
+		e, exists := r.Federated.Get(next.Meta.Name)
+		if !exists {
+			out = append(out, next)
+			continue
+		}
+		if slices.Equal(e.Placement, next.Placement) && !e.ForeignFields && containsAll(e.TemplateSpec, next.TemplateSpec) {
+			continue
+		}
+		both := *next
+		prefixes := slices.Concat(addressesIn(next.TemplateSpec), addressesIn(e.TemplateSpec))
+		slices.SortFunc(prefixes, netip.Prefix.Compare)
+		both.TemplateSpec = cilium.Addresses(slices.Compact(prefixes))
+		both.Meta.Annotations = federation.Overlay(both.Meta.Annotations, map[string]string{
+			federation.AnnotationRevision: enforcer.Revision(both.TemplateSpec)})
+		out = append(out, &both)
+	}
+	return out
 }

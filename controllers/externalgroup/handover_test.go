@@ -184,5 +184,69 @@ func TestMovedAddressStaysUntilUnitsReferToIt(t *testing.T) {
 	m.change(before, now)
 	m.change(nil, m.machine("z", 2, "10.9.0.3"))
 	m.index.View()
+	ensure("10.9.0.0/31", "10.9.0.3/32", "10.9.1.1/32")
+	inUse = true
+	m.work() // subject 2 gets its address
 	ensure("10.9.0.0/31", "10.9.1.1/32")
+}
+
+// TestSwappedAddresses checks that two subjects that swap addresses get the new ones at once, and lose the former ones when the other one
+// has them in every member, without waiting for maxHandoverDelay.
+func TestSwappedAddresses(t *testing.T) {
+	m := newMachines(t, 0, 1)
+	clock := testclock.NewFakeClock(time.Now())
+	m.groups.Fleet, m.groups.Clock = &propagatedMembers{host: m.host, late: map[string]*federation.Object{}}, clock
+	first, second := m.machine("x", 1, "10.9.0.1"), m.machine("y", 2, "10.9.0.2")
+	m.change(nil, first)
+	m.change(nil, second)
+	m.work()
+	now, other := m.machine("x", 1, "10.9.0.2"), m.machine("y", 2, "10.9.0.1")
+	now.Generation, other.Generation = 2, 2
+	m.change(first, now)
+	m.change(second, other)
+	m.index.View()
+	reconcile := func(subject int, want ...string) {
+		t.Helper()
+		if _, err := m.groups.Reconcile(t.Context(), fmt.Sprint(subjectHead, subject)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, m.addressesOf(subject)); diff != "" {
+			t.Errorf("addresses of subject %d, -want +got:\n%s", subject, diff)
+		}
+	}
+	reconcile(1, "10.9.0.1/32", "10.9.0.2/32")
+	reconcile(2, "10.9.0.1/32") // subject 1 has 10.9.0.2 everywhere, too
+	reconcile(1, "10.9.0.2/32")
+}
+
+// TestExceededHandoverDoesNotLookUpUnits checks that nothing is computed for an address whose period is over.
+func TestExceededHandoverDoesNotLookUpUnits(t *testing.T) {
+	m := newMachines(t, 0, 1)
+	clock := testclock.NewFakeClock(time.Now())
+	m.groups.Fleet, m.groups.Clock = &propagatedMembers{host: m.host}, clock
+	lookups := 0
+	m.groups.InUse = func(*policycache.View, string) bool { lookups++; return false }
+	m.change(nil, m.machine("x", 1, "10.9.0.0/30"))
+	m.work()
+	m.change(nil, m.machine("y", 2, "10.9.0.2"))
+	m.work()
+	reconcile := func(lookedUp int, want ...string) {
+		t.Helper()
+		if _, err := m.groups.Reconcile(t.Context(), subjectHead+"1"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, m.addressesOf(1)); diff != "" || lookups != lookedUp {
+			t.Errorf("%d lookups, want %d; addresses, -want +got:\n%s", lookups, lookedUp, diff)
+		}
+	}
+	before := lookups
+	reconcile(before+1, "10.9.0.0/30")
+	clock.Step(maxHandoverDelay)
+	reconcile(before+1, "10.9.0.0/31", "10.9.0.3/32")
+	// A later move has a period of its own.
+	m.change(nil, m.machine("z", 2, "10.9.0.3"))
+	m.work()
+	if diff := cmp.Diff([]string{"10.9.0.0/31", "10.9.0.3/32"}, m.addressesOf(1)); diff != "" {
+		t.Errorf("a later move, -want +got:\n%s", diff)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -84,8 +83,8 @@ func contains(rendered []enforcer.Rendered, name string) bool {
 	return slices.ContainsFunc(rendered, func(o enforcer.Rendered) bool { return o.Object.Name == name })
 }
 
-// Ensure writes the objects of a subject to the host if they differ from what they have to be. It leaves a group with too many
-// addresses as it is while these wait for their next subject.
+// Ensure writes the objects of a subject to the host if they differ from what they have to be. Addresses that wait for their next
+// subject stay in them.
 func (r *Reconciler) Ensure(ctx context.Context, view *policycache.View, subject string) error {
 	rendered, err := r.render(view, subject)
 	if err != nil {
@@ -95,32 +94,10 @@ func (r *Reconciler) Ensure(ctx context.Context, view *policycache.View, subject
 	if err != nil {
 		return err
 	}
-	if r.onlyRemoves(writes) && r.awaitsHandover(view, subject) {
-		return nil // Reconcile repeats the decision.
+	if r.revokes(writes) && r.awaitsHandover(view, subject) {
+		writes = r.withFormerAddresses(writes) // Reconcile writes the rest.
 	}
 	return r.write(ctx, subject, writes, r.revokes(writes))
-}
-
-// onlyRemoves reports whether objects differ from those on the host in nothing but addresses that they lack.
-func (r *Reconciler) onlyRemoves(writes []*federation.Object) bool {
-	return len(writes) > 0 && !slices.ContainsFunc(writes, func(next *federation.Object) bool {
-		e, exists := r.Federated.Get(next.Meta.Name)
-		if !exists || !slices.Equal(e.Placement, next.Placement) || e.ForeignFields {
-			return true
-		}
-		had := map[netip.Prefix]bool{}
-		for _, p := range addressesIn(e.TemplateSpec) {
-			had[p] = true
-		}
-		return slices.ContainsFunc(addressesIn(next.TemplateSpec), func(p netip.Prefix) bool {
-			for bits := p.Bits(); bits >= 0; bits-- {
-				if outer, err := p.Addr().Prefix(bits); err == nil && had[outer] {
-					return false
-				}
-			}
-			return true
-		})
-	})
 }
 
 // writes returns the objects of a subject that have to be written to the host.

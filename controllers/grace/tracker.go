@@ -31,3 +31,11 @@ func (t *Tracker) InGrace(name string, reason bool, now time.Time, limit time.Du
 	}
 	return now.Sub(since) < limit
 }
+
+// Exceeded reports whether a name has been deferred for limit or longer.
+func (t *Tracker) Exceeded(name string, now time.Time, limit time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since, known := t.since[name]
+	return known && now.Sub(since) >= limit
+}

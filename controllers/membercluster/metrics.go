@@ -7,8 +7,9 @@ import (
 )
 
 var (
-	descState    = prometheus.NewDesc("acp_member_state", "1 for the state that a member is in, as in its MemberCluster.", []string{"cluster", "state"}, nil)
-	descGuard    = prometheus.NewDesc("acp_member_guard", "1 for the state of the guard of a member: Present, Missing, Changed or Unknown.", []string{"cluster", "state"}, nil)
+	descState = prometheus.NewDesc("acp_member_state", "1 for the state that a member is in, as in its MemberCluster.", []string{"cluster", "state"}, nil)
+	descGuard = prometheus.NewDesc("acp_member_guard", "1 for the state of the guard of a member: Present, Missing, Changed or Unknown.",
+		[]string{"cluster", "state"}, nil)
 	descFindings = prometheus.NewDesc("acp_member_findings", "Findings in a member, as in its MemberCluster.", []string{"cluster", "severity"}, nil)
 	descUnits    = prometheus.NewDesc("acp_units", "Units that a member has to have, has, or may have, by state.", []string{"cluster", "state"}, nil)
 	descLeaked   = prometheus.NewDesc("acp_leaked", "Units that are in a member though they should not be.", []string{"cluster"}, nil)

@@ -36,6 +36,9 @@ func assess(done *outcome) statuscache.Report {
 	for _, g := range f.Groups {
 		r.Groups = append(r.Groups, g.Name)
 	}
+	if len(r.Groups) > 0 {
+		r.Desired = p.Desired
+	}
 	r.Clusters, r.Pushed = f.clusterStates(done, r.Objects)
 	r.Nodes = f.nodes(p.Desired)
 	if !r.Realized() {

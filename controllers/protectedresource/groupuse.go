@@ -5,15 +5,21 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
-	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// GroupInUse reports whether every member that answers has every unit whose rules refer to the group of an external subject, as the
-// unit is now.
+// maxGroupUsers bounds the cost of GroupInUse: of a subject that more units allow, none is waited for.
+const maxGroupUsers = 256
+
+// GroupInUse reports whether every member that answers has every unit that allows an external subject, as the unit is now.
 func (r *Reconciler) GroupInUse(view *policycache.View, subject string) bool {
 	group := v1alpha1.ObjectPrefix + policy.UnitID(subject)
-	for _, resource := range view.UnitsNaming(subject) {
+	units := view.UnitsAllowing(subject)
+	if len(units) > maxGroupUsers {
+		return true
+	}
+	for _, resource := range units {
 		report, reported := r.Reports.Get(resource)
 		if !reported || !slices.Contains(report.Groups, group) {
 			unit, ok := view.CompileResource(resource, r.Clock.Now())
@@ -22,26 +28,27 @@ func (r *Reconciler) GroupInUse(view *policycache.View, subject string) bool {
 			}
 			continue
 		}
-		objects := slices.DeleteFunc(slices.Clone(r.Federated.Of(resource)), func(e *federation.Object) bool { return e.Kind != federation.CiliumPolicy })
-		if len(objects) == 1 && objects[0].TemplateLabels[v1alpha1.LabelRevision] != report.Revision && !r.rendersSeveral(resource) {
-			return false // the unit is not written yet
-		}
-		if slices.ContainsFunc(objects, r.awaitsMember) {
+		if !r.carried(&report) {
 			return false
 		}
 	}
 	return true
 }
 
-// rendersSeveral reports whether a unit has objects of several dataplanes, whose revisions a report combines into one.
-func (r *Reconciler) rendersSeveral(resource string) bool {
-	return slices.ContainsFunc(r.Federated.Of(resource), func(e *federation.Object) bool { return e.Kind != federation.CiliumPolicy })
-}
-
-// awaitsMember reports whether a member that answers does not have the version of an object that it has to have.
-func (r *Reconciler) awaitsMember(e *federation.Object) bool {
-	return slices.ContainsFunc(e.Placement, func(c string) bool {
-		seen := r.Fleet.Observe(c, e.Key())
-		return seen.Reachable && (seen.Object == nil || seen.Object.Revision != e.RevisionIn(c))
-	})
+// carried reports whether every member that answers has the objects of a unit as they have to be. A member that KubeFed is kept away
+// from is not waited for.
+func (r *Reconciler) carried(report *statuscache.Report) bool {
+	waited := map[string]bool{}
+	for _, c := range r.Fleet.Clusters() {
+		waited[c.Name] = !c.Quarantined
+	}
+	for key, members := range report.Desired {
+		for member, revision := range members {
+			seen := r.Fleet.Observe(member, key)
+			if waited[member] && seen.Reachable && (seen.Object == nil || seen.Object.Revision != revision) {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -21,6 +21,10 @@ type revisions struct {
 	of map[string]string
 }
 
+func (revisions) Clusters() []federation.Cluster {
+	return []federation.Cluster{{Name: "m1"}, {Name: "m2"}, {Name: "m3", Quarantined: true}}
+}
+
 func (r revisions) Observe(cluster, object string) federation.Observation {
 	revision, ok := r.of[cluster]
 	seen := federation.Observation{Registered: true, Reachable: ok}
@@ -34,6 +38,9 @@ func (r revisions) Observe(cluster, object string) federation.Observation {
 func TestGroupInUse(t *testing.T) {
 	const subject = sceneApps + "1"
 	group := v1alpha1.ObjectPrefix + policy.UnitID(subject)
+	desired := func(m1, m2 string) map[string]map[string]string {
+		return map[string]map[string]string{"acp-x": {"m1": m1, "m2": m2}}
+	}
 	for name, c := range map[string]struct {
 		// report is the report about the unit; nil means that there is none.
 		report *statuscache.Report
@@ -42,13 +49,15 @@ func TestGroupInUse(t *testing.T) {
 		allowed bool
 		want    bool
 	}{
-		"NotReported":  {nil, nil, true, false},
-		"NotReferred":  {&statuscache.Report{Revision: "1"}, map[string]string{"m1": "1", "m2": "1"}, true, false},
-		"NotWritten":   {&statuscache.Report{Revision: "2", Groups: []string{group}}, map[string]string{"m1": "1", "m2": "1"}, true, false},
-		"NotCarried":   {&statuscache.Report{Revision: "1", Groups: []string{group}}, map[string]string{"m1": "1", "m2": "0"}, true, false},
-		"NotThere":     {&statuscache.Report{Revision: "1", Groups: []string{group}}, map[string]string{"m1": "1", "m2": ""}, true, false},
-		"EveryMember":  {&statuscache.Report{Revision: "1", Groups: []string{group}}, map[string]string{"m1": "1", "m2": "1"}, true, true},
-		"Unreachable":  {&statuscache.Report{Revision: "1", Groups: []string{group}}, map[string]string{"m1": "1"}, true, true},
+		"NotReported": {nil, nil, true, false},
+		"NotReferred": {&statuscache.Report{Desired: desired("1", "1")}, map[string]string{"m1": "1", "m2": "1"}, true, false},
+		"NotWritten":  {&statuscache.Report{Desired: desired("2", "2"), Groups: []string{group}}, map[string]string{"m1": "1", "m2": "1"}, true, false},
+		"NotCarried":  {&statuscache.Report{Desired: desired("1", "2"), Groups: []string{group}}, map[string]string{"m1": "1", "m2": "1"}, true, false},
+		"NotThere":    {&statuscache.Report{Desired: desired("1", "1"), Groups: []string{group}}, map[string]string{"m1": "1", "m2": ""}, true, false},
+		"EveryMember": {&statuscache.Report{Desired: desired("1", "2"), Groups: []string{group}}, map[string]string{"m1": "1", "m2": "2"}, true, true},
+		"Unreachable": {&statuscache.Report{Desired: desired("1", "1"), Groups: []string{group}}, map[string]string{"m1": "1"}, true, true},
+		"Quarantined": {&statuscache.Report{Desired: map[string]map[string]string{"acp-x": {"m3": "2"}}, Groups: []string{group}},
+			map[string]string{"m3": "1"}, true, true},
 		"NoStatements": {nil, nil, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,9 +93,7 @@ func TestGroupInUse(t *testing.T) {
 				c.report.Resource = sceneResource
 				reports.Put(*c.report)
 			}
-			host := &singleObject{object: &federation.Object{Kind: federation.CiliumPolicy, Placement: []string{"m1", "m2"},
-				TemplateLabels: map[string]string{v1alpha1.LabelRevision: "1"}, Meta: metav1.ObjectMeta{Name: objectName(sceneResource)}}}
-			r := &Reconciler{Reports: reports, Federated: host, Fleet: revisions{of: c.members}, Clock: clock.RealClock{}}
+			r := &Reconciler{Reports: reports, Fleet: revisions{of: c.members}, Clock: clock.RealClock{}}
 			if got := r.GroupInUse(index.View(), subject); got != c.want {
 				t.Errorf("in use: %t", got)
 			}

@@ -47,6 +47,8 @@ type Report struct {
 	// Groups are the external subjects whose groups the unit refers to, or referred to in a revision that a member may
 	// still have, sorted.
 	Groups []string
+	// Desired is the revision that each member has to have of each object, by object and member, if the unit refers to groups.
+	Desired map[string]map[string]string
 	// Entries is the estimated number of policy-map entries that the unit needs.
 	Entries int
 }

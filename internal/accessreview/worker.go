@@ -22,7 +22,7 @@ type Worker struct {
 	Evidence EvidenceReader
 	Every    time.Duration
 	Log      *slog.Logger
-	trigger     chan struct{}
+	trigger  chan struct{}
 	// renewEvery is the interval at which the lease is renewed during a pass.
 	renewEvery time.Duration
 	// swept contains the versions of the changed tickets that were compared with the lines of a campaign.

@@ -9,8 +9,10 @@ const (
 	LineDeny = "deny "
 	// LineRefused is the beginning of a line about a statement that is not enforced. It never gives access.
 	LineRefused = "refused: "
-	// LineAdded and LineRemoved are the beginnings of differences, before one of the others.
-	LineAdded, LineRemoved = "+ ", "- "
+	// LineAdded is the beginning of a difference that is new, before one of the others.
+	LineAdded = "+ "
+	// LineRemoved is the beginning of a difference that is gone, before one of the others.
+	LineRemoved = "- "
 
 	// lineTakesAway is the beginning of a line about access that a revocation ends.
 	lineTakesAway = "takes away: "

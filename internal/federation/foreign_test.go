@@ -121,11 +121,11 @@ func TestSelectsByLabels(t *testing.T) {
 		labels []Label
 		want   bool
 	}{
-		"as on the host":          {[]Label{{"a", "1"}, {"b", "2"}}, true},
-		"as a member's own part":  {[]Label{{"a", "3"}}, true},
-		"fewer labels":            {[]Label{{"a", "1"}}, false},
-		"another value":           {[]Label{{"a", "1"}, {"b", "3"}}, false},
-		"another key":             {[]Label{{"a", "1"}, {"c", "2"}}, false},
+		"as on the host":          {[]Label{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}, true},
+		"as a member's own part":  {[]Label{{Key: "a", Value: "3"}}, true},
+		"fewer labels":            {[]Label{{Key: "a", Value: "1"}}, false},
+		"another value":           {[]Label{{Key: "a", Value: "1"}, {Key: "b", Value: "3"}}, false},
+		"another key":             {[]Label{{Key: "a", Value: "1"}, {Key: "c", Value: "2"}}, false},
 		"all pods of a namespace": {nil, false},
 	} {
 		if got := host.selectsByLabels(c.labels); got != c.want {

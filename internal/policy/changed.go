@@ -147,12 +147,14 @@ func (s *Snapshot) naming(out []*statement, subject string) []*statement {
 	return out
 }
 
-// UnitsNaming returns the names of the units with a statement that has a subject among its subjects, other than by "*", sorted. The
-// statement may be outside its validity or be refused, and then the unit has no rule about the subject.
-func (s *Snapshot) UnitsNaming(subject string) []string {
+// UnitsAllowing returns the names of the units that contain a statement that allows a subject, other than by "*", sorted: of resources
+// and of wildcards. The statement may be outside its validity or be refused, and then the unit has no rule about the subject.
+func (s *Snapshot) UnitsAllowing(subject string) []string {
 	var names []string
 	for _, st := range s.naming(nil, subject) {
-		names = s.unitsOf(names, st)
+		if st.effect == Allow {
+			names = s.wildcardUnitsOf(s.protectedUnitsOf(names, st), st)
+		}
 	}
 	return sortedUnique(names)
 }
@@ -170,22 +172,38 @@ func (s *Snapshot) unitNames() []string {
 
 // unitsOf appends the names of the units that contain or inherit a statement.
 func (s *Snapshot) unitsOf(names []string, st *statement) []string {
+	names = s.protectedUnitsOf(names, st)
+	if st.effect == Allow {
+		names = s.wildcardUnitsOf(names, st)
+	}
+	for _, stem := range st.wild {
+		names = s.protectedUnder(names, stem)
+	}
+	return names
+}
+
+// protectedUnitsOf appends the names of the units of the resources that a statement names.
+func (s *Snapshot) protectedUnitsOf(names []string, st *statement) []string {
 	for _, r := range st.exact {
 		if s.protected[r] != nil {
 			names = append(names, r)
 		}
 	}
+	return names
+}
+
+// wildcardUnitsOf appends the names of the units of the wildcards that an allow names.
+func (s *Snapshot) wildcardUnitsOf(names []string, st *statement) []string {
 	for _, stem := range st.wild {
-		if st.effect == Allow {
-			if n, err := ParseName(stem + "*"); err == nil {
-				for _, c := range s.resources.overlapping(n) {
-					if name := longer(stem, c.stem) + "*"; s.wildUnits[name] != nil {
-						names = append(names, name)
-					}
-				}
+		n, err := ParseName(stem + "*")
+		if err != nil {
+			continue
+		}
+		for _, c := range s.resources.overlapping(n) {
+			if name := longer(stem, c.stem) + "*"; s.wildUnits[name] != nil {
+				names = append(names, name)
 			}
 		}
-		names = s.protectedUnder(names, stem)
 	}
 	return names
 }

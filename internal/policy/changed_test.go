@@ -127,3 +127,27 @@ func TestChangedNamesOnlyWhatIsTouched(t *testing.T) {
 		}
 	}
 }
+
+// TestUnitsAllowing checks that every unit with a rule that allows the addresses of a subject is named.
+func TestUnitsAllowing(t *testing.T) {
+	found := 0
+	for seed := range uint64(600) {
+		s := NewSnapshot(dice{rand.New(rand.NewPCG(seed, 9))}.world())
+		for _, u := range s.Compile(time.Unix(1e9, 0)) {
+			for i := range u.Rules {
+				for _, g := range s.ExternalGroups() {
+					if u.Rules[i].Effect != Allow || !slices.Contains(u.Rules[i].External, g.ID) {
+						continue
+					}
+					found++
+					if !slices.Contains(s.UnitsAllowing(g.Subject), u.Resource) {
+						t.Errorf("seed %d: %s allows %s, and only %v are named", seed, u.Resource, g.Subject, s.UnitsAllowing(g.Subject))
+					}
+				}
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d rules allow addresses of workloads", found)
+	}
+}

@@ -65,7 +65,7 @@ func New(ctx context.Context, c Config) (*core.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Mount(scimBase, scimPrefix, provisioning)
+	s.Mount(scimBase, scimPrefix, provisioning) //nolint:contextcheck // requests have contexts of their own
 	return s, nil
 }
 

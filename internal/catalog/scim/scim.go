@@ -116,9 +116,8 @@ func checkExpressions(r *http.Request) *scimerrors.ScimError {
 		Filter     string
 		Operations []struct{ Path string }
 	}
-	if json.Unmarshal(body, &in) != nil {
-		return nil // The library says what is wrong.
-	}
+	// The library says what is wrong with a body. After a value of a wrong type, the others are decoded.
+	_ = json.Unmarshal(body, &in)
 	if len(in.Operations) > maxOperations {
 		return &scimerrors.ScimErrorTooMany
 	}

@@ -129,7 +129,8 @@ func TestUsers(t *testing.T) {
 
 	// Entra ID sets an address of a type, and attributes of name and manager.
 	s.patch(http.StatusOK, "/Users/zoe", `{"op":"Replace","path":"emails[type eq \"work\"].value","value":"zy@corp.example"},
-		{"op":"Add","path":"name.familyName","value":"Y"},{"op":"Replace","path":"`+enterprise+`:manager","value":{"value":"eve"}},{"op":"Remove","path":"title"}`)
+		{"op":"Add","path":"name.familyName","value":"Y"},
+		{"op":"Replace","path":"`+enterprise+`:manager","value":{"value":"eve"}},{"op":"Remove","path":"title"}`)
 	if x, _ := s.directory.Provisioned(catalog.Ref{Kind: catalog.KindPerson, ID: "zoe"}); x.Email != "zy@corp.example" || x.Leader != "eve" ||
 		x.JobTitle != "" || x.Title != "Zoe Young" || x.ExternalID != "0a21" {
 		t.Errorf("after the patch: %+v", x.Record)
@@ -178,7 +179,8 @@ func TestGroups(t *testing.T) {
 			t.Errorf("members, -want +got:\n%s", diff)
 		}
 	}
-	s.patch(http.StatusOK, path, `{"op":"Add","path":"members","value":[{"$ref":null,"value":"zoe"}]},{"op":"add","path":"members","value":[{"value":"bob"},{"value":"zoe"}]}`)
+	s.patch(http.StatusOK, path, `{"op":"Add","path":"members","value":[{"$ref":null,"value":"zoe"}]},
+		{"op":"add","path":"members","value":[{"value":"bob"},{"value":"zoe"}]}`)
 	members("bob", "zoe")
 	if !s.directory.Catalog().InGroup("zoe", "Storage-Caches-EU") {
 		t.Error("the catalog does not have the member")
@@ -208,14 +210,16 @@ func TestRefusals(t *testing.T) {
 		method, path, body string
 		says               string
 	}{
-		"OfAnotherSource":  {404, "GET", "/Users/bob", "", "bob"},
-		"TakenByPortal":    {409, "POST", "/Users", `{` + userSchema + `,"userName":"bob"}`, "portal"},
-		"OtherCase":        {409, "POST", "/Users", `{` + userSchema + `,"userName":"ZOE"}`, "in use"},
-		"NoName":           {400, "POST", "/Users", `{` + userSchema + `}`, ""},
-		"Address":          {400, "POST", "/Users", `{` + userSchema + `,"userName":"zoe@corp.example"}`, "zoe@corp.example"},
-		"Renamed":          {400, "PUT", "/Users/zoe", `{` + userSchema + `,"userName":"zed"}`, "cannot be changed"},
-		"RenamedByPatch":   {400, "PATCH", "/Users/zoe", `{` + patchSchema + `,"Operations":[{"op":"replace","path":"userName","value":"zed"}]}`, "cannot be changed"},
-		"OwnLeader":        {400, "PUT", "/Users/zoe", `{` + userSchema + `,"userName":"zoe","` + enterprise + `":{"manager":{"value":"zoe"}}}`, "zoe"},
+		"OfAnotherSource": {404, "GET", "/Users/bob", "", "bob"},
+		"TakenByPortal":   {409, "POST", "/Users", `{` + userSchema + `,"userName":"bob"}`, "portal"},
+		"OtherCase":       {409, "POST", "/Users", `{` + userSchema + `,"userName":"ZOE"}`, "in use"},
+		"NoName":          {400, "POST", "/Users", `{` + userSchema + `}`, ""},
+		"Address":         {400, "POST", "/Users", `{` + userSchema + `,"userName":"zoe@corp.example"}`, "zoe@corp.example"},
+		"Renamed":         {400, "PUT", "/Users/zoe", `{` + userSchema + `,"userName":"zed"}`, "cannot be changed"},
+		"RenamedByPatch": {400, "PATCH", "/Users/zoe", `{` + patchSchema + `,"Operations":[{"op":"replace","path":"userName","value":"zed"}]}`,
+			"cannot be changed"},
+		"OwnLeader": {400, "PUT", "/Users/zoe", `{` + userSchema + `,"userName":"zoe","` + enterprise + `":{"manager":{"value":"zoe"}}}`,
+			"zoe"},
 		"Nested":           {400, "PUT", "/Groups/storage", `{` + groupSchema + `,"displayName":"storage","members":[{"value":"x","type":"Group"}]}`, "nested"},
 		"NamelessGroup":    {400, "POST", "/Groups", `{` + groupSchema + `,"displayName":"!!"}`, "letter"},
 		"GroupOfThePortal": {409, "POST", "/Groups", `{` + groupSchema + `,"displayName":"security"}`, "portal"},
@@ -225,7 +229,8 @@ func TestRefusals(t *testing.T) {
 		"NoSchema":         {400, "PATCH", "/Users/zoe", `{"Operations":[{"op":"remove","path":"title"}]}`, ""},
 		"UnknownPath":      {400, "PATCH", "/Users/zoe", `{` + patchSchema + `,"Operations":[{"op":"remove","path":"salary"}]}`, ""},
 		"UnknownOperation": {400, "PATCH", "/Users/zoe", `{` + patchSchema + `,"Operations":[{"op":"steal","path":"title"}]}`, ""},
-		"NoTarget": {400, "PATCH", "/Users/zoe", `{` + patchSchema + `,"Operations":[{"op":"replace","path":"emails[type eq \"home\"]","value":{"value":"a@b.c"}}]}`,
+		"NoTarget": {400, "PATCH",
+			"/Users/zoe", `{` + patchSchema + `,"Operations":[{"op":"replace","path":"emails[type eq \"home\"]","value":{"value":"a@b.c"}}]}`,
 			"path"},
 		"Filter":     {400, "GET", "/Users?filter=" + url.QueryEscape("userName is zoe"), "", ""},
 		"LongFilter": {400, "GET", "/Users?filter=" + strings.Repeat("(", 2000), "", "filter"},
@@ -274,17 +279,17 @@ func TestLists(t *testing.T) {
 		ids   string
 		total float64
 	}{
-		"":                                           {"u0 u1 u2 u3 u4", 5},
-		"?startIndex=2&count=2":                      {"u1 u2", 5},
-		"?startIndex=5&count=9":                      {"u4", 5},
-		"?startIndex=6":                              {"", 5},
-		"?count=0":                                   {"", 5},
-		"?startIndex=0&count=1":                      {"u0", 5},
-		`?filter=userName eq "U1"`:                   {"u1", 1},
-		`?filter=externalId eq "X2"`:                 {"u2", 1},
-		`?filter=externalId eq "x2"`:                 {"", 0},
-		`?filter=active eq false`:                    {"u3", 1},
-		`?filter=title eq "T1"&startIndex=2&count=1`: {"u3", 2},
+		"":                           {"u0 u1 u2 u3 u4", 5},
+		"?startIndex=2&count=2":      {"u1 u2", 5},
+		"?startIndex=5&count=9":      {"u4", 5},
+		"?startIndex=6":              {"", 5},
+		"?count=0":                   {"", 5},
+		"?startIndex=0&count=1":      {"u0", 5},
+		`?filter=userName eq "U1"`:   {"u1", 1},
+		`?filter=externalId eq "X2"`: {"u2", 1},
+		`?filter=externalId eq "x2"`: {"", 0},
+		`?filter=active eq false`:    {"u3", 1},
+		`?filter=title eq "T1"&startIndex=2&count=1`:      {"u3", 2},
 		`?filter=userName sw "u" and not (title eq "T0")`: {"u1 u3", 2},
 		`?filter=id eq "u4"`:                              {"u4", 1},
 		`?filter=userName eq "bob"`:                       {"", 0},

@@ -230,7 +230,10 @@ func installHint(k federation.Kind, f *Facts) message.Message {
 func versionFindings(f Facts) []Finding {
 	var out []Finding
 	if old(f.Cilium.Version, oldestCilium) {
-		out = append(out, Finding{Severity: Fails, Code: OldCilium, Message: message.PreflightOldCilium(f.Cilium.Version), Remedy: message.RemedyUpgradeCilium()})
+		out = append(
+			out,
+			Finding{Severity: Fails, Code: OldCilium, Message: message.PreflightOldCilium(f.Cilium.Version), Remedy: message.RemedyUpgradeCilium()},
+		)
 	}
 	if old(f.Version, oldestServer) {
 		out = append(out, Finding{Severity: Warns, Code: OldServer, Message: message.PreflightOldServer(f.Version), Remedy: message.RemedyUpgradeServer()})

@@ -25,7 +25,10 @@ func GuardState(f Facts, n Needs) (guard.State, message.Message) {
 func guardFindings(f Facts, n Needs) []Finding {
 	var out []Finding
 	if f.Mark != nil {
-		out = append(out, Finding{Severity: Warns, Code: MemberDowngraded, Message: message.PreflightDowngraded(f.Mark.Message()), Remedy: message.RemedyResume()})
+		out = append(
+			out,
+			Finding{Severity: Warns, Code: MemberDowngraded, Message: message.PreflightDowngraded(f.Mark.Message()), Remedy: message.RemedyResume()},
+		)
 	}
 	if old(f.Version, oldestServer) {
 		return out // which is a separate finding

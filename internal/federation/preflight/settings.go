@@ -88,7 +88,13 @@ func settingFindings(f Facts, n Needs) []Finding {
 	c := f.Cilium
 	if why := c.unread(); !why.IsZero() {
 		return []Finding{
-			{Severity: Fails, Code: ConfigUnread, invalidates: invalidatesAll, Message: message.PreflightCiliumUnread(why), Remedy: message.RemedyCiliumUnread()},
+			{
+				Severity:    Fails,
+				Code:        ConfigUnread,
+				invalidates: invalidatesAll,
+				Message:     message.PreflightCiliumUnread(why),
+				Remedy:      message.RemedyCiliumUnread(),
+			},
 		}
 	}
 	var out []Finding

@@ -40,7 +40,7 @@ type Writer struct {
 // Writer returns a writer for this host cluster.
 func (h *Host) Writer() *Writer { return &Writer{Client: h.recording(h.client), Now: wallclock.Now} }
 
-// Urgent returns a Writer without a rate limit, for opening many resources in an emergency. The API server's own fairness still
+// UnlimitedWriter returns a Writer without a rate limit, for opening many resources in an emergency. The API server's own fairness still
 // applies.
 func (h *Host) UnlimitedWriter() *Writer {
 	return &Writer{Client: h.recording(h.urgent), Now: wallclock.Now}
