@@ -55,7 +55,12 @@ type rootNamespaceState struct {
 // NewRootNamespace returns a RootNamespace that is idle until Run. It calls changed when the FederatedNamespace
 // changed.
 func NewRootNamespace(host dynamic.Interface, kind Kind, log logr.Logger, changed func()) *RootNamespace {
-	r := &RootNamespace{namespace: kind.Namespace, client: host.Resource(namespaceResource).Namespace(kind.Namespace), log: log, trigger: make(chan struct{}, 1)}
+	r := &RootNamespace{
+		namespace: kind.Namespace,
+		client:    host.Resource(namespaceResource).Namespace(kind.Namespace),
+		log:       log,
+		trigger:   make(chan struct{}, 1),
+	}
 	r.watch = NewWatch(r.client, namespaceResource.Resource, log, r.parse, func(string) {
 		select {
 		case r.trigger <- struct{}{}:
