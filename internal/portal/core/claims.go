@@ -19,7 +19,7 @@ const (
 type Claims struct {
 	// Username is the claim with the id of the person in the catalog.
 	Username string
-	// Groups is the claim with the groups of the person: a list, or one name.
+	// Groups is the claim with the list of the person's groups.
 	Groups string
 	// Security and Auditors are the groups in that claim that make a person a security administrator or an auditor.
 	Security, Auditors []string
@@ -42,19 +42,21 @@ func (n Claims) person(claims map[string]any) string {
 	return id
 }
 
-// roles returns those of catalog.GroupSecurity and catalog.GroupAuditors that the claims give. A person may be in thousands of other
-// groups, which a session does not store.
-func (n Claims) roles(claims map[string]any) (out []string) {
+// roles returns those of catalog.GroupSecurity and catalog.GroupAuditors that the claims give, and false if the claim with the groups is
+// not a list of names. A person may be in thousands of other groups, which a session does not store.
+func (n Claims) roles(claims map[string]any) (out []string, ok bool) {
+	claim := claimOf(claims, n.Groups)
+	list, ok := claim.([]any)
+	if !ok && claim != nil {
+		return nil, false
+	}
 	var groups []string
-	switch v := claimOf(claims, n.Groups).(type) {
-	case string:
-		groups = []string{v}
-	case []any:
-		for _, x := range v {
-			if g, ok := x.(string); ok {
-				groups = append(groups, g)
-			}
+	for _, x := range list {
+		g, ok := x.(string)
+		if !ok {
+			return nil, false
 		}
+		groups = append(groups, g)
 	}
 	has := func(g string) bool { return slices.Contains(groups, g) }
 	if slices.ContainsFunc(n.Auditors, has) {
@@ -63,7 +65,7 @@ func (n Claims) roles(claims map[string]any) (out []string) {
 	if slices.ContainsFunc(n.Security, has) {
 		out = append(out, catalog.GroupSecurity)
 	}
-	return out
+	return out, true
 }
 
 // claimOf returns the claim with a name, or at a path, or nil.

@@ -202,14 +202,16 @@ func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (pe
 	err = id.Claims(&claims)
 	names := s.Claims.withDefaults()
 	person = names.person(claims)
-	if err != nil || person == "" {
-		s.Log.Warn("the login's token lacks the claim with the person's name", "claim", names.Username, "error", err)
+	roles, readable := names.roles(claims)
+	if err != nil || person == "" || !readable {
+		s.Log.Warn("the login's token lacks the person's name, or its groups are not a list of names", "claims", []string{names.Username, names.Groups},
+			"error", err)
 		return "", nil, "", LoginInvalid
 	}
 	if len(raw) > MaxIDTokenHint {
 		raw = ""
 	}
-	return person, names.roles(claims), raw, ""
+	return person, roles, raw, ""
 }
 
 func (s *Server) loginFailed(c *gin.Context, code, returnTo string) {

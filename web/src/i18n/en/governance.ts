@@ -87,7 +87,7 @@ export const governance = {
     tab: "Sources",
     intro: "The sources of applications, resources, people and groups. A sync that would remove many entities waits here for a review.",
     source: "Source",
-    kind: { files: "Files", backstage: "Backstage", csv: "CSV", upload: "Upload", portal: "Entered here" },
+    kind: { files: "Files", backstage: "Backstage", csv: "CSV", upload: "Upload", portal: "Entered here", scim: "SCIM" },
     entities: "Entities",
     gone: "Removed",
     lastSync: "Last sync",

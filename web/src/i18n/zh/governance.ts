@@ -87,7 +87,7 @@ export const governance = {
     tab: "来源",
     intro: "应用、资源、人员和组的来源。会移除大量内容的同步会停在这里，等人确认后再执行。",
     source: "来源",
-    kind: { files: "文件", backstage: "Backstage", csv: "CSV", upload: "上传", portal: "在此录入" },
+    kind: { files: "文件", backstage: "Backstage", csv: "CSV", upload: "上传", portal: "在此录入", scim: "SCIM" },
     entities: "实体",
     gone: "已消失",
     lastSync: "最近同步",
