@@ -49,10 +49,11 @@ func (r *Reader) Read(ctx context.Context, paths ...string) (*Set, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			if seen[file] {
-				continue // The file was named twice, or is in a folder that was named, too.
+			target := linkTarget(file)
+			if seen[target] {
+				continue // The file was named twice, is in a folder that was named, too, or has another name by a link.
 			}
-			seen[file] = true
+			seen[target] = true
 			text, err := r.content(file)
 			if err != nil {
 				return nil, err
@@ -90,28 +91,32 @@ func (r *Reader) content(file string) ([]byte, error) {
 	return text, nil
 }
 
-// expand returns the files of a folder, sorted. Hidden files and folders are left out.
+// linkTarget returns the path of the file that a path leads to through symbolic links. Without it, the mount of a ConfigMap, in which each file
+// is a link into a hidden folder, would have every object twice.
+func linkTarget(file string) string {
+	if file == "-" {
+		return file
+	}
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		return target
+	}
+	return file // The following read of the file reports the error.
+}
+
+// expand returns the files of a folder, sorted: those that `kubectl apply -R -f` applies (k8s.io/cli-runtime, ExpandPathsToFileVisitors), which
+// selects them by their extension and does not follow links to folders. Hidden files and folders are no exception, because an object that kubectl
+// applied and that was not read here would be a change that no lint and no diff shows.
 func expand(path string) ([]string, error) {
 	if path == "-" {
 		return []string{path}, nil
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read objects: %w", err)
-	}
-	if !info.IsDir() {
-		return []string{filepath.Clean(path)}, nil
-	}
 	var files []string
-	err = filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case p != path && strings.HasPrefix(e.Name(), "."):
-			if e.IsDir() {
-				return fs.SkipDir
-			}
-		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)):
+		case e.IsDir():
+		case p == path, slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)): // A file that is named may have any extension.
 			files = append(files, filepath.Clean(p))
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,9 +209,11 @@ spec:
 	}
 }
 
-func TestReadFolders(t *testing.T) {
+// writeFiles writes files into a new folder and returns it.
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
 	dir := t.TempDir()
-	write := func(name, text string) {
+	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -219,10 +222,11 @@ func TestReadFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("class.yaml", goodClass)
-	write("sub/policy.yml", goodPolicy)
-	write("notes.txt", "not yaml: [")
-	write(".git/x.yaml", "not yaml: [")
+	return dir
+}
+
+func TestReadFolders(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"class.yaml": goodClass, "sub/policy.yml": goodPolicy, "notes.txt": "not yaml: [", ".gitignore": "not yaml: ["})
 	s, err := (&Reader{}).Read(context.Background(), dir, filepath.Join(dir, "class.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -232,6 +236,62 @@ func TestReadFolders(t *testing.T) {
 	}
 	if _, err := (&Reader{}).Read(context.Background(), filepath.Join(dir, "none")); err == nil {
 		t.Error("a path that is not there is read without an error")
+	}
+}
+
+// TestReadFoldersAsKubectl checks that the files of a folder that `kubectl apply -R -f` applies are read. It selects them by their extension
+// alone: what it applied and lint did not read would be an access that nobody reviewed.
+func TestReadFoldersAsKubectl(t *testing.T) {
+	files := map[string]string{
+		"class.yaml":   goodClass,
+		".hidden.yaml": goodPolicy,
+		".yml":         strings.Replace(goodPolicy, "grants", "nameless", 1),
+		".hidden/policy.yaml": strings.Replace(
+			goodPolicy,
+			"grants",
+			"in-hidden-folder",
+			1,
+		),
+		"sub/..policy.json": `{"apiVersion": "v1", "kind": "List", "items": []}`,
+	}
+	dir := writeFiles(t, files)
+	got, err := expand(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for name := range files {
+		want = append(want, filepath.Join(dir, name))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("other files than kubectl applies (-kubectl, +read):\n%s", d)
+	}
+	s, err := (&Reader{}).Read(context.Background(), dir)
+	if err != nil || len(s.Issues) > 0 || len(s.Input.Policies) != 3 {
+		t.Errorf("read %d policies with issues %v, want 3: %v", len(s.Input.Policies), s.Issues, err)
+	}
+}
+
+// TestReadLinks checks that links are read as kubectl reads them, and that a file with several names is read once: in the mount of a ConfigMap,
+// each file is a link into a hidden folder.
+func TestReadLinks(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"..2026_01_01/class.yaml": goodClass})
+	for link, target := range map[string]string{"..data": "..2026_01_01", "class.yaml": "..data/class.yaml"} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := (&Reader{}).Read(context.Background(), dir)
+	if err != nil || len(s.Issues) > 0 || len(s.Input.SubjectClasses) != 1 {
+		t.Errorf("read %+v with issues %v, want one class: %v", s.Input, s.Issues, err)
+	}
+	if s, err := (&Reader{}).Read(context.Background(), filepath.Join(dir, "..data")); err == nil {
+		t.Errorf("a link to a folder is read without an error, as %+v: its objects are missing", s.Input)
+	}
+	if s, err := (&Reader{}).Read(context.Background(), filepath.Join(dir, "..data")+"/"); err != nil || len(s.Input.SubjectClasses) != 1 {
+		t.Errorf("read %+v through a link that ends in a slash: %v", s.Input, err)
 	}
 }
 
