@@ -2,6 +2,8 @@ package workloads
 
 import (
 	"errors"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,7 +91,8 @@ func (e *ApprovalError) Unwrap() error { return e.Message.Err() }
 // add adds a workload, or returns why the actor may not register it. An owner of an application must not let in any
 // number of addresses by grants to which others agreed: beyond the bound, and for address ranges while access is
 // granted, the owners of the resources approve them, or the security team registers them, by a full sync or by a
-// platform with a token of the security team. The bounds' refusals are *ApprovalErrors.
+// platform with a token of the security team. Beyond the bound this includes addresses that replace others, because an
+// approval is for certain addresses and not for a number of them. The bounds' refusals are *ApprovalErrors.
 func (s *addressCounts) add(w Workload) error {
 	was := s.of(w.Subject)
 	before := s.replace(w)
@@ -111,7 +114,7 @@ func (s *addressCounts) refuse(w, before Workload, was, now int) error {
 	if s.actor.Machine {
 		return nil
 	}
-	if most := s.r.MostAddresses; now > was && now > most {
+	if most := s.r.MostAddresses; now > most && (now > was || s.addsTo(w, before)) {
 		return &ApprovalError{message.WorkloadTooManyUnapproved(now, most)}
 	}
 	ranges := w.ranges(before)
@@ -126,6 +129,18 @@ func (s *addressCounts) refuse(w, before Workload, was, now int) error {
 		return &ApprovalError{message.WorkloadRangeUnapproved(ranges[0].String())}
 	}
 	return nil
+}
+
+// addsTo reports whether a workload that replaces another one gives its application an address that no registered
+// workload of the application has. A prefix counts as new unless one registered prefix contains all of it.
+func (s *addressCounts) addsTo(w, before Workload) bool {
+	var had []netip.Prefix
+	if before.Subject == w.Subject {
+		had = before.prefixes() // The watch may not have returned it yet.
+	}
+	return slices.ContainsFunc(w.prefixes(), func(p netip.Prefix) bool {
+		return !slices.Contains(had, p) && !s.r.State.holds(w.Subject, p)
+	})
 }
 
 // tooMany returns why no actor may change the number of addresses of an application from one number to another.

@@ -61,6 +61,67 @@ func TestOwnersRegisterABoundedNumberOfAddresses(t *testing.T) {
 	}
 }
 
+// TestNewAddressesBeyondTheBoundNeedApproval checks that owners of an application with more addresses than they may register cannot replace the
+// addresses of their own workloads: others approved those addresses, or a platform registered them.
+func TestNewAddressesBeyondTheBoundNeedApproval(t *testing.T) {
+	const approval = "needs approval"
+	for name, tc := range map[string]struct {
+		reason    string
+		addresses []string
+		want      string
+	}{
+		"others":              {"nobody approved them", []string{"14.0.1.1", "14.0.1.2"}, approval},
+		"another one":         {"one of the two is new", []string{"14.0.0.1", "14.0.1.2"}, approval},
+		"fewer, and another":  {"fewer does not mean the same", []string{"14.0.1.1"}, approval},
+		"around the same":     {"a range has more than its parts", []string{"14.0.0.0/30"}, approval},
+		"fewer":               {"a removal needs no approval", []string{"14.0.0.2"}, "changed"},
+		"the same":            {"the description changes", []string{"14.0.0.1", "14.0.0.2"}, "changed"},
+		"of another workload": {"the application has it", []string{"14.0.0.1", "14.0.9.1"}, "changed"},
+		"of a platform":       {"the application has it, as a part of a range", []string{"14.0.0.1", "13.0.3.7"}, "changed"},
+		"a part of a range":   {"the application has it", []string{"14.0.0.1", "13.0.3.0/32"}, "changed"},
+		"another's":           {"it is another application's range", []string{"14.0.0.1", "15.0.0.9"}, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.put(alice, "", vm("mine", app1, "14.0.0.1", "14.0.0.2"), vm("mine-too", app1, "14.0.9.1"))
+			w.put(platform, "vms", networks("13.0.0.0", 8)...)
+			w.put(platform, "vms", vm("theirs", app2, "15.0.0.0/24"))
+			in := vm("mine", app1, tc.addresses...)
+			in.Description = "renamed"
+			result := w.put(alice, "", in)[0]
+			got := string(result.Outcome)
+			if result.NeedsApproval {
+				got = approval
+			}
+			if got != tc.want {
+				t.Errorf("%s: %s, want %s: %s", tc.reason, got, tc.want, result.Message.Text)
+			}
+		})
+	}
+
+	t.Run("within the bound", func(t *testing.T) {
+		w := newWorld(t)
+		w.put(alice, "", vm("mine", app1, "14.0.0.1", "14.0.0.2"))
+		w.put(platform, "vms", networks("13.0.0.0", 3)...)
+		if got := outcomes(w.put(alice, "", vm("mine", app1, "14.0.1.1", "14.0.1.2"))); got != "changed" {
+			t.Errorf("owners register so many without approval, and so they replace them: %s", got)
+		}
+	})
+	t.Run("a call that was not seen", func(t *testing.T) {
+		w := newWorld(t)
+		w.put(platform, "vms", networks("13.0.0.0", 3)...)
+		w.Cluster = unseen{}
+		mine := vm("mine", app1, "14.0.0.1")
+		if got := outcomes(w.put(alice, "", mine)); got != "created" {
+			t.Fatal(got)
+		}
+		w.put(platform, "vms", networks("16.0.0.0", 3)...)
+		if got := outcomes(w.put(alice, "", mine)); got == "refused" {
+			t.Error("a call that is repeated registers nothing new")
+		}
+	})
+}
+
 // TestUnseenRegistrationsCount checks that a call that is written and not yet returned by the watch is counted, so that
 // concurrent calls cannot exceed the bound.
 func TestUnseenRegistrationsCount(t *testing.T) {

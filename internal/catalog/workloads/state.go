@@ -162,6 +162,20 @@ func (s *State) overlapping(p netip.Prefix) []Registered {
 	return out
 }
 
+// holds reports whether a workload of a subject has a prefix that contains p.
+func (s *State) holds(subject string, p netip.Prefix) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, by := range s.holders.Supernets(p) { // including p itself
+		for name := range by {
+			if s.objects[name].Subject == subject {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // listAfter yields the objects after a name, sorted by name.
 func (s *State) listAfter(name string, yield func(Registered) bool) {
 	s.mu.Lock()
