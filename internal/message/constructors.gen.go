@@ -2929,6 +2929,11 @@ func PreflightEnvoyUnknown(reason Message) Message {
 	return build("preflight.envoy-unknown", param{"reason", reason})
 }
 
+// PreflightFixedIdentities is "a pod with the label io.cilium.fixed-identity gets a reserved identity without its other labels, so no policy of ACP selects it".
+func PreflightFixedIdentities() Message {
+	return Message{Code: "preflight.fixed-identities", Text: "a pod with the label io.cilium.fixed-identity gets a reserved identity without its other labels, so no policy of ACP selects it"}
+}
+
 // PreflightForbidden is "the {object} may not be read".
 func PreflightForbidden(object string) Message {
 	return build("preflight.forbidden", param{"object", object})
@@ -3112,6 +3117,11 @@ func PreflightOtherSource(source string) Message {
 // PreflightPlaceInvalid is "the annotation {annotation} of its KubeFedCluster is not namespace/name".
 func PreflightPlaceInvalid(annotation string) Message {
 	return build("preflight.place-invalid", param{"annotation", annotation})
+}
+
+// PreflightPoliciesFromFiles is "agents also enforce policies in files on their nodes, which ACP cannot read and which may open or close any pod".
+func PreflightPoliciesFromFiles() Message {
+	return Message{Code: "preflight.policies-from-files", Text: "agents also enforce policies in files on their nodes, which ACP cannot read and which may open or close any pod"}
 }
 
 // PreflightPoliciesIgnored is "agents ignore the policies that ACP pushes".

@@ -53,6 +53,11 @@ const (
 	AuditCloses = "AuditCloses"
 	// ICMPRefused reports that Cilium rejects policies that open the ports of no action.
 	ICMPRefused = "ICMPRefused"
+	// PoliciesFromFiles reports that agents also enforce policies in files on their nodes, which no API server has.
+	PoliciesFromFiles = "PoliciesFromFiles"
+	// FixedIdentities reports that a label gives a pod an identity without its other labels, so that no policy of ACP
+	// selects it.
+	FixedIdentities = "FixedIdentities"
 	// NoHTTP reports that rules about HTTP requests cannot be enforced, and are refused.
 	NoHTTP = v1alpha1.FindingNoHTTP
 	// EnvoyNotReady reports that some nodes have no ready Envoy, where a policy with rules about requests blocks all

@@ -31,7 +31,7 @@ func (v Invalidates) In(mode v1alpha1.Mode) bool {
 }
 
 // setting is one key of the agents' configuration whose value can change the meaning of policies. The names and
-// defaults are those of Cilium 1.20 (pkg/option, pkg/defaults, pkg/maps/policymap).
+// defaults are those of Cilium 1.20 (pkg/option, pkg/defaults, pkg/maps/policymap, pkg/policy/directory).
 type setting struct {
 	key         string
 	code        string
@@ -60,6 +60,10 @@ var checkedSettings = []setting{
 		message.PreflightAuditCloses(), message.RemedySetOperator("true")},
 	{"enable-icmp-rules", ICMPRefused, Fails, InvalidatesEnforce, mayBeFalse,
 		message.PreflightIcmpRefused(), message.RemedySetOperator("true")},
+	{"static-cnp-path", PoliciesFromFiles, Fails, invalidatesAll, func(v string) bool { return strings.TrimSpace(v) != "" },
+		message.PreflightPoliciesFromFiles(), message.RemedyRemoveSetting()},
+	{"fixed-identity-mapping", FixedIdentities, Fails, invalidatesAll, func(v string) bool { return !oneOf(v, "", "{}") },
+		message.PreflightFixedIdentities(), message.RemedyRemoveSetting()},
 	{"label-prefix-file", LabelsUnreadable, Fails, InvalidatesEnforce, func(v string) bool { return v != "" },
 		message.PreflightLabelsInFile(), message.RemedyLabelsSetting()},
 }

@@ -50,6 +50,12 @@ func TestSettingsThatChangeWhatPoliciesMean(t *testing.T) {
 		{"allow-localhost", "always", "", false, false, false},
 		{"enable-non-default-deny-policies", "false", AuditCloses, true, true, false},
 		{"enable-icmp-rules", "false", ICMPRefused, true, false, false},
+		{"static-cnp-path", "/policies", PoliciesFromFiles, true, true, false},
+		{"static-cnp-path", "", "", false, false, false},
+		{"fixed-identity-mapping", "128=kv-store", FixedIdentities, true, true, false},
+		{"fixed-identity-mapping", `{"128": "kv-store"}`, FixedIdentities, true, true, false},
+		{"fixed-identity-mapping", "{}", "", false, false, false},
+		{"fixed-identity-mapping", "", "", false, false, false},
 		{"label-prefix-file", "/etc/prefixes", LabelsUnreadable, true, false, false},
 		{"enable-l7-proxy", "false", NoHTTP, false, false, true},
 		{"external-envoy-proxy", "true", NoHTTP, false, false, true}, // no pod of it is ready

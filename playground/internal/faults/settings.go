@@ -63,6 +63,8 @@ var agentSettings = []agentSetting{
 	{inConfigMap, "enable-non-default-deny-policies", "false", bothModes, "AuditCloses"},
 	{inConfigMap, "policy-cidr-match-mode", "nodes", bothModes, "RangesMatchPods"},
 	{inConfigMap, "allow-localhost", "policy", enforceOnly, "NodeRefused"},
+	{inConfigMap, "static-cnp-path", "/policies", bothModes, "PoliciesFromFiles"},
+	{inConfigMap, "fixed-identity-mapping", "128=kv-store", bothModes, "FixedIdentities"},
 	{inNodeConfig, "policy-audit-mode", "true", bothModes, "AuditMode"},
 	{inNodeConfig, "allow-localhost", "policy", enforceOnly, "NodeRefused"},
 	{deleteConfigMap, "", "", bothModes, "CiliumConfigUnread"},
