@@ -97,7 +97,7 @@ func (r *Reconciler) Ensure(ctx context.Context, view *policycache.View, subject
 	if r.revokes(writes) && r.awaitsHandover(view, subject) {
 		writes = r.withFormerAddresses(writes) // Reconcile writes the rest.
 	}
-	return r.write(ctx, subject, writes, r.revokes(writes))
+	return r.write(ctx, subject, writes, r.urgent(view, subject, writes))
 }
 
 // writes returns the objects of a subject that have to be written to the host.

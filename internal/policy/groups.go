@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"sort"
+	"time"
 )
 
 // ExternalGroups returns the addresses of the external workloads by subject, sorted by subject.
@@ -17,6 +18,14 @@ func (s *Snapshot) ExternalGroups() []ExternalGroup {
 		out = append(out, *groups[name])
 	}
 	return out
+}
+
+// Denies reports whether a deny names a subject among its subjects, other than by "*", and has not ended. The deny may begin later or be
+// refused.
+func (s *Snapshot) Denies(subject string, at time.Time) bool {
+	return slices.ContainsFunc(s.naming(nil, subject), func(st *statement) bool {
+		return st.effect == Deny && (st.notAfter.IsZero() || at.Before(st.notAfter))
+	})
 }
 
 // Equal reports whether two groups are equal for every dataplane.
