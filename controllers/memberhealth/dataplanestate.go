@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
@@ -18,8 +19,12 @@ func unknownYet() message.Message { return message.MemberDataplaneUnread() }
 type dataplaneState struct {
 	// known reports that the member was read at least once.
 	known bool
-	// facts are the facts of the last read.
-	facts preflight.Facts
+	// facts are the facts of the last read, which began at readAt.
+	facts  preflight.Facts
+	readAt time.Time
+	// unread is the reason why the last check could not read the configuration, or zero. outdated is the reason why the
+	// facts are too old to count, or zero.
+	unread, outdated message.Message
 	// hostPodsOld, unproxiedOld and mtlsOld report that these facts are those of an earlier read.
 	hostPodsOld, unproxiedOld, mtlsOld bool
 	// invalidating are the findings that change the meaning of policies.
@@ -39,7 +44,7 @@ type Lack struct {
 }
 
 // Unenforced returns the reason why a member would not enforce a policy whose selectors use some pod label keys, or zero
-// according to the last check. A member that was never checked counts as not enforcing.
+// according to the last check. A member that was never checked, or not for too long, counts as not enforcing.
 func (i *Inspector) Unenforced(cluster string, keys []string) message.Message {
 	i.addKeys(keys)
 	return i.invalidReason(cluster, keys, v1alpha1.ModeEnforce)
@@ -57,6 +62,9 @@ func (i *Inspector) invalidReason(cluster string, keys []string, mode v1alpha1.M
 	m := i.members[cluster]
 	if !m.known {
 		return unknownYet()
+	}
+	if !m.outdated.IsZero() {
+		return m.outdated
 	}
 	for _, f := range m.invalidating {
 		if f.Invalidates().In(mode) && concerns(&f, keys) {
@@ -85,6 +93,8 @@ func (i *Inspector) MeshProblem(cluster, key, value string) message.Message {
 	switch {
 	case !m.known:
 		return message.StateUnproxiedUnknown(unknownYet())
+	case !m.outdated.IsZero():
+		return message.StateUnproxiedUnknown(m.outdated)
 	case !m.facts.Unproxied.Unread.IsZero():
 		return message.StateUnproxiedUnknown(m.facts.Unproxied.Unread)
 	case !m.facts.Unproxied.Listed(key):
@@ -245,25 +255,20 @@ func withoutHarmless(findings []preflight.Finding) []preflight.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f preflight.Finding) bool { return f.Invalidates() == 0 })
 }
 
-// record stores the facts of a member, and triggers the controllers of units if the result changed. For a member that
-// does not answer the previous result is kept.
-func (i *Inspector) record(cluster string, facts *preflight.Facts) {
-	if facts.Unreachable != "" {
-		i.mu.Lock()
-		i.contacted[cluster] = true
-		first := !i.members[cluster].known && !i.neverAnswered(cluster)
-		if first {
-			i.lacking.Insert(cluster) // nothing is known about the member
-		}
-		i.mu.Unlock()
-		if first && i.Changed != nil {
-			i.Changed(cluster)
-		}
+// record stores the facts of a member, of which the read began at some time, and triggers the controllers of units if the
+// result changed. If the configuration was not read, the previous result is kept, until expire finds it outdated.
+func (i *Inspector) record(cluster string, facts *preflight.Facts, began time.Time) {
+	if !facts.ConfigRead() {
+		i.recordUnread(cluster, facts.UnreachableReason())
+		return
+	}
+	if i.Pauses.Since(began) > i.Timing.MaxAge {
+		i.recordUnread(cluster, message.MemberAnswersSlowly())
 		return
 	}
 	i.mu.Lock()
 	before := i.members[cluster]
-	now := dataplaneState{known: true, facts: *facts}
+	now := dataplaneState{known: true, facts: *facts, readAt: began}
 	now.keepUnread(&before)
 	facts = &now.facts
 	now.invalidating, now.noHTTP = i.invalidating(facts), facts.Cilium.NoHTTP()
@@ -272,7 +277,7 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 		// client.
 		now.noHTTP, now.proxyDown = message.Message{}, true
 	}
-	changed := !before.known || !slices.Equal(before.invalidating, now.invalidating) || before.noHTTP != now.noHTTP ||
+	changed := !before.known || !before.outdated.IsZero() || !slices.Equal(before.invalidating, now.invalidating) || before.noHTTP != now.noHTTP ||
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
 		!maps.EqualFunc(before.facts.Unproxied.Pods, now.facts.Unproxied.Pods, slices.Equal[[]string]) ||
@@ -301,6 +306,53 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts) {
 	}
 	if i.Changed != nil {
 		i.Changed(cluster)
+	}
+}
+
+// recordUnread records that a check could not read the configuration of a member.
+func (i *Inspector) recordUnread(cluster string, why message.Message) {
+	i.mu.Lock()
+	i.contacted[cluster] = true
+	m := i.members[cluster]
+	first := !m.known && !i.neverAnswered(cluster)
+	if first {
+		i.lacking.Insert(cluster) // nothing is known about the member
+	}
+	if m.known {
+		m.unread = why
+		i.members[cluster] = m
+	}
+	i.mu.Unlock()
+	if first && i.Changed != nil {
+		i.Changed(cluster)
+	}
+}
+
+// expire marks the facts of members as outdated whose configuration was not read for longer than MaxAge. It may have changed
+// since, so nothing is known to be enforced there. Short outages have no consequence. Which labels are in identities and
+// whether rules about requests work stays as it was last read: other values would change the policies that are distributed,
+// and the states of units in other members.
+func (i *Inspector) expire() {
+	now := i.Pauses.Now()
+	outdated := map[string]message.Message{}
+	i.mu.Lock()
+	for cluster, m := range i.members {
+		if !m.known || !m.outdated.IsZero() || now.Sub(m.readAt) <= i.Timing.MaxAge {
+			continue
+		}
+		why := m.unread
+		if why.IsZero() {
+			why = message.MemberAnswersSlowly()
+		}
+		m.outdated = message.MemberConfigOutdated(int(i.Timing.MaxAge.Seconds()), why)
+		i.members[cluster], outdated[cluster] = m, m.outdated
+	}
+	i.mu.Unlock()
+	for _, cluster := range slices.Sorted(maps.Keys(outdated)) {
+		i.Log.Info("A member's configuration cannot be read, so its policies count as not enforced", "member", cluster, "because", outdated[cluster].Text)
+		if i.Changed != nil {
+			i.Changed(cluster)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package memberhealth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -24,10 +25,13 @@ type Timing struct {
 	Interval time.Duration
 	// RetryInterval is the delay before a check that would have consequences is repeated for confirmation.
 	RetryInterval time.Duration
+	// MaxAge is how long the configuration of a member counts after it was last read. Zero means that of DefaultTiming.
+	MaxAge time.Duration
 }
 
-// DefaultTiming detects a member that stops KubeFed within half a minute.
-var DefaultTiming = Timing{Interval: 30 * time.Second, RetryInterval: 5 * time.Second}
+// DefaultTiming detects a member that stops KubeFed within half a minute, and tolerates that three checks in a row cannot
+// read a member's configuration.
+var DefaultTiming = Timing{Interval: 30 * time.Second, RetryInterval: 5 * time.Second, MaxAge: 2 * time.Minute}
 
 // firstCheckDelay is how long a check of members that were never read waits for more such members.
 const firstCheckDelay = 50 * time.Millisecond
@@ -54,7 +58,7 @@ type Inspector struct {
 		Resume(ctx context.Context, cluster string) error
 	}
 	Timing Timing
-	// Pauses is the clock of the time between two checks; nil means the real one.
+	// Pauses is the clock of the time between two checks, and of the age of what was read; nil means the real one.
 	Pauses clock.WithTicker
 	Log    logr.Logger
 
@@ -80,6 +84,7 @@ func (i *Inspector) Prepare() error {
 	if i.Timing == (Timing{}) {
 		i.Timing = DefaultTiming
 	}
+	i.Timing.MaxAge = cmp.Or(i.Timing.MaxAge, DefaultTiming.MaxAge)
 	if i.Pauses == nil {
 		i.Pauses = clock.RealClock{}
 	}
@@ -135,10 +140,11 @@ func (i *Inspector) checkAll(ctx context.Context) (again bool) {
 	var reading sync.WaitGroup
 	for n, c := range clusters {
 		reading.Go(func() {
+			began := i.Pauses.Now()
 			facts[n] = i.Read(ctx, c)
 			if ctx.Err() == nil {
 				// The result is recorded at once, so that decisions about this member do not wait for a slow one.
-				i.record(c.Name, &facts[n])
+				i.record(c.Name, &facts[n], began)
 			}
 		})
 	}
@@ -162,6 +168,7 @@ func (i *Inspector) checkAll(ctx context.Context) (again bool) {
 	}
 	i.histories = seen
 	i.forget(seen)
+	i.expire()
 	if i.AfterCheck != nil {
 		i.AfterCheck()
 	}

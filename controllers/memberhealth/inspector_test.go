@@ -305,6 +305,69 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 
 var redisKey, appKey = []string{"com.trip/redis"}, []string{"com.trip/appid"}
 
+// TestConfigurationThatCannotBeReadExpires checks that the facts of a member whose configuration cannot be read any more count
+// for a limited time, after which nothing is known to be enforced there, until the configuration is read again. What the facts
+// say about other members' rules and about rules for requests stays, because both would change what is distributed.
+func TestConfigurationThatCannotBeReadExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const declared = `{"dataplane": "sidecar", "version": "1.31.2"}`
+		facts, reading := configured(nil), time.Duration(0)
+		facts.Istio = preflight.Istio{Served: true, Declared: declared}
+		facts.Unproxied = preflight.LabeledPods{Keys: redisKey}
+		changes := 0
+		i := &Inspector{
+			Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} }, Kinds: kinds, Keys: keys, Registrations: &host{},
+			Log: logr.Discard(), Changed: func(string) { changes++ },
+			Read: func(context.Context, federation.Cluster) preflight.Facts { time.Sleep(reading); return facts },
+		}
+		if err := i.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			reason  string
+			after   time.Duration
+			reading time.Duration
+			change  func(*preflight.Facts)
+			unknown string // of what the member enforces
+			changes int
+		}{
+			{"it is read", 0, 0, func(*preflight.Facts) {}, "", 1},
+			{"it cannot be read for a short time", DefaultTiming.MaxAge, 0, func(f *preflight.Facts) { f.Unreachable = "the host's Secret is gone" }, "", 1},
+			{"it cannot be read for longer", time.Second, 0, func(f *preflight.Facts) { f.Unreachable = "the host's Secret is gone" }, "Secret is gone", 2},
+			{"nor later", time.Hour, 0, func(f *preflight.Facts) { f.Unreachable = "away" }, "Secret is gone", 2},
+			{"only the pusher is refused", time.Second, 0, func(f *preflight.Facts) { f.Unreachable, f.OnlyPusherFails = "refused", true }, "", 3},
+			{"its agents audit, and only the pusher is refused", time.Hour, 0, func(f *preflight.Facts) {
+				f.Unreachable, f.OnlyPusherFails, f.Cilium = "refused", true, preflight.ParseCilium(map[string]string{"policy-audit-mode": "true"})
+			}, "policy-audit-mode", 4},
+			{"it is read again", time.Second, 0, func(*preflight.Facts) {}, "", 5},
+			{"it answers too slowly", time.Second, DefaultTiming.MaxAge + time.Second, func(*preflight.Facts) {}, "did not answer in time", 6},
+		} {
+			facts = configured(nil)
+			facts.Istio, facts.Unproxied = preflight.Istio{Served: true, Declared: declared}, preflight.LabeledPods{Keys: redisKey}
+			c.change(&facts)
+			reading = c.reading
+			time.Sleep(c.after)
+			i.checkAll(t.Context())
+			enforce, audit := i.Unenforced("m1", redisKey).Text, i.MeaningChanged("m1").Text
+			if (enforce == "") != (c.unknown == "") || !strings.Contains(enforce, c.unknown) || audit != enforce || changes != c.changes {
+				t.Errorf("%s: Enforce %q, Audit %q, %d changes", c.reason, enforce, audit, changes)
+			}
+			outdated := c.unknown != "" && !strings.Contains(c.unknown, "policy")
+			if mesh := i.MeshProblem(
+				"m1",
+				redisKey[0],
+				"a",
+			).Text; strings.Contains(mesh, c.unknown) != (outdated || c.unknown == "") ||
+				(mesh != "") != outdated {
+				t.Errorf("%s: Istio %q", c.reason, mesh)
+			}
+			if !i.NoHTTP("m1").IsZero() || !i.MissingLabels("m1", redisKey).IsZero() || len(i.MembersLacking(redisKey)) > 0 {
+				t.Errorf("%s: requests %q, labels %q", c.reason, i.NoHTTP("m1"), i.MissingLabels("m1", redisKey))
+			}
+		}
+	})
+}
+
 // TestInspectorToleratesARestartOfTheProxy checks that HTTP rules are removed only if two checks in a row find no proxy.
 func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
 	facts := configured(nil)

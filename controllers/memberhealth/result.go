@@ -45,7 +45,7 @@ func (i *Inspector) storeResult(f preflight.Facts, n preflight.Needs, findings [
 	l.Guard, _ = preflight.GuardState(f, n)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if f.Unreachable != "" { // the configuration was not read
+	if !f.ConfigRead() {
 		l.Kubernetes, l.Cilium, l.Istio = "", "", ""
 		if before, ok := i.lastResults[f.Member]; ok {
 			l.IdentityLimit, l.PolicyMapMax = before.IdentityLimit, before.PolicyMapMax

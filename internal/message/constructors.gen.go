@@ -1894,9 +1894,19 @@ func MapRoomIn(limit int, entries int, member string) Message {
 	return build("map.room-in", param{"entries", entries}, param{"limit", limit}, param{"member", member})
 }
 
+// MemberAnswersSlowly is "the member did not answer in time".
+func MemberAnswersSlowly() Message {
+	return Message{Code: "member.answers-slowly", Text: "the member did not answer in time"}
+}
+
 // MemberBeingListed is "member {member} is being listed".
 func MemberBeingListed(member string) Message {
 	return build("member.being-listed", param{"member", member})
+}
+
+// MemberConfigOutdated is "how its dataplane is configured could not be read for more than {seconds} s, and may have changed: {reason}".
+func MemberConfigOutdated(seconds int, reason Message) Message {
+	return build("member.config-outdated", param{"reason", reason}, param{"seconds", seconds})
 }
 
 // MemberDataplaneUnread is "how its dataplane is configured is not known: it has not been read since the adapter started".

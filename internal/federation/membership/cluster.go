@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,50 +112,61 @@ func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) 
 	return h.FactsOf(ctx, c), nil
 }
 
-// FactsOf reads a member with the tokens of its engine and the adapter.
+// FactsOf reads a member with the tokens of its engine and the adapter. If the engine has no token, the member is
+// unreachable, and its configuration is read with the adapter's token all the same.
 func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Facts {
-	silent := func(why string) preflight.Facts { return preflight.Facts{Member: c.Name, Unreachable: why} }
-	if c.Secret == "" && c.Engine.IsKubeFed() {
-		return silent("its KubeFedCluster names no Secret (secretRef), so KubeFed cannot push there: repeat kubectl acp cluster join")
+	pusher, why := h.pusher(ctx, c)
+	reader, err := h.reader(ctx, c)
+	var f preflight.Facts
+	switch {
+	case err != nil:
+		return preflight.Facts{Member: c.Name, Unreachable: cmp.Or(why, err.Error())}
+	case why != "":
+		f = preflight.ReadConfig(ctx, c.Name, reader, why, c.Locations)
+	default:
+		f = preflight.Read(ctx, c.Name, pusher, reader, Kinds(), c.Locations)
 	}
-	namespace, name := c.WriterSecret(h.KubeFedNamespace, h.CredentialsNamespace)
-	pushing, err := h.token(ctx, namespace, name)
-	if err != nil {
-		return silent(err.Error())
-	}
-	if pushing == "" {
-		return silent(fmt.Sprintf("there is no token in Secret %s/%s", namespace, name))
-	}
-	reading, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
-	if err != nil {
-		return silent(err.Error())
-	}
-	pusher, err := federation.RESTConfig(c, pushing)
-	if err != nil {
-		return silent(err.Error())
-	}
-	reader, err := federation.RESTConfig(c, reading)
-	if err != nil {
-		return silent(err.Error())
-	}
-	f := preflight.Read(ctx, c.Name, pusher, reader, Kinds(), c.Locations)
 	f.Istio.Declared, f.Mesh, f.Enforcer, f.Engine = c.Istio, c.Mesh, c.Enforcer, c.Engine
 	return f
+}
+
+// pusher returns the configuration of a member with the token of its engine, or the reason why there is none.
+func (h *Host) pusher(ctx context.Context, c federation.Cluster) (*rest.Config, string) {
+	if c.Secret == "" && c.Engine.IsKubeFed() {
+		return nil, "its KubeFedCluster names no Secret (secretRef), so KubeFed cannot push there: repeat kubectl acp cluster join"
+	}
+	namespace, name := c.WriterSecret(h.KubeFedNamespace, h.CredentialsNamespace)
+	token, err := h.token(ctx, namespace, name)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if token == "" {
+		return nil, fmt.Sprintf("there is no token in Secret %s/%s", namespace, name)
+	}
+	config, err := federation.RESTConfig(c, token)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return config, ""
+}
+
+// reader returns the configuration of a member with the adapter's token.
+func (h *Host) reader(ctx context.Context, c federation.Cluster) (*rest.Config, error) {
+	token, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
+	if err != nil {
+		return nil, err
+	}
+	return federation.RESTConfig(c, token)
 }
 
 // FactsWith is FactsOf that also looks for the pods with the labels of classes that no policy protects: those on their node's
 // network, and those of Istio's classes without a proxy.
 func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []preflight.Key) preflight.Facts {
 	f := h.FactsOf(ctx, c)
-	if f.Unreachable != "" {
+	if !f.ConfigRead() {
 		return f
 	}
-	reading, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
-	if err != nil {
-		f.HostPods.Unread, f.Unproxied.Unread = message.Of(err), message.Of(err)
-		return f
-	}
-	reader, err := federation.RESTConfig(c, reading)
+	reader, err := h.reader(ctx, c)
 	if err != nil {
 		f.HostPods.Unread, f.Unproxied.Unread = message.Of(err), message.Of(err)
 		return f

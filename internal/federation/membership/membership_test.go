@@ -2,9 +2,12 @@ package membership
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -440,8 +444,26 @@ func TestForcedLeaveReportsWhatIsLeft(t *testing.T) {
 }
 
 func TestFactsReportAMissingSecret(t *testing.T) {
-	facts := (&Host{}).FactsOf(t.Context(), federation.Cluster{Name: "m1"})
+	facts := (&Host{core: fake.NewClientset()}).FactsOf(t.Context(), federation.Cluster{Name: "m1"})
 	if facts.Member != "m1" || !strings.Contains(facts.Unreachable, "names no Secret") {
 		t.Errorf("facts about a member without secretRef: got %+v", facts)
+	}
+}
+
+// TestFactsWithoutTheEnginesToken checks that the configuration of a member is read with the adapter's token if KubeFed has none.
+func TestFactsWithoutTheEnginesToken(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer reads" || r.URL.Path != "/version" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		_, _ = fmt.Fprint(w, `{"gitVersion": "v1.36.3"}`)
+	}))
+	t.Cleanup(server.Close)
+	reader := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: acpNamespace, Name: federation.SecretName("m1")}, Data: map[string][]byte{tokenKey: []byte("reads")}}
+	h := &Host{KubeFedNamespace: kubeFedNamespace, CredentialsNamespace: acpNamespace, core: fake.NewClientset(reader)}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	facts := h.FactsOf(t.Context(), federation.Cluster{Name: "m1", Endpoint: server.URL, CABundle: ca, Secret: "of-kubefed"})
+	if !strings.Contains(facts.Unreachable, "of-kubefed") || !facts.ConfigRead() || facts.Version != "v1.36.3" || facts.Cilium.Unread.IsZero() {
+		t.Errorf("got %+v", facts)
 	}
 }

@@ -158,11 +158,16 @@ var (
 
 // Assess returns the findings about a cluster, the worst first.
 func Assess(f Facts, n Needs) []Finding {
-	if f.Unreachable != "" {
-		why := message.PreflightUnreachable(apiText(f.Unreachable))
-		return []Finding{{Severity: Stops, Code: Unreachable, Message: why, Remedy: message.RemedyCheckConnection()}}
+	var out []Finding
+	if f.Unreachable == "" {
+		out = listingFindings(f, n)
+	} else {
+		out = []Finding{{Severity: Stops, Code: Unreachable, Message: f.UnreachableReason(), Remedy: message.RemedyCheckConnection()}}
 	}
-	out := append(listingFindings(f, n), declaredEnforcer(f)...)
+	if !f.ConfigRead() {
+		return out
+	}
+	out = append(out, declaredEnforcer(f)...)
 	out = append(out, settingFindings(f, n)...)
 	out = append(out, meshFindings(f, n.Others)...)
 	out = append(out, versionFindings(f)...)

@@ -16,6 +16,9 @@ type Facts struct {
 	Version string
 	// Unreachable is the reason why the API server did not answer or rejected the credentials, or "".
 	Unreachable string
+	// OnlyPusherFails reports that Unreachable concerns only the pusher, and that everything but Kinds was read with the
+	// reader's credentials.
+	OnlyPusherFails bool
 	// Kinds contains the result of the pusher's LIST request for each needed kind.
 	Kinds  []Listing
 	Cilium Cilium
@@ -34,6 +37,14 @@ type Facts struct {
 	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
 	Mark       *guard.Downgrade
 	MarkUnread message.Message
+}
+
+// ConfigRead reports whether the member's configuration was read, at least in part; the parts say what of it is missing.
+func (f *Facts) ConfigRead() bool { return f.Unreachable == "" || f.OnlyPusherFails }
+
+// UnreachableReason returns the reason why the member is unreachable, if it is.
+func (f *Facts) UnreachableReason() message.Message {
+	return message.PreflightUnreachable(apiText(f.Unreachable))
 }
 
 // Guard contains the guard policies that the member has.

@@ -14,7 +14,7 @@ import (
 
 // GuardState returns the state of a member's guard, and a sentence about what is wrong.
 func GuardState(f Facts, n Needs) (guard.State, message.Message) {
-	if f.Unreachable != "" || !f.Guard.Unread.IsZero() {
+	if !f.ConfigRead() || !f.Guard.Unread.IsZero() {
 		return guard.Unknown, f.Guard.Unread
 	}
 	return guard.Judge(f.Guard.Objects, Credentials(n.Keys), f.Engine.Writer())

@@ -19,7 +19,7 @@ func meshFindings(f Facts, others []Facts) []Finding {
 	}
 	var out []Finding
 	for _, o := range others {
-		if o.Member == f.Member || !o.Cilium.unread().IsZero() || o.Unreachable != "" || f.InNoMesh() || o.InNoMesh() || o.Mesh != f.Mesh {
+		if o.Member == f.Member || !o.Cilium.unread().IsZero() || !o.ConfigRead() || f.InNoMesh() || o.InNoMesh() || o.Mesh != f.Mesh {
 			continue
 		}
 		if o.Cilium.ClusterName() == f.Cilium.ClusterName() {

@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,23 +27,12 @@ const (
 const Timeout = 10 * time.Second
 
 // Read collects the facts of a member: the kinds with the pusher's credentials, and the configuration with the
-// reader's, from the locations that the member declares. Pusher and reader may be the same.
+// reader's, from the locations that the member declares. Pusher and reader may be the same. If only the pusher is
+// refused, the member is unreachable and its configuration is read all the same, because what was distributed before
+// continues to be read back.
 func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds []federation.Kind, at federation.Locations) Facts {
 	f := Facts{Member: member}
-	if at == (federation.Locations{}) {
-		at = federation.DefaultLocations()
-	}
 	as, err := dynamic.NewForConfig(bounded(pusher))
-	if err != nil {
-		f.Unreachable = err.Error()
-		return f
-	}
-	clients, err := kubernetes.NewForConfig(bounded(reader))
-	if err != nil {
-		f.Unreachable = err.Error()
-		return f
-	}
-	reading, err := dynamic.NewForConfig(bounded(reader))
 	if err != nil {
 		f.Unreachable = err.Error()
 		return f
@@ -54,17 +44,57 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 	}
 	info, err := pushing.Discovery().ServerVersion()
 	if err != nil {
-		f.Unreachable = apiMessage(err)
+		if f.Unreachable = apiMessage(err); f.Unreachable == refused {
+			return ReadConfig(ctx, member, reader, refused, at)
+		}
 		return f
 	}
 	f.Version = info.GitVersion
 	for _, k := range kinds {
 		l := list(ctx, as, k)
-		if l.Detail == refused {
-			f.Unreachable = refused // KubeFed's own health check detects this, too
-			return f
+		if l.Detail == refused { // KubeFed's own health check detects this, too
+			return ReadConfig(ctx, member, reader, refused, at)
 		}
 		f.Kinds = append(f.Kinds, l)
+	}
+	if err := f.readConfig(ctx, reader, at); err != nil {
+		f.Unreachable = err.Error()
+	}
+	return f
+}
+
+// ReadConfig collects the facts of a member that is unreachable for the pusher, for the given reason: everything but the
+// kinds. If the reader's request fails, too, nothing is read.
+func ReadConfig(ctx context.Context, member string, reader *rest.Config, unreachable string, at federation.Locations) Facts {
+	f := Facts{Member: member, Unreachable: unreachable}
+	clients, err := kubernetes.NewForConfig(bounded(reader))
+	if err != nil {
+		return f
+	}
+	info, err := clients.Discovery().ServerVersion()
+	if err != nil {
+		return f
+	}
+	out := f
+	out.Version, out.OnlyPusherFails = info.GitVersion, true
+	if err := out.readConfig(ctx, reader, at); err != nil {
+		return f
+	}
+	return out
+}
+
+// readConfig reads everything but the kinds. The error is about the configuration of the reader; no request was made then.
+func (f *Facts) readConfig(ctx context.Context, reader *rest.Config, at federation.Locations) error {
+	if at == (federation.Locations{}) {
+		at = federation.DefaultLocations()
+	}
+	clients, err := kubernetes.NewForConfig(bounded(reader))
+	if err != nil {
+		return fmt.Errorf("the reader's configuration cannot be used: %w", err)
+	}
+	reading, err := dynamic.NewForConfig(bounded(reader))
+	if err != nil {
+		return fmt.Errorf("the reader's configuration cannot be used: %w", err)
 	}
 	f.Cilium = readCilium(ctx, clients, reading, at)
 	f.Istio = readIstio(ctx, clients, at.IstioRoot)
@@ -75,7 +105,7 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 	}
 	f.Guard = readGuard(ctx, reading)
 	f.Mark, f.MarkUnread = readMark(ctx, reading)
-	return f
+	return nil
 }
 
 func bounded(c *rest.Config) *rest.Config {

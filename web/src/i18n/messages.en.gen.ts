@@ -45,6 +45,7 @@ export const messages: Readonly<Record<string, string>> = {
   "lint.refused": "{kind}: {reason}",
   "lint.where": "{where}: {finding}",
   "manifest.not-of-format": "not {format}: {reason}",
+  "member.config-outdated": "how its dataplane is configured could not be read for more than {seconds} s, and may have changed: {reason}",
   "member.downgraded": "member {member} is {mark}: it lets everything through and gets no changes until kubectl acp resume",
   "member.identities-label": "{usage}; the label {label} has the most values: take it out of Cilium's setting labels if no policy needs it",
   "member.kept-apart": "{reason}; KubeFed does not write to it until the problem is fixed, and existing objects are not changed",
