@@ -74,12 +74,30 @@ func (i *Inspector) invalidReason(cluster string, keys []string, mode v1alpha1.M
 	return message.Message{}
 }
 
-// HostPods lists the first pods of a member that have a label and use the network of their node, or zero if the last
-// check found none.
-func (i *Inspector) HostPods(cluster, key, value string) message.Message {
+// HostPodProblem returns the reason why Cilium does not enforce a policy for every pod of a member with a label of a class:
+// pods use the network of their node, or this is not known. It returns zero if the last check found no such pods. If that did
+// not consider the label, because its class is new, it requests another check.
+func (i *Inspector) HostPodProblem(cluster, key, value string) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return i.members[cluster].facts.HostPods.Describe(key, value)
+	m := i.members[cluster]
+	switch {
+	case !m.known:
+		return message.StateHostPodsUnknown(unknownYet())
+	case !m.outdated.IsZero():
+		return message.StateHostPodsUnknown(m.outdated)
+	case !m.facts.HostPods.Unread.IsZero():
+		return message.StateHostPodsUnknown(m.facts.HostPods.Unread)
+	case !m.facts.HostPods.Listed(key):
+		if slices.Contains(preflight.CiliumLabels(i.Keys()), key) {
+			i.Requeue()
+		}
+		return message.StateHostPodsUnknown(message.MemberPodsUnlisted())
+	}
+	if pods := m.facts.HostPods.Describe(key, value); !pods.IsZero() {
+		return message.StateHostPods(pods)
+	}
+	return message.Message{}
 }
 
 // MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
@@ -280,6 +298,7 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts, began time.Ti
 	changed := !before.known || !before.outdated.IsZero() || !slices.Equal(before.invalidating, now.invalidating) || before.noHTTP != now.noHTTP ||
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
+		!slices.Equal(before.facts.HostPods.Keys, now.facts.HostPods.Keys) ||
 		!maps.EqualFunc(before.facts.Unproxied.Pods, now.facts.Unproxied.Pods, slices.Equal[[]string]) ||
 		!slices.Equal(before.facts.Unproxied.Keys, now.facts.Unproxied.Keys) ||
 		before.facts.Unproxied.Unread != now.facts.Unproxied.Unread || before.facts.Istio.PlainText() != now.facts.Istio.PlainText()

@@ -244,6 +244,45 @@ func TestUnenforced(t *testing.T) {
 	}
 }
 
+// TestPodsOfANewClassAreUnknown checks that it is not known whether pods use the network of their node until a check listed
+// those with the label, that another check is requested for the label of a class, and that the units are triggered after it.
+func TestPodsOfANewClassAreUnknown(t *testing.T) {
+	facts := configured(nil)
+	facts.HostPods = preflight.LabeledPods{Keys: appKey}
+	changes := 0
+	i := &Inspector{
+		Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} }, Kinds: kinds, Keys: keys, Registrations: &host{},
+		Log: logr.Discard(), Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }, Changed: func(string) { changes++ },
+	}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	i.checkAll(t.Context())
+	if got := i.HostPodProblem("m1", redisKey[0], "a").Text; !strings.Contains(got, "have not been listed") || len(i.trigger) != 1 {
+		t.Errorf("not listed yet: %q, %d checks requested", got, len(i.trigger))
+	}
+	<-i.trigger
+	if got := i.HostPodProblem("m1", "com.trip/gone", "a"); got.IsZero() || len(i.trigger) > 0 {
+		t.Errorf("a label of no class: %q, %d checks requested", got.Text, len(i.trigger))
+	}
+	if got := i.HostPodProblem("m1", appKey[0], "a"); !got.IsZero() {
+		t.Errorf("no pod was found: %q", got.Text)
+	}
+	facts.HostPods.Keys = slices.Concat(appKey, redisKey)
+	i.checkAll(t.Context())
+	if got := i.HostPodProblem("m1", redisKey[0], "a"); !got.IsZero() || changes != 2 || len(i.trigger) > 0 {
+		t.Errorf("listed: %q, %d changes", got.Text, changes)
+	}
+	facts.HostPods.Pods = map[federation.Label][]string{{Key: redisKey[0], Value: "a"}: {"ns/redis-0"}}
+	i.checkAll(t.Context())
+	if got := i.HostPodProblem("m1", redisKey[0], "a").Text; !strings.Contains(got, "stay open") || !strings.Contains(got, "ns/redis-0") || changes != 3 {
+		t.Errorf("a pod was found: %q, %d changes", got, changes)
+	}
+	if got := i.HostPodProblem("m2", redisKey[0], "a").Text; !strings.Contains(got, "not been read") {
+		t.Errorf("a member that was not read: %q", got)
+	}
+}
+
 // TestInspectorFindsMeshProblems checks that Istio counts as enforcing only where the pods of the label were listed and all of them have a
 // proxy, and where the mutual TLS that the member declares is required; and that one failed read changes nothing.
 func TestInspectorFindsMeshProblems(t *testing.T) {

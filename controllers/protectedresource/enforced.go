@@ -19,8 +19,9 @@ type Members interface {
 	Unenforced(cluster string, keys []string) message.Message
 	// MeaningChanged returns the reason why policies that close nothing have another meaning in a member, or zero.
 	MeaningChanged(cluster string) message.Message
-	// HostPods lists the pods of a member that have a label and use the network of their node, or returns zero.
-	HostPods(cluster, key, value string) message.Message
+	// HostPodProblem returns the reason why Cilium does not enforce a policy for every pod of a member with a label, or zero:
+	// pods use the network of their node, or this is not known.
+	HostPodProblem(cluster, key, value string) message.Message
 	// MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label, or for every
 	// client, or zero.
 	MeshProblem(cluster, key, value string) message.Message
@@ -66,8 +67,8 @@ func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.
 		if slices.Contains(f.Unit.Overfull, cluster) || slices.Contains(f.Unit.Overfull, "") {
 			return v1alpha1.MemberPending, message.StateOverfull()
 		}
-		if !in.HostPods.IsZero() {
-			return v1alpha1.MemberPending, message.StateHostPods(in.HostPods)
+		if !in.HostPodProblem.IsZero() {
+			return v1alpha1.MemberPending, in.HostPodProblem
 		}
 	}
 	if !in.MeshProblem.IsZero() {

@@ -13,7 +13,7 @@ type sound struct{}
 
 func (sound) Unenforced(string, []string) (none message.Message)    { return none }
 func (sound) MissingLabels(string, []string) (none message.Message) { return none }
-func (sound) HostPods(_, _, _ string) (none message.Message)        { return none }
+func (sound) HostPodProblem(_, _, _ string) (none message.Message)  { return none }
 func (sound) MeshProblem(_, _, _ string) (none message.Message)     { return none }
 func (sound) MeaningChanged(string) (none message.Message)          { return none }
 
@@ -26,7 +26,7 @@ func (u unsound) Unenforced(cluster string, _ []string) message.Message {
 	return message.Verbatim(u[cluster])
 }
 func (unsound) MissingLabels(string, []string) (none message.Message) { return none }
-func (unsound) HostPods(_, _, _ string) (none message.Message)        { return none }
+func (unsound) HostPodProblem(_, _, _ string) (none message.Message)  { return none }
 func (unsound) MeshProblem(_, _, _ string) (none message.Message)     { return none }
 func (unsound) MeaningChanged(string) (none message.Message)          { return none }
 
@@ -52,9 +52,9 @@ func (l labelless) MissingLabels(cluster string, keys []string) message.Message 
 	return l.lack(cluster, keys).Why
 }
 
-func (labelless) HostPods(_, _, _ string) (none message.Message)    { return none }
-func (labelless) MeshProblem(_, _, _ string) (none message.Message) { return none }
-func (labelless) MeaningChanged(string) (none message.Message)      { return none }
+func (labelless) HostPodProblem(_, _, _ string) (none message.Message) { return none }
+func (labelless) MeshProblem(_, _, _ string) (none message.Message)    { return none }
+func (labelless) MeaningChanged(string) (none message.Message)         { return none }
 
 func (l labelless) MembersLacking(keys []string) []memberhealth.Lack {
 	var out []memberhealth.Lack
@@ -72,9 +72,9 @@ type hosted struct {
 	member, key, value string
 }
 
-func (h hosted) HostPods(cluster, key, value string) message.Message {
+func (h hosted) HostPodProblem(cluster, key, value string) message.Message {
 	if cluster == h.member && key == h.key && value == h.value {
-		return message.Verbatim("ns/redis-0")
+		return message.StateHostPods(message.Verbatim("ns/redis-0"))
 	}
 	return message.Message{}
 }

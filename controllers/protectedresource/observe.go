@@ -49,8 +49,8 @@ type enforcement struct {
 	MeaningChanged message.Message
 	// MissingSelectorLabels is the reason why identities may lack a label by which the unit selects pods, or zero.
 	MissingSelectorLabels message.Message
-	// HostPods lists the pods of the resource that use the network of their node, or is zero.
-	HostPods message.Message
+	// HostPodProblem is the reason why Cilium does not enforce the policy for every pod of the resource, or zero.
+	HostPodProblem message.Message
 	// MeshProblem is the reason why Istio does not enforce the policy for every pod of the resource, or for every client, or zero.
 	MeshProblem message.Message
 	// Foreign contains what policies of others open for each dataplane of the unit.
@@ -176,7 +176,7 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
 		keys := selectorKeys(&f.Unit)
 		e.Unenforced, e.MeaningChanged = r.Members.Unenforced(cluster, keys), r.Members.MeaningChanged(cluster)
-		e.HostPods = r.Members.HostPods(cluster, f.Unit.LabelKey, f.Unit.LabelValue)
+		e.HostPodProblem = r.Members.HostPodProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue)
 		if f.wildcard() {
 			e.MissingSelectorLabels = r.Members.MissingLabels(cluster, keys)
 		}

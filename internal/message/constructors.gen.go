@@ -4214,6 +4214,11 @@ func StateHostPods(pods Message) Message {
 	return build("state.host-pods", param{"pods", pods})
 }
 
+// StateHostPodsUnknown is "the policy is there, and it is not known whether pods of the resource use the network of their node, where no policy selects them: {reason}".
+func StateHostPodsUnknown(reason Message) Message {
+	return build("state.host-pods-unknown", param{"reason", reason})
+}
+
 // StateKept is "the member stays as it is until the problem that the conditions name is solved".
 func StateKept() Message {
 	return Message{Code: "state.kept", Text: "the member stays as it is until the problem that the conditions name is solved"}

@@ -167,6 +167,7 @@ export const messages: Readonly<Record<string, string>> = {
   "state.foreign-unknown": "the policy is there, and it is not known whether policies of others let more in: {reason}",
   "state.forget": "{reason}, or, if it is gone for good, name it in the annotation {annotation} of the {object}",
   "state.host-pods": "the policy is there, and pods of the resource stay open, because they use the network of their node, where no policy selects them: {pods}",
+  "state.host-pods-unknown": "the policy is there, and it is not known whether pods of the resource use the network of their node, where no policy selects them: {reason}",
   "state.kubefed-says": "{state}; KubeFed reports {word}",
   "state.leaked": "{object} is present though it should not be: look at KubeFed's status, or delete it in the member",
   "state.may-match-nothing": "the policy is there, and may match nothing: {reason}",

@@ -844,6 +844,7 @@ export const messages: Readonly<Record<string, string>> = {
   "state.foreign-unknown": "策略已在成员集群中，但不知道其他人的策略是否放行了更多访问：{reason}",
   "state.forget": "{reason}；如果它已永久下线，请在 {object} 的注解 {annotation} 中写上它",
   "state.host-pods": "策略已在成员集群中，但该资源的一些 Pod 使用节点网络，任何策略都不会选中它们，因此仍然开放：{pods}",
+  "state.host-pods-unknown": "策略已在成员集群中，但不知道该资源是否有 Pod 使用节点网络（任何策略都不会选中它们）：{reason}",
   "state.kept": "在状态条件所述的问题解决之前，该成员集群保持原样",
   "state.kubefed-says": "{state}；KubeFed 的说法：{word}",
   "state.leaked": "{object} 本不应存在：请查看 KubeFed 的状态，或在成员集群中删除它",
