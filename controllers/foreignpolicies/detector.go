@@ -183,7 +183,7 @@ type detector[T opened[T]] struct {
 		Observe(cluster string) federation.Observation
 	}
 	objects *federation.Objects
-	// pods returns whether the identities of a member's pods were read.
+	// pods returns whether the identities of a member's pods can be read.
 	pods func(cluster string) federation.Observation
 	// find computes what is opened in a member.
 	find func(cluster string) T
@@ -237,11 +237,15 @@ func (d *detector[T]) evaluate() {
 	for _, c := range d.policies.Clusters() {
 		known, evaluated := before[c.Name]
 		seen := d.policies.Observe(c.Name)
-		if !evaluated && (seen.Unknown || d.pods(c.Name).Unknown) {
+		pods := d.pods(c.Name)
+		if !evaluated && (seen.Unknown || pods.Unknown) {
 			continue // the first read is still running
 		}
-		if !seen.Reachable {
+		switch {
+		case !seen.Reachable:
 			unknown[c.Name] = seen.Message
+		case !pods.Reachable: // the identities that were read last may lack pods that a policy opens
+			unknown[c.Name] = pods.Message
 		}
 		if requested[""] || requested[c.Name] || !evaluated {
 			known = d.find(c.Name)

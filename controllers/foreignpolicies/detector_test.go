@@ -43,3 +43,36 @@ func TestUnknownReason(t *testing.T) {
 		t.Errorf("readable: %q, %d changes", why, changes)
 	}
 }
+
+// TestUnreadableIdentitiesAreUnknown checks that what is opened is unknown while the identities of the pods cannot be read, also
+// if they were read before: the last ones may lack pods that a policy opens.
+func TestUnreadableIdentitiesAreUnknown(t *testing.T) {
+	changes := 0
+	pods := federation.Observation{Reachable: true}
+	o := &detector[federation.IstioOpenings]{changed: func() { changes++ }, requested: map[string]bool{}, trigger: make(chan struct{}, 1),
+		members: map[string]federation.IstioOpenings{}, unknown: map[string]message.Message{},
+		policies: readable{"m1": {Reachable: true}, "m2": {Reachable: true}},
+		pods: func(cluster string) federation.Observation {
+			if cluster == "m1" {
+				return pods
+			}
+			return federation.Observation{Reachable: true}
+		},
+		find: func(string) federation.IstioOpenings { return federation.IstioOpenings{} }}
+	o.evaluate()
+	for n, c := range []struct {
+		reason string
+		pods   federation.Observation
+	}{
+		{"they may not be read", federation.Observation{Message: message.Verbatim("m1 does not let the adapter read ciliumidentities")}},
+		{"the member is contacted again", federation.Observation{Unknown: true, Message: message.Verbatim("m1 is being listed")}},
+		{"they are read", federation.Observation{Reachable: true}},
+	} {
+		pods = c.pods
+		o.requeue("m1")
+		o.evaluate()
+		if why := o.unknownReason("m1"); why != c.pods.Message || !o.unknownReason("m2").IsZero() || changes != n+2 {
+			t.Errorf("%s: %q, m2 %q, %d changes", c.reason, why, o.unknownReason("m2"), changes)
+		}
+	}
+}
