@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -36,6 +37,13 @@ var DefaultTiming = Timing{Interval: 30 * time.Second, RetryInterval: 5 * time.S
 // firstCheckDelay is how long a check of members that were never read waits for more such members.
 const firstCheckDelay = 50 * time.Millisecond
 
+const (
+	// maxRoundTime is how long a round of checks waits for members that answer slowly. It is the timeout of one request.
+	maxRoundTime = preflight.Timeout
+	// maxConcurrentChecks is the number of members that are read at the same time.
+	maxConcurrentChecks = 64
+)
+
 // Inspector checks all registered members periodically. It runs on the leader.
 type Inspector struct {
 	// Clusters returns the registered members.
@@ -49,7 +57,7 @@ type Inspector struct {
 	// Changed is called when a member began or ceased to enforce what is pushed to it, or to enforce policies of
 	// others.
 	Changed func(cluster string)
-	// AfterCheck is called after each check of all members.
+	// AfterCheck is called after each round of checks.
 	AfterCheck func()
 	// Registrations quarantines and releases members.
 	Registrations interface {
@@ -64,6 +72,9 @@ type Inspector struct {
 
 	trigger   chan struct{}
 	histories map[string]history
+	// lastFacts are the last facts of each member. Only checkAll uses them.
+	lastFacts map[string]preflight.Facts
+	reads     reads
 
 	mu sync.RWMutex
 	// members are the members that were read, and contacted also includes those that were found unreadable.
@@ -88,7 +99,8 @@ func (i *Inspector) Prepare() error {
 	if i.Pauses == nil {
 		i.Pauses = clock.RealClock{}
 	}
-	i.trigger, i.histories = make(chan struct{}, 1), map[string]history{}
+	i.trigger, i.histories, i.lastFacts = make(chan struct{}, 1), map[string]history{}, map[string]preflight.Facts{}
+	i.reads.slots, i.reads.running, i.reads.finished = make(chan struct{}, maxConcurrentChecks), sets.New[string](), map[string]preflight.Facts{}
 	i.members, i.contacted, i.lastResults = map[string]dataplaneState{}, map[string]bool{}, map[string]CheckResult{}
 	i.lacking, i.evaluatedKeys = sets.New[string](), map[string]bool{}
 	return nil
@@ -109,6 +121,7 @@ func (i *Inspector) Requeue() {
 
 // Start checks the members until the context ends.
 func (i *Inspector) Start(ctx context.Context) error {
+	defer i.reads.all.Wait()
 	for {
 		next := i.Timing.Interval
 		if i.checkAll(ctx) {
@@ -133,46 +146,135 @@ func (i *Inspector) Start(ctx context.Context) error {
 	}
 }
 
-// checkAll checks every member once, and reports whether a check must be repeated soon.
+// checkAll checks every member once, and reports whether a check must be repeated soon. It does not wait for a slow member
+// longer than maxRoundTime: the result of such a member is evaluated in the first round after it was read, and until then the
+// member is not read again.
 func (i *Inspector) checkAll(ctx context.Context) (again bool) {
 	clusters := i.Clusters()
-	facts := make([]preflight.Facts, len(clusters))
-	var reading sync.WaitGroup
-	for n, c := range clusters {
-		reading.Go(func() {
-			began := i.Pauses.Now()
-			facts[n] = i.Read(ctx, c)
-			if ctx.Err() == nil {
-				// The result is recorded at once, so that decisions about this member do not wait for a slow one.
-				i.record(c.Name, &facts[n], began)
-			}
-		})
+	select {
+	case <-ctx.Done():
+		return false
+	case <-i.startReads(ctx, clusters):
+	case <-i.Pauses.After(maxRoundTime):
 	}
-	reading.Wait()
 	if ctx.Err() != nil {
 		return false
 	}
+	read := i.reads.takeFinished()
+	maps.Copy(i.lastFacts, read)
+	needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys()}
+	for _, c := range clusters {
+		if f, ok := i.lastFacts[c.Name]; ok {
+			needs.Others = append(needs.Others, f)
+		}
+	}
 	seen := map[string]history{}
-	for n, c := range clusters {
-		needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts}
-		findings := preflight.Assess(facts[n], needs)
-		i.storeResult(facts[n], needs, findings)
+	for _, c := range clusters {
+		f, ok := read[c.Name]
+		if !ok {
+			seen[c.Name] = i.histories[c.Name]
+			continue
+		}
+		findings := preflight.Assess(f, needs)
+		i.storeResult(f, needs, findings)
 		next, do, why := decide(i.histories[c.Name], c.Quarantined, findings)
-		do = applyMark(c, &facts[n], do)
+		do = applyMark(c, &f, do)
 		seen[c.Name] = next
 		undecided := do == actionNone && (next.Bad > 0 || c.Quarantined && next.Good > 0)
-		if err := i.act(ctx, c, do, why, facts[n].Mark); err != nil {
+		if err := i.act(ctx, c, do, why, f.Mark); err != nil {
 			undecided = true
 		}
 		again = again || undecided || i.proxyDown(c.Name)
 	}
 	i.histories = seen
+	maps.DeleteFunc(i.lastFacts, func(cluster string, _ preflight.Facts) bool {
+		_, registered := seen[cluster]
+		return !registered
+	})
 	i.forget(seen)
 	i.expire()
 	if i.AfterCheck != nil {
 		i.AfterCheck()
 	}
 	return again
+}
+
+// reads are the reads of members that run or that were not evaluated yet.
+type reads struct {
+	// all waits for the end of those that run, and slots limits their number.
+	all   sync.WaitGroup
+	slots chan struct{}
+
+	mu sync.Mutex
+	// running are the members that are being read, and finished contains the facts that were not evaluated yet.
+	running  sets.Set[string]
+	finished map[string]preflight.Facts
+}
+
+// startReads starts to read the members that are not being read already. The channel is closed when all of them were read.
+func (i *Inspector) startReads(ctx context.Context, clusters []federation.Cluster) <-chan struct{} {
+	var round sync.WaitGroup
+	for _, c := range clusters {
+		if !i.reads.begin(c.Name) {
+			continue
+		}
+		round.Add(1)
+		i.reads.all.Go(func() {
+			defer round.Done()
+			i.read(ctx, c)
+		})
+	}
+	done := make(chan struct{})
+	i.reads.all.Go(func() {
+		round.Wait()
+		close(done)
+	})
+	return done
+}
+
+// read reads a member as soon as few enough others are being read. The result is recorded at once, so that decisions about this
+// member do not wait for a slow one.
+func (i *Inspector) read(ctx context.Context, c federation.Cluster) {
+	select {
+	case <-ctx.Done():
+		return
+	case i.reads.slots <- struct{}{}:
+	}
+	defer func() { <-i.reads.slots }()
+	began := i.Pauses.Now()
+	facts := i.Read(ctx, c)
+	if ctx.Err() != nil {
+		return
+	}
+	i.record(c.Name, &facts, began)
+	i.reads.finish(c.Name, facts)
+}
+
+// begin reports whether a member was not being read, and marks it as being read.
+func (r *reads) begin(cluster string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running.Has(cluster) {
+		return false
+	}
+	r.running.Insert(cluster)
+	return true
+}
+
+func (r *reads) finish(cluster string, facts preflight.Facts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running.Delete(cluster)
+	r.finished[cluster] = facts
+}
+
+// takeFinished returns the facts that were read since the last call.
+func (r *reads) takeFinished() map[string]preflight.Facts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.finished
+	r.finished = map[string]preflight.Facts{}
+	return out
 }
 
 func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why message.Message, mark *guard.Downgrade) error {

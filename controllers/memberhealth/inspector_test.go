@@ -3,6 +3,7 @@ package memberhealth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -387,6 +388,10 @@ func TestConfigurationThatCannotBeReadExpires(t *testing.T) {
 			reading = c.reading
 			time.Sleep(c.after)
 			i.checkAll(t.Context())
+			if reading > 0 {
+				time.Sleep(reading)
+				i.expire()
+			}
 			enforce, audit := i.Unenforced("m1", redisKey).Text, i.MeaningChanged("m1").Text
 			if (enforce == "") != (c.unknown == "") || !strings.Contains(enforce, c.unknown) || audit != enforce || changes != c.changes {
 				t.Errorf("%s: Enforce %q, Audit %q, %d changes", c.reason, enforce, audit, changes)
@@ -460,6 +465,78 @@ func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
+	})
+}
+
+// TestSlowMembersDelayNoOther checks that other members are checked at the usual interval while a slow one is being read, which
+// is not read twice at the same time, that its result is evaluated afterwards, and that the number of concurrent reads is limited.
+func TestSlowMembersDelayNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slowness = 90 * time.Second
+		h := &host{clusters: []federation.Cluster{{Name: "m1"}, {Name: "m2"}}}
+		for n := range 2 * maxConcurrentChecks {
+			h.clusters = append(h.clusters, federation.Cluster{Name: fmt.Sprintf("n%d", n)})
+		}
+		var mu sync.Mutex
+		concurrent, most, reads := 0, 0, map[string]int{}
+		audit := false
+		i := &Inspector{Clusters: h.members, Kinds: kinds, Keys: keys, Registrations: h, Log: logr.Discard(),
+			Read: func(_ context.Context, c federation.Cluster) preflight.Facts {
+				mu.Lock()
+				concurrent++
+				most = max(most, concurrent)
+				reads[c.Name]++
+				f := configured(nil)
+				f.Member = c.Name
+				if audit {
+					f = configured(map[string]string{"policy-audit-mode": "true"})
+				}
+				mu.Unlock()
+				if c.Name == "m2" {
+					time.Sleep(slowness)
+					f.Kinds[0].Result = preflight.NotServed
+				}
+				time.Sleep(100 * time.Millisecond)
+				mu.Lock()
+				concurrent--
+				mu.Unlock()
+				return f
+			}}
+		if err := i.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- i.Start(ctx) }()
+		defer func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}()
+		time.Sleep(time.Second)
+		if why := i.Unenforced("m1", redisKey); !why.IsZero() || i.Unenforced("m2", redisKey).IsZero() {
+			t.Errorf("first check: m1 %q, m2 %q", why, i.Unenforced("m2", redisKey))
+		}
+		mu.Lock()
+		audit = true
+		mu.Unlock()
+		time.Sleep(DefaultTiming.Interval + maxRoundTime + time.Second)
+		mu.Lock()
+		if i.Unenforced("m1", redisKey).IsZero() || reads["m2"] != 1 || len(h.called()) > 0 {
+			t.Errorf("while m2 is being read: m1 %q, m2 read %d times, %v", i.Unenforced("m1", redisKey), reads["m2"], h.called())
+		}
+		mu.Unlock()
+		time.Sleep(slowness)
+		synctest.Wait()
+		if d := cmp.Diff([]string{"hold m2"}, h.called()); d != "" {
+			t.Error(d)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if most > maxConcurrentChecks || most < maxConcurrentChecks/2 {
+			t.Errorf("%d members were read at the same time, want at most %d", most, maxConcurrentChecks)
+		}
 	})
 }
 
