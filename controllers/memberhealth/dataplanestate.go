@@ -31,6 +31,9 @@ type dataplaneState struct {
 	invalidating []preflight.Finding
 	// noHTTP is the reason why HTTP rules do not work, or zero.
 	noHTTP message.Message
+	// agentsMissing and envoyMissing are since when every check found agents, or Envoys beside them, that are not ready; zero if
+	// the last check found none.
+	agentsMissing, envoyMissing time.Time
 	// proxyDown reports that the last check found the proxy not ready, and the one before did not.
 	proxyDown bool
 }
@@ -243,6 +246,49 @@ func (i *Inspector) NoHTTP(cluster string) message.Message {
 	return m.noHTTP
 }
 
+// RequestsIncomplete reports whether HTTP rules are distributed to a member and not enforced on some of its nodes, according
+// to several checks.
+func (i *Inspector) RequestsIncomplete(cluster string) bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	m := i.members[cluster]
+	return m.requestsIncomplete()
+}
+
+func (s *dataplaneState) requestsIncomplete() bool {
+	return s.noHTTP.IsZero() && s.facts.Cilium.EnvoyMissing() && s.persists(s.envoyMissing)
+}
+
+// minMissing is how long pods of a DaemonSet must be missing to be reported. A shorter time is that of a usual restart.
+const minMissing = 30 * time.Second
+
+// persists reports whether something that every check has found since some time, if not zero, is not just a restart.
+func (s *dataplaneState) persists(since time.Time) bool {
+	return !since.IsZero() && s.readAt.Sub(since) >= minMissing
+}
+
+// missingSince returns since when pods of a DaemonSet are missing, by the result of an earlier check and of one at a time.
+func missingSince(earlier time.Time, now preflight.Workload, at time.Time) time.Time {
+	switch {
+	case now.Missing() == 0:
+		return time.Time{}
+	case earlier.IsZero():
+		return at
+	}
+	return earlier
+}
+
+// withoutRestarts returns the findings of a check without those about pods that may just be restarting.
+func (i *Inspector) withoutRestarts(cluster string, findings []preflight.Finding) []preflight.Finding {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	m := i.members[cluster]
+	return slices.DeleteFunc(findings, func(f preflight.Finding) bool {
+		return f.Severity == preflight.Warns && (f.Code == preflight.AgentsNotReady && !m.persists(m.agentsMissing) ||
+			f.Code == preflight.EnvoyNotReady && !m.persists(m.envoyMissing))
+	})
+}
+
 // IgnoresClusterNetworkPolicies reports whether a member's agents are known to ignore ClusterNetworkPolicies. If it is
 // not known, they may enforce them.
 func (i *Inspector) IgnoresClusterNetworkPolicies(cluster string) bool {
@@ -288,6 +334,8 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts, began time.Ti
 	before := i.members[cluster]
 	now := dataplaneState{known: true, facts: *facts, readAt: began}
 	now.keepUnread(&before)
+	now.agentsMissing = missingSince(before.agentsMissing, facts.Cilium.Agents, began)
+	now.envoyMissing = missingSince(before.envoyMissing, facts.Cilium.Envoy, began)
 	facts = &now.facts
 	now.invalidating, now.noHTTP = i.invalidating(facts), facts.Cilium.NoHTTP()
 	if facts.Cilium.ProxyRestarts() && before.known && before.noHTTP.IsZero() && !before.proxyDown {
@@ -295,13 +343,16 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts, began time.Ti
 		// client.
 		now.noHTTP, now.proxyDown = message.Message{}, true
 	}
-	changed := !before.known || !before.outdated.IsZero() || !slices.Equal(before.invalidating, now.invalidating) || before.noHTTP != now.noHTTP ||
+	changed := !before.known || before.requestsIncomplete() != now.requestsIncomplete() || !before.outdated.IsZero() ||
+		!slices.Equal(before.invalidating, now.invalidating) ||
+		before.noHTTP != now.noHTTP ||
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
 		!slices.Equal(before.facts.HostPods.Keys, now.facts.HostPods.Keys) ||
 		!maps.EqualFunc(before.facts.Unproxied.Pods, now.facts.Unproxied.Pods, slices.Equal[[]string]) ||
 		!slices.Equal(before.facts.Unproxied.Keys, now.facts.Unproxied.Keys) ||
-		before.facts.Unproxied.Unread != now.facts.Unproxied.Unread || before.facts.Istio.PlainText() != now.facts.Istio.PlainText()
+		before.facts.Unproxied.Unread != now.facts.Unproxied.Unread ||
+		before.facts.Istio.PlainText() != now.facts.Istio.PlainText()
 	i.store(cluster, now)
 	i.contacted[cluster] = true
 	i.mu.Unlock()

@@ -175,7 +175,7 @@ func (i *Inspector) checkAll(ctx context.Context) (again bool) {
 			seen[c.Name] = i.histories[c.Name]
 			continue
 		}
-		findings := preflight.Assess(f, needs)
+		findings := i.withoutRestarts(c.Name, preflight.Assess(f, needs))
 		i.storeResult(f, needs, findings)
 		next, do, why := decide(i.histories[c.Name], c.Quarantined, findings)
 		do = applyMark(c, &f, do)

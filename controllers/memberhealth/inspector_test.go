@@ -468,6 +468,62 @@ func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 	})
 }
 
+// TestPodsThatStayUnreadyAreReported checks that agents and Envoys of some nodes that are not ready are findings only if they were not
+// ready in an earlier check, too, so that a short restart is none; and that rules about requests then count as not enforced on
+// some nodes, and continue to be distributed.
+func TestPodsThatStayUnreadyAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		facts := configured(map[string]string{"external-envoy-proxy": "true"})
+		changes := 0
+		i := &Inspector{
+			Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} }, Kinds: kinds, Keys: keys, Registrations: &host{},
+			Log: logr.Discard(), Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }, Changed: func(string) { changes++ },
+		}
+		if err := i.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			reason        string
+			after         time.Duration
+			agents, envoy int32 // of 10 that are ready
+			reported      []string
+			incomplete    bool
+			changes       int
+		}{
+			{"all are ready", 0, 10, 10, nil, false, 1},
+			{"some are not", time.Minute, 1, 9, nil, false, 1},
+			{"soon after that", 5 * time.Second, 1, 9, nil, false, 1},
+			{"in the next round", 25 * time.Second, 1, 8, []string{preflight.AgentsNotReady, preflight.EnvoyNotReady}, true, 2},
+			{"others are not", 30 * time.Second, 2, 9, []string{preflight.AgentsNotReady, preflight.EnvoyNotReady}, true, 2},
+			{"Envoy is ready", 30 * time.Second, 2, 10, []string{preflight.AgentsNotReady}, false, 3},
+			{"all are ready again", 30 * time.Second, 10, 10, nil, false, 3},
+			{"some are not, later", time.Hour, 9, 9, nil, false, 3},
+			{"no Envoy is ready", time.Minute, 10, 0, []string{preflight.NoHTTP}, false, 3},
+			{"nor in the next check, so the rules are not distributed", 5 * time.Second, 10, 0, []string{preflight.NoHTTP}, false, 4},
+		} {
+			time.Sleep(c.after)
+			facts.Cilium.Agents, facts.Cilium.Envoy = preflight.Workload{Desired: 10, Ready: c.agents}, preflight.Workload{Desired: 10, Ready: c.envoy}
+			i.checkAll(t.Context())
+			var reported []string
+			last, _ := i.LastResult("m1")
+			for _, f := range last.Findings {
+				if f.Code != preflight.MeshUndeclared && f.Code != preflight.GuardMissing && f.Code != preflight.GuardUnread {
+					reported = append(reported, f.Code)
+				}
+			}
+			if d := cmp.Diff(c.reported, reported, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("%s: %s", c.reason, d)
+			}
+			if got := i.RequestsIncomplete("m1"); got != c.incomplete || changes != c.changes {
+				t.Errorf("%s: rules about requests are incomplete: %v, %d changes", c.reason, got, changes)
+			}
+			if !i.Unenforced("m1", redisKey).IsZero() {
+				t.Errorf("%s: %q", c.reason, i.Unenforced("m1", redisKey))
+			}
+		}
+	})
+}
+
 // TestSlowMembersDelayNoOther checks that other members are checked at the usual interval while a slow one is being read, which
 // is not read twice at the same time, that its result is evaluated afterwards, and that the number of concurrent reads is limited.
 func TestSlowMembersDelayNoOther(t *testing.T) {

@@ -25,6 +25,8 @@ type Members interface {
 	// MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label, or for every
 	// client, or zero.
 	MeshProblem(cluster, key, value string) message.Message
+	// RequestsIncomplete reports whether HTTP rules are not enforced on some nodes of a member to which they are distributed.
+	RequestsIncomplete(cluster string) bool
 	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero.
 	MissingLabels(cluster string, keys []string) message.Message
 	// MembersLacking returns the members whose identities may lack one of some label keys, by name.
@@ -69,6 +71,9 @@ func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.
 		}
 		if !in.HostPodProblem.IsZero() {
 			return v1alpha1.MemberPending, in.HostPodProblem
+		}
+		if in.RequestsIncomplete {
+			return v1alpha1.MemberPending, message.StateRequestsIncomplete()
 		}
 	}
 	if !in.MeshProblem.IsZero() {
@@ -148,6 +153,11 @@ func subjectKeys(u *policy.Unit, deniesOnly bool) []string {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// hasHTTPRules reports whether a rule of the unit matches HTTP requests. Such rules are rendered only in Enforce.
+func hasHTTPRules(u *policy.Unit) bool {
+	return slices.ContainsFunc(u.Rules, func(r policy.Rule) bool { return len(r.HTTP) > 0 })
 }
 
 // maxNamedMembers is the number of members that a message lists.

@@ -17,6 +17,7 @@ func (sound) HostPodProblem(_, _, _ string) (none message.Message)  { return non
 func (sound) MeshProblem(_, _, _ string) (none message.Message)     { return none }
 func (sound) MeaningChanged(string) (none message.Message)          { return none }
 
+func (sound) RequestsIncomplete(string) bool              { return false }
 func (sound) MembersLacking([]string) []memberhealth.Lack { return nil }
 
 // unsound says of members why they enforce nothing.
@@ -30,6 +31,7 @@ func (unsound) HostPodProblem(_, _, _ string) (none message.Message)  { return n
 func (unsound) MeshProblem(_, _, _ string) (none message.Message)     { return none }
 func (unsound) MeaningChanged(string) (none message.Message)          { return none }
 
+func (unsound) RequestsIncomplete(string) bool              { return false }
 func (unsound) MembersLacking([]string) []memberhealth.Lack { return nil }
 
 // labelless has for members the label keys that are not in identities there, or "?" for any if that is unknown.
@@ -54,6 +56,7 @@ func (l labelless) MissingLabels(cluster string, keys []string) message.Message 
 
 func (labelless) HostPodProblem(_, _, _ string) (none message.Message) { return none }
 func (labelless) MeshProblem(_, _, _ string) (none message.Message)    { return none }
+func (labelless) RequestsIncomplete(string) bool                       { return false }
 func (labelless) MeaningChanged(string) (none message.Message)         { return none }
 
 func (l labelless) MembersLacking(keys []string) []memberhealth.Lack {
@@ -91,3 +94,11 @@ func (u unmeshed) MeshProblem(cluster, key, value string) message.Message {
 	}
 	return message.Message{}
 }
+
+// envoyless are members of which some nodes do not enforce rules about requests.
+type envoyless struct {
+	sound
+	member string
+}
+
+func (e envoyless) RequestsIncomplete(cluster string) bool { return cluster == e.member }

@@ -51,6 +51,8 @@ type enforcement struct {
 	MissingSelectorLabels message.Message
 	// HostPodProblem is the reason why Cilium does not enforce the policy for every pod of the resource, or zero.
 	HostPodProblem message.Message
+	// RequestsIncomplete reports that the unit has HTTP rules that are not enforced on some nodes.
+	RequestsIncomplete bool
 	// MeshProblem is the reason why Istio does not enforce the policy for every pod of the resource, or for every client, or zero.
 	MeshProblem message.Message
 	// Foreign contains what policies of others open for each dataplane of the unit.
@@ -177,6 +179,7 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 		keys := selectorKeys(&f.Unit)
 		e.Unenforced, e.MeaningChanged = r.Members.Unenforced(cluster, keys), r.Members.MeaningChanged(cluster)
 		e.HostPodProblem = r.Members.HostPodProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue)
+		e.RequestsIncomplete = hasHTTPRules(&f.Unit) && r.Members.RequestsIncomplete(cluster)
 		if f.wildcard() {
 			e.MissingSelectorLabels = r.Members.MissingLabels(cluster, keys)
 		}

@@ -33,6 +33,7 @@ type scene struct {
 	spec      v1alpha1.ProtectedResourceSpec
 	allowed   []string // applications
 	denied    []string
+	requests  []v1alpha1.HTTPMatch // of the action
 	placement []v1alpha1.ClusterName
 	clusters  []federation.Cluster
 	members   Members
@@ -100,7 +101,7 @@ func (s *scene) facts() *facts {
 	in := policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
 			Pattern: "trnv1:rsc:o:redis:clusters:*", LabelKey: redisKey, Enforcers: s.enforcers, Placement: v1alpha1.Placement{Clusters: &placement},
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}},
+			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}, HTTP: s.requests}}}}},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: v1alpha1.SubjectClassSpec{
 			Pattern: sceneApps + "*", LabelKey: appKey, ServiceAccountTemplate: "app-{id}"}}},
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: spec}},

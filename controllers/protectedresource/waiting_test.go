@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // TestEnforceWaitsForEveryPlacedMember checks that Enforce waits until every placed member has the labels in identities, and
@@ -112,6 +113,35 @@ func TestRulesThatMatchNothingAreNotRealized(t *testing.T) {
 			s.members = c.now
 			if m1 := s.settle()["m1"]; m1.State != c.m1 || !strings.Contains(m1.Message, c.says) {
 				t.Errorf("%+v, want %s %q", m1, c.m1, c.says)
+			}
+		})
+	}
+}
+
+// TestRequestsThatSomeNodesDoNotEnforce checks that a unit with rules about requests is not realized in Enforce while no Envoy
+// answers the agents of some nodes. In Audit there are no such rules in the policy.
+func TestRequestsThatSomeNodesDoNotEnforce(t *testing.T) {
+	get := []v1alpha1.HTTPMatch{{Method: "GET"}}
+	for _, c := range []struct {
+		reason   string
+		requests []v1alpha1.HTTPMatch
+		mode     v1alpha1.Mode
+		now      Members
+		want     v1alpha1.MemberState
+	}{
+		{"every node enforces them", get, v1alpha1.ModeEnforce, sound{}, v1alpha1.MemberRealized},
+		{"some nodes do not", get, v1alpha1.ModeEnforce, envoyless{member: "m1"}, v1alpha1.MemberPending},
+		{"some nodes of another member do not", get, v1alpha1.ModeEnforce, envoyless{member: "m2"}, v1alpha1.MemberRealized},
+		{"the rules are about connections", nil, v1alpha1.ModeEnforce, envoyless{member: "m1"}, v1alpha1.MemberRealized},
+		{"the resource is in Audit", get, v1alpha1.ModeAudit, envoyless{member: "m1"}, v1alpha1.MemberRealized},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := newScene(t, "m1", "m2")
+			s.requests, s.spec.Mode = c.requests, c.mode
+			s.settle()
+			s.members = c.now
+			if m1 := s.settle()["m1"]; m1.State != c.want || (m1.MessageCode == message.StateRequestsIncomplete().Code) != (c.want == v1alpha1.MemberPending) {
+				t.Errorf("%+v, want %s", m1, c.want)
 			}
 		})
 	}

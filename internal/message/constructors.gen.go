@@ -2889,6 +2889,11 @@ func PreflightAgentsNotReady(agents int) Message {
 	return build("preflight.agents-not-ready", param{"agents", agents})
 }
 
+// PreflightAgentsPartlyReady is "{missing} of the {agents} agents of Cilium are not ready: no change of a policy is taken on their nodes".
+func PreflightAgentsPartlyReady(missing int, agents int) Message {
+	return build("preflight.agents-partly-ready", param{"agents", agents}, param{"missing", missing})
+}
+
 // PreflightAuditCloses is "every policy closes the workloads that it selects in both directions, so Audit and wildcard grants would close them, too".
 func PreflightAuditCloses() Message {
 	return Message{Code: "preflight.audit-closes", Text: "every policy closes the workloads that it selects in both directions, so Audit and wildcard grants would close them, too"}
@@ -4302,6 +4307,11 @@ func StateQueued(state Message) Message {
 // StateRemovalUnconfirmed is "KubeFed has not confirmed the removal".
 func StateRemovalUnconfirmed() Message {
 	return Message{Code: "state.removal-unconfirmed", Text: "KubeFed has not confirmed the removal"}
+}
+
+// StateRequestsIncomplete is "the policy is there, and no Envoy answers the agents of some nodes, which do not enforce its rules about requests, nor any change of policies after them".
+func StateRequestsIncomplete() Message {
+	return Message{Code: "state.requests-incomplete", Text: "the policy is there, and no Envoy answers the agents of some nodes, which do not enforce its rules about requests, nor any change of policies after them"}
 }
 
 // StateRulesMayNotMatch is "the policy is there, and rules of it may not match pods of {members}".

@@ -459,7 +459,10 @@ func TestFactsWithoutTheEnginesToken(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"gitVersion": "v1.36.3"}`)
 	}))
 	t.Cleanup(server.Close)
-	reader := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: acpNamespace, Name: federation.SecretName("m1")}, Data: map[string][]byte{tokenKey: []byte("reads")}}
+	reader := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: acpNamespace, Name: federation.SecretName("m1")},
+		Data:       map[string][]byte{tokenKey: []byte("reads")},
+	}
 	h := &Host{KubeFedNamespace: kubeFedNamespace, CredentialsNamespace: acpNamespace, core: fake.NewClientset(reader)}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	facts := h.FactsOf(t.Context(), federation.Cluster{Name: "m1", Endpoint: server.URL, CABundle: ca, Secret: "of-kubefed"})

@@ -63,7 +63,8 @@ const (
 	// EnvoyNotReady reports that some nodes have no ready Envoy, where a policy with rules about requests blocks all
 	// changes.
 	EnvoyNotReady = "EnvoyNotReady"
-	// AgentsNotReady reports that no agent of Cilium is ready, so that no change takes effect.
+	// AgentsNotReady reports that agents of Cilium are not ready, so that no change takes effect on their nodes. It fails the
+	// preflight if none is ready.
 	AgentsNotReady = "AgentsNotReady"
 	// SmallPolicyMaps reports that a policy map has fewer entries than Cilium's default.
 	SmallPolicyMaps = "SmallPolicyMaps"

@@ -135,6 +135,10 @@ func TestAssess(t *testing.T) {
 			want: []found{{Fails, AgentsNotReady, ""}, {Warns, NoHTTP, ""}},
 		},
 		{
+			reason: "some agents that are not ready", change: func(f *Facts) { f.Cilium.Agents = Workload{Desired: 10, Ready: 1} },
+			want: []found{{Warns, AgentsNotReady, ""}}, passes: true,
+		},
+		{
 			reason: "some of Envoy's pods are not ready", change: func(f *Facts) { f.Cilium.Envoy = Workload{Desired: 3, Ready: 2} },
 			want: []found{{Warns, EnvoyNotReady, ""}}, passes: true,
 		},

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,14 @@ type Workload struct {
 	Desired, Ready int32
 }
 
+// Missing returns the number of pods that are not ready, or 0 if it is not known.
+func (w Workload) Missing() int32 {
+	if !w.Unread.IsZero() {
+		return 0
+	}
+	return max(w.Desired-w.Ready, 0)
+}
+
 // unread returns the reason why the configuration is unknown, or the zero Message.
 func (c Cilium) unread() message.Message {
 	if c.Unread.IsZero() && len(c.Sources) == 0 {
@@ -69,15 +78,12 @@ func (c Cilium) NoHTTP() message.Message {
 	if why := c.unread(); !why.IsZero() {
 		return message.PreflightCiliumUnread(why)
 	}
-	external := false
 	for _, s := range c.Sources {
 		if v, ok := s.Settings["enable-l7-proxy"]; ok && mayBeFalse(v) {
 			return message.PreflightSettingValue("enable-l7-proxy", message.Quoted(clip(v)), s.Where)
 		}
-		if v, ok := s.Settings["external-envoy-proxy"]; ok && mayBeTrue(v) {
-			external = true
-		}
 	}
+	external := c.externalEnvoy()
 	proxy, none := c.Agents, message.PreflightNoAgentEnvoy()
 	if external {
 		proxy, none = c.Envoy, message.PreflightNoEnvoy()
@@ -89,6 +95,20 @@ func (c Cilium) NoHTTP() message.Message {
 		return none
 	}
 	return message.Message{}
+}
+
+// externalEnvoy reports whether Envoy runs in a DaemonSet of its own, on some nodes at least.
+func (c Cilium) externalEnvoy() bool {
+	return slices.ContainsFunc(c.Sources, func(s Source) bool {
+		v, ok := s.Settings["external-envoy-proxy"]
+		return ok && mayBeTrue(v)
+	})
+}
+
+// EnvoyMissing reports whether HTTP rules work in the cluster, and no Envoy answers the agents of some nodes, so that these
+// rules, and all changes after them, are not enforced there.
+func (c Cilium) EnvoyMissing() bool {
+	return c.NoHTTP().IsZero() && c.externalEnvoy() && c.Envoy.Missing() > 0
 }
 
 // ProxyRestarts reports whether HTTP rules would work if a pod of the proxy were ready, so that the failure may be

@@ -112,24 +112,21 @@ func settingFindings(f Facts, n Needs) []Finding {
 		}
 	}
 	out = append(out, identityLabels(c, n.Keys)...)
-	if a := c.Agents; a.Unread.IsZero() && a.Desired > 0 && a.Ready == 0 {
-		out = append(
-			out,
-			Finding{
-				Severity:    Fails,
-				Code:        AgentsNotReady,
-				invalidates: invalidatesAll,
-				Message:     message.PreflightAgentsNotReady(int(a.Desired)),
-				Remedy:      message.RemedyMendAgents(),
-			},
-		)
+	switch a := c.Agents; {
+	case a.Missing() == 0:
+	case a.Ready == 0:
+		out = append(out, Finding{Severity: Fails, Code: AgentsNotReady, invalidates: invalidatesAll,
+			Message: message.PreflightAgentsNotReady(int(a.Desired)), Remedy: message.RemedyMendAgents()})
+	default:
+		out = append(out, Finding{Severity: Warns, Code: AgentsNotReady,
+			Message: message.PreflightAgentsPartlyReady(int(a.Missing()), int(a.Desired)), Remedy: message.RemedyMendAgents()})
 	}
 	if why := c.NoHTTP(); !why.IsZero() {
 		out = append(out, Finding{Severity: Warns, Code: NoHTTP, Message: message.PreflightNoHTTP(why), Remedy: message.RemedyEnableProxy()})
 	}
-	if e := c.Envoy; c.NoHTTP().IsZero() && e.Desired > e.Ready {
+	if e := c.Envoy; c.NoHTTP().IsZero() && e.Missing() > 0 {
 		out = append(out, Finding{Severity: Warns, Code: EnvoyNotReady,
-			Message: message.PreflightEnvoyNotReady(int(e.Desired-e.Ready), int(e.Desired)), Remedy: message.RemedyMendEnvoy()})
+			Message: message.PreflightEnvoyNotReady(int(e.Missing()), int(e.Desired)), Remedy: message.RemedyMendEnvoy()})
 	}
 	if limit := c.PolicyMapMax(); limit < defaultPolicyMapMax {
 		out = append(

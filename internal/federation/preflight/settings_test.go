@@ -156,6 +156,26 @@ func TestNoHTTP(t *testing.T) {
 	}
 }
 
+// TestEnvoyMissing checks that rules about requests are incomplete only where they work and Envoy runs apart from the agents.
+func TestEnvoyMissing(t *testing.T) {
+	external := ParseCilium(map[string]string{"external-envoy-proxy": "true"}).Sources
+	for _, c := range []struct {
+		reason  string
+		cilium  Cilium
+		missing bool
+	}{
+		{"nothing was read", Cilium{Envoy: Workload{Desired: 3, Ready: 2}}, false},
+		{"every pod is ready", Cilium{Sources: external, Envoy: Workload{Desired: 3, Ready: 3}}, false},
+		{"one is not", Cilium{Sources: external, Envoy: Workload{Desired: 3, Ready: 2}}, true},
+		{"none is, so such rules are not distributed", Cilium{Sources: external, Envoy: Workload{Desired: 3}}, false},
+		{"Envoy is in the agents", Cilium{Sources: ParseCilium(nil).Sources, Envoy: Workload{Desired: 3, Ready: 2}}, false},
+	} {
+		if got := c.cilium.EnvoyMissing(); got != c.missing {
+			t.Errorf("%s: %v", c.reason, got)
+		}
+	}
+}
+
 // ClusterNetworkPolicies open nothing only where it is known that no agent takes them.
 func TestIgnoresClusterNetworkPolicies(t *testing.T) {
 	const key = "enable-k8s-cluster-network-policy"
@@ -310,7 +330,7 @@ func TestReadCilium(t *testing.T) {
 			codes := codesOf(Assess(f, needs))
 			if c.unread {
 				c.codes = []string{ConfigUnread}
-			} else if read.Version != "v1.20.2" || read.Agents != (Workload{Desired: 3, Ready: 2}) {
+			} else if c.codes = append(c.codes, AgentsNotReady); read.Version != "v1.20.2" || read.Agents != (Workload{Desired: 3, Ready: 2}) {
 				t.Errorf("%+v", read)
 			}
 			if d := cmp.Diff(c.codes, codes, cmpopts.EquateEmpty()); d != "" {
