@@ -94,7 +94,8 @@ interface Reviewed extends OfItem {
   comment?: string;
 }
 
-export function useReview(id: string) {
+/** useReviewBreakGlass returns the mutation with which a reviewer confirms or ends access that was granted by break-glass. */
+export function useReviewBreakGlass(id: string) {
   return useMutation({
     mutationFn: (body: Reviewed) => unwrap(client.POST("/tickets/{id}/review", { params: { path: { id } }, body })),
     onSuccess: useStored(),

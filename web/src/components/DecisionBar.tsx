@@ -29,7 +29,7 @@ export function DecisionBar({ ticket, onDecided }: { ticket: Ticket; onDecided?:
     return each === "withdraw" || ticket.items.length === 1 || (!decides && each !== "extend");
   });
   if (!decides && offered.length === 0 && dialog === undefined) return null;
-  const why = offered.some((each) => each.dialog === "review") ? "decide.reviews" : offered.some((each) => each.dialog === "revoke") ? "decide.owns" : "decide.asked";
+  const why = offered.some((each) => each.dialog === "review") ? "decide.reviews" : offered.some((each) => each.dialog === "revoke") ? "decide.owns" : "decide.requested";
 
   return (
     <div className={decides ? classes.dock : `${classes.dock} ${classes.later}`}>

@@ -1,7 +1,7 @@
 import { Text, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useReview } from "../api/mutations";
+import { useReviewBreakGlass } from "../api/mutations";
 import type { Ticket } from "../api/types";
 import { itemsThatMay } from "../lib/items";
 import { textLimit } from "../lib/request";
@@ -13,7 +13,7 @@ import { useToast } from "./toast-context";
 export function ReviewDialog({ ticket, item, onClose }: { ticket: Ticket; item?: number | undefined; onClose: () => void }) {
   const { t } = useTranslation();
   const toast = useToast();
-  const review = useReview(ticket.id);
+  const review = useReviewBreakGlass(ticket.id);
   const [comment, setComment] = useState("");
   const [missing, setMissing] = useState(false);
   const items = itemsThatMay(ticket, "review").filter((each) => item === undefined || each.position === item);

@@ -94,7 +94,7 @@ interface Props {
 export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
   const { t } = useTranslation();
   const history = useHistory(ticket.id);
-  const says = useMayRequest();
+  const mayRequest = useMayRequest();
   const [tab, setTab] = useState<string | null>("timeline");
   const [only, ...others] = ticket.items;
   // People who may not revoke the grant themselves can request its end.
@@ -125,7 +125,7 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
             </Tabs.List>
             <Tabs.Panel value="timeline">
               {only && others.length === 0 ? <Timeline ticket={ticket} item={only} /> : <ItemsTable ticket={ticket} />}
-              {says && !decides && (
+              {mayRequest && !decides && (
                 <div className={classes.say}>
                   <CommentBox id={ticket.id} />
                 </div>

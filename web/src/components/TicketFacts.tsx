@@ -152,7 +152,7 @@ export function TicketFacts({ ticket }: { ticket: Ticket }) {
             <dd>{ticket.items.length}</dd>
           </>
         )}
-        <dt>{t("ticket.asked")}</dt>
+        <dt>{t("ticket.submitted")}</dt>
         <dd>
           <RelativeTime at={ticket.createdAt} />
         </dd>

@@ -18,7 +18,7 @@ function useSettled(body: Draftable | undefined, wait: number) {
 
 export function usePlan(body: Draftable | undefined) {
   const query = usePreview(useSettled(body, pause));
-  return { query, asked: body !== undefined };
+  return { query, isRequested: body !== undefined };
 }
 
 /** useReplay returns what the request would have done to the connections of the last days. Classes and approval policies decide about no connections. */

@@ -6,7 +6,7 @@ import { portalAnswers, reloadWasTried, rememberReload } from "./page-load";
 const firstWait = 1_000;
 const longestWait = 15_000;
 /** Timeout of one attempt in milliseconds: a connection that hangs counts as unreachable. */
-const patience = 10_000;
+const timeout = 10_000;
 
 /** `gone`: the portal is there and the page's code still does not load, so waiting will not help. */
 export type Recovery = "waiting" | "gone";
@@ -31,7 +31,7 @@ export function useRecovery(reload: () => void): { state: Recovery; tryNow: () =
       running?.abort();
       const asked = new AbortController();
       running = asked;
-      const limit = setTimeout(() => asked.abort(), patience);
+      const limit = setTimeout(() => asked.abort(), timeout);
       const answers = await portalAnswers(asked.signal);
       clearTimeout(limit);
       // A later question, or the end of this view, replaced this one.

@@ -104,7 +104,7 @@ function Question({ me }: { me: Me }) {
           </div>
         )}
       </Stack>
-      <RequestPreview asked={draft !== undefined} query={query} nameOf={nameOf} empty={t("whatIf.empty")} />
+      <RequestPreview isRequested={draft !== undefined} query={query} nameOf={nameOf} empty={t("whatIf.empty")} />
     </div>
   );
 }

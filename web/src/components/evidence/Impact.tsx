@@ -147,8 +147,8 @@ export function ImpactSummary({ impact }: { impact: ImpactData }) {
   const namesOf = useNames();
   if (!impact.available) return <p className={tables.muted} data-testid="impact-short">{impact.message ? words.message(impact.message) : t("connections.unavailable")}</p>;
   const { denied, allowed, newlyDenied, uncertain } = impact;
-  const told = reported(impact);
-  const passing = told.reduce((sum, { count }) => sum + count, 0);
+  const reportedLines = reported(impact);
+  const passing = reportedLines.reduce((sum, { count }) => sum + count, 0);
   return (
     <ul className={classes.short} data-testid="impact-short">
       {denied.connections > 0 || newlyDenied.length > 0 ? (
@@ -168,10 +168,10 @@ export function ImpactSummary({ impact }: { impact: ImpactData }) {
           <span>{t("impact.shortAllowed", { count: allowed.connections, number: words.number(allowed.connections) })}</span>
         </li>
       )}
-      {told.length > 0 && (
+      {reportedLines.length > 0 && (
         <li className={classes.quiet} data-testid="short-reported">
           <IconEyeExclamation size={15} aria-hidden />
-          <span>{t("impact.shortReported", { count: passing, number: words.number(passing), clients: namesOf(told) })}</span>
+          <span>{t("impact.shortReported", { count: passing, number: words.number(passing), clients: namesOf(reportedLines) })}</span>
         </li>
       )}
       {uncertain.length > 0 && (

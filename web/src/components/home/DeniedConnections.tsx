@@ -24,7 +24,7 @@ function Ask({ row, underWay }: { row: DeniedConnection; underWay: Ticket[] }) {
   if (ticket) {
     return (
       <span className={tables.sentence} data-testid="asked">
-        {t("home.askedIn")} <Link to={`/tickets/${ticket}`}>{ticket}</Link>
+        {t("home.requestedIn")} <Link to={`/tickets/${ticket}`}>{ticket}</Link>
       </span>
     );
   }

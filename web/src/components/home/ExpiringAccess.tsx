@@ -51,7 +51,7 @@ function Extend({ row }: { row: Row }) {
   if (asked) {
     return (
       <span className={tables.sentence} data-testid={`extension-of-${ticket.id}`}>
-        {t("extend.asked")} <Link to={`/tickets/${asked}`}>{asked}</Link>
+        {t("extend.requestedIn")} <Link to={`/tickets/${asked}`}>{asked}</Link>
       </span>
     );
   }

@@ -82,7 +82,7 @@ export function AccessForm({ person, only }: { person: string; only: string | un
   const { form, change, restored, rows, request, add, remove, setActions } = useForm(person, only);
   const { tried, submit, sending, error } = useRequest();
   const planned = accessPreview(request);
-  const { query, asked } = usePlan(planned);
+  const { query, isRequested } = usePlan(planned);
   const impact = useReplay(planned);
 
   const cap = query.data?.maxDurationSeconds;
@@ -120,7 +120,7 @@ export function AccessForm({ person, only }: { person: string; only: string | un
       extra={<BreakGlass body={body} reason={form.reason} offered={query.data?.breakGlass === true} onSend={(glass) => submit(glass, form.reason, remember)} sending={sending} error={error} />}
       aside={
         <RequestPreview
-          asked={asked}
+          isRequested={isRequested}
           query={query}
           impact={impact}
           nameOf={nameOf}

@@ -65,9 +65,9 @@ function Confirm({ body, reason, onSend, sending, error, onClose }: DialogProps)
             />
           </div>
           <div>
-            <Text size="sm" fw={540}>{t("glass.told")}</Text>
+            <Text size="sm" fw={540}>{t("glass.reviewers")}</Text>
             {query.error ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : query.data ? (
-              <div className={classes.people} data-testid="glass-told">
+              <div className={classes.people} data-testid="glass-reviewers">
                 {[...reviewers.values()].map((person) => (
                   <PersonName key={person.id} person={person} />
                 ))}

@@ -23,7 +23,7 @@ function Form({ person, ticket, item }: { person: string; ticket: Ticket; item: 
   const words = useWords();
   const { form, change, restored } = useDraft<EndState>(person, () => ({ reason: "" }), isState);
   const body: Draftable = { kind: "revoke", items: [{ target: { ticket: ticket.id, item: item.position } }] };
-  const { query, asked } = usePlan(body);
+  const { query, isRequested } = usePlan(body);
   const impact = useReplay(body);
   const { tried, submit, sending, error } = useRequest();
   return (
@@ -37,7 +37,7 @@ function Form({ person, ticket, item }: { person: string; ticket: Ticket; item: 
       sending={sending}
       error={error}
       atField={false}
-      aside={<RequestPreview asked={asked} query={query} impact={impact} nameOf={() => ticket.id} empty="" />}
+      aside={<RequestPreview isRequested={isRequested} query={query} impact={impact} nameOf={() => ticket.id} empty="" />}
     >
       <p>{t("decide.revokeText", { application: item.application?.title ?? "", resource: item.resource?.title ?? "", actions: words.list(item.actions ?? []) })}</p>
     </RequestFrame>

@@ -76,7 +76,7 @@ export function ModeForm({ person, kind }: { person: string; kind: ModeRequest["
   const { form, change, restored } = useDraft<ModeState>(person, () => ({ resource: search.get("resource") ?? "", mode: linked ?? (kind === "onboard" ? "Audit" : undefined), clusterModes: {}, reason: "" }), isState);
   const resource = useResource(form.resource).data;
   const body = modeBody({ kind, ...form, mode: form.mode });
-  const { query, asked } = usePlan(body);
+  const { query, isRequested } = usePlan(body);
   const impact = useReplay(body);
   const { tried, submit, sending, error } = useRequest();
 
@@ -99,7 +99,7 @@ export function ModeForm({ person, kind }: { person: string; kind: ModeRequest["
       sending={sending}
       error={error}
       atField={refused !== undefined}
-      aside={<RequestPreview asked={asked} query={query} impact={impact} nameOf={() => resource?.title ?? form.resource} empty={t("request.mode.empty")} />}
+      aside={<RequestPreview isRequested={isRequested} query={query} impact={impact} nameOf={() => resource?.title ?? form.resource} empty={t("request.mode.empty")} />}
     >
       <ResourceSelect label={t("request.resource")} required value={form.resource} onChange={(id) => change({ resource: id, clusterModes: {} })} error={resourceError} nothingFound={t("request.resourceEmpty")} testId="select-resource" />
       {misfit && <Notice>{t(kind === "onboard" ? "request.mode.isOnboarded" : "request.mode.notOnboarded")}</Notice>}

@@ -64,7 +64,7 @@ export function ObjectForm({ person, ticket }: { person: string; ticket: ObjectT
   const spec = form.spec ?? (form.verb === "update" ? present : undefined) ?? "";
   const unchanged = form.verb === "update" && present !== undefined && spec.trim() === present.trim();
   const body = unchanged ? undefined : objectBody(ticket, { kind: form.kind, name: form.name.trim(), verb: form.verb, spec });
-  const { query, asked } = usePlan(body);
+  const { query, isRequested } = usePlan(body);
   const { tried, submit, sending, error } = useRequest();
 
   const refusal = error ? asApiError(error) : undefined;
@@ -83,7 +83,7 @@ export function ObjectForm({ person, ticket }: { person: string; ticket: ObjectT
       sending={sending}
       error={error}
       atField={refusal?.itemMessage(0) !== undefined}
-      aside={<RequestPreview asked={asked} query={query} nameOf={() => form.name} empty={t(unchanged ? "request.object.unchanged" : "request.object.empty")} />}
+      aside={<RequestPreview isRequested={isRequested} query={query} nameOf={() => form.name} empty={t(unchanged ? "request.object.unchanged" : "request.object.empty")} />}
     >
       <Group gap="sm" align="flex-end">
         {offered.length > 1 && (

@@ -160,8 +160,8 @@ interface ImpactQuery {
 }
 
 interface Props {
-  /** Whether the form has enough values for a preview. */
-  asked: boolean;
+  /** isRequested reports whether the form has enough values for a preview. */
+  isRequested: boolean;
   query: PreviewQuery;
   /** The replay; absent for requests that do not decide about connections. */
   impact?: ImpactQuery;
@@ -171,16 +171,16 @@ interface Props {
 }
 
 /** RequestPreview shows what the request would do if it were submitted. */
-export function RequestPreview({ asked, query, impact, nameOf, onRemove, empty }: Props) {
+export function RequestPreview({ isRequested, query, impact, nameOf, onRemove, empty }: Props) {
   const { t } = useTranslation();
   const { status } = asApiError(query.error);
   return (
     <aside className={classes.preview} aria-label={t("request.preview.title")} aria-busy={query.isFetching} data-testid="preview">
       <h2 className={classes.previewTitle}>{t("request.preview.title")}</h2>
-      {!asked && <p className={classes.muted}>{empty}</p>}
-      {asked && query.error ? <ErrorState error={query.error} title={status >= 400 && status < 500 ? t("request.preview.failed") : t("error.title")} onRetry={() => void query.refetch()} /> : null}
-      {asked && !query.error && (query.data ? <div className={query.isPlaceholderData ? classes.stale : undefined}><Facts preview={query.data} nameOf={nameOf} onRemove={onRemove} /></div> : <RowsSkeleton rows={3} />)}
-      {asked && !query.error && impact && <Replay query={impact} />}
+      {!isRequested && <p className={classes.muted}>{empty}</p>}
+      {isRequested && query.error ? <ErrorState error={query.error} title={status >= 400 && status < 500 ? t("request.preview.failed") : t("error.title")} onRetry={() => void query.refetch()} /> : null}
+      {isRequested && !query.error && (query.data ? <div className={query.isPlaceholderData ? classes.stale : undefined}><Facts preview={query.data} nameOf={nameOf} onRemove={onRemove} /></div> : <RowsSkeleton rows={3} />)}
+      {isRequested && !query.error && impact && <Replay query={impact} />}
     </aside>
   );
 }

@@ -57,7 +57,7 @@ export function WorkloadForm({ person }: { person: string }) {
   const [only = nothing, ...others] = form.workloads;
   const several = others.length > 0;
   const body = workloadBody(form.workloads);
-  const { query, asked } = usePlan(body);
+  const { query, isRequested } = usePlan(body);
   const { tried, submit, sending, error } = useRequest();
   const set = (next: Partial<WantedWorkload>) => change({ workloads: [{ ...only, ...next }] });
   const refusal = error ? asApiError(error) : undefined;
@@ -73,7 +73,7 @@ export function WorkloadForm({ person }: { person: string }) {
       sending={sending}
       error={error}
       atField={refusal?.itemMessage(0) !== undefined && query.data?.items[0]?.problem !== undefined}
-      aside={<RequestPreview asked={asked} query={query} nameOf={(position) => form.workloads[position]?.id ?? ""} empty={t("request.workload.empty")} />}
+      aside={<RequestPreview isRequested={isRequested} query={query} nameOf={(position) => form.workloads[position]?.id ?? ""} empty={t("request.workload.empty")} />}
     >
       <p className={classes.muted}>{t("request.workload.intro")}</p>
       {passed.length > basketLimit && <Notice>{t("request.workload.cut", { most: basketLimit })}</Notice>}

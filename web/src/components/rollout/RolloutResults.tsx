@@ -46,8 +46,8 @@ export function RolloutResults({ results, cards, onClose }: Props) {
               <Icon size={15} className={each.ok ? approvals.ok : approvals.bad} aria-label={t(each.ok ? "approvals.done" : "approvals.refused")} />
               <span>
                 {cards.find(({ resource }) => resource.id === each.resource)?.resource.title ?? each.resource} {each.ticket && <Link to={`/tickets/${each.ticket}`}>{each.ticket}</Link>}
-                {each.ticket && <small>{t("rollout.asked")}</small>}
-                {each.recipients !== undefined && <small>{t("rollout.told", { count: each.recipients })}</small>}
+                {each.ticket && <small>{t("rollout.requested")}</small>}
+                {each.recipients !== undefined && <small>{t("rollout.notified", { count: each.recipients })}</small>}
                 {each.unowned && each.unowned.length > 0 && <small>{t("rollout.unowned", { names: words.list(each.unowned) })}</small>}
                 {each.problem && <small>{each.problem.code === notSent ? t("rollout.notSent") : words.message(each.problem.message)}</small>}
               </span>

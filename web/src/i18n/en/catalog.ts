@@ -28,7 +28,7 @@ export const catalog = {
     refusedEmpty: "None of your applications had refused connections.",
     reviews: "Break-glass to review",
     expiring: "Expires soon",
-    askedIn: "Requested in",
+    requestedIn: "Requested in",
     seeAll: "See all",
     latest: "Latest requests",
     latestEmpty: "There are no requests yet.",

@@ -84,7 +84,7 @@ export const tickets = {
     duration: "For",
     expires: "Expires",
     ended: "Ended",
-    asked: "Requested",
+    submitted: "Requested",
     trace: "Trace ID",
     traceHelp: "The OpenTelemetry trace of this request, from its submission until the members have it",
     traceOpen: "Open the trace",

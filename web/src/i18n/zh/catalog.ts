@@ -21,7 +21,7 @@ export const catalog = {
     refusedEmpty: "您的应用没有被拒绝过。",
     reviews: "待复核的紧急访问",
     expiring: "即将到期",
-    askedIn: "已申请：",
+    requestedIn: "已申请：",
     seeAll: "查看全部",
     latest: "最近的申请",
     latestEmpty: "还没有人申请访问。",

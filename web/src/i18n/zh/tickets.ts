@@ -84,7 +84,7 @@ export const tickets = {
     duration: "时长",
     expires: "到期",
     ended: "结束",
-    asked: "提交时间",
+    submitted: "提交时间",
     trace: "链路追踪 ID",
     traceHelp: "本申请从提交到各成员集群落实的 OpenTelemetry 链路追踪",
     traceOpen: "打开链路追踪",
