@@ -15,7 +15,10 @@ const cache = newCache();
 
 const router = createBrowserRouter(routes);
 
-/** The server puts the nonce of this response into the page; Mantine's style elements carry it. */
+/**
+ * styleNonce returns the nonce that the server put into the page for this response; Mantine's style elements carry it. It is undefined in a page without
+ * one.
+ */
 export function styleNonce(): string | undefined {
   const content = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content;
   return content && !content.startsWith("__") ? content : undefined;
@@ -25,6 +28,7 @@ function useLoginWhenSignedOut() {
   useEffect(() => onSignedOut(() => toLogin(router, cache)), []);
 }
 
+/** App is the root component: theme, cache, messages and routes. */
 export function App() {
   useLoginWhenSignedOut();
   return (

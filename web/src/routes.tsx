@@ -3,7 +3,7 @@ import { lazyPage } from "./lib/page-load";
 import { RouteError } from "./pages/RouteError";
 import { Shell } from "./shell/Shell";
 
-/** All routes. The code of a page is loaded when it is first opened. */
+/** routes contains all routes. The code of a page is loaded when it is first opened. */
 export const routes: RouteObject[] = [
   { path: "/login", hydrateFallbackElement: <></>, errorElement: <RouteError />, lazy: lazyPage(async () => (await import("./pages/LoginPage")).LoginPage) },
   {

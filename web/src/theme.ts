@@ -1,7 +1,7 @@
 import { createTheme } from "@mantine/core";
 import type { CSSVariablesResolver } from "@mantine/core";
 
-/** One accent; every other colour belongs to a decision or a state (styles/tokens.css). */
+/** theme is Mantine's theme. It has one accent; every other color belongs to a decision or a state (styles/tokens.css). */
 export const theme = createTheme({
   primaryColor: "accent",
   primaryShade: { light: 6, dark: 6 },
@@ -42,4 +42,5 @@ const fromTokens = {
   "--mantine-color-accent-light-color": "var(--acp-busy)",
 };
 
+/** cssVariables replaces Mantine's color variables by those of styles/tokens.css. */
 export const cssVariables: CSSVariablesResolver = () => ({ variables: {}, light: fromTokens, dark: fromTokens });

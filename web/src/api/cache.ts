@@ -8,8 +8,8 @@ function worthRetrying(failures: number, error: unknown): boolean {
 }
 
 /**
- * The cache of everything that was read. After a write whose outcome is unknown, all that is on the page is read again before
- * the error is shown: the library awaits this callback first.
+ * newCache returns the cache of everything that was read. After a write whose outcome is unknown, all that is on the page is read again before the error
+ * is shown: the library awaits this callback first.
  */
 export function newCache(): QueryClient {
   const cache: QueryClient = new QueryClient({

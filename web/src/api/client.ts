@@ -7,10 +7,10 @@ import type { paths } from "./schema.gen";
 import { clearDraft } from "../lib/draft";
 import type { Message, Problem } from "./types";
 
-/** The last name of a field's JSON path: `actions` of `items[0].actions[1]`. */
+/** fieldName returns the last name of a field's JSON path: `actions` of `items[0].actions[1]`. */
 export const fieldName = (path: string): string => path.replace(/\[\d+\]/g, "").split(".").at(-1) ?? path;
 
-/** `network` is ours: no answer came. Every other code is the server's. */
+/** ApiError is the error of a call of the API. Its code is `network` if no answer arrived; every other code is the server's. */
 export class ApiError extends Error {
   readonly code: string;
   readonly status: number;
@@ -28,17 +28,18 @@ export class ApiError extends Error {
     return this.problem?.requestId;
   }
 
-  /** What the server says about a field; `actions` is also meant by `items[0].actions[1]`. */
+  /** fieldMessage returns the server's message about a field; `actions` also matches `items[0].actions[1]`. */
   fieldMessage(name: string): Message | undefined {
     return this.problem?.fields?.find(({ field }) => fieldName(field) === name)?.message;
   }
 
-  /** What the server says about the item at a position, whichever of its fields is meant. */
+  /** itemMessage returns the server's message about any field of the item at a position. */
   itemMessage(position: number): Message | undefined {
     return this.problem?.fields?.find(({ field }) => field.startsWith(`items[${position}]`))?.message;
   }
 }
 
+/** asApiError returns the error itself if it is an ApiError, otherwise an ApiError with the code `internal` and the same message. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError("internal", 0, error instanceof Error ? error.message : String(error));
@@ -56,12 +57,13 @@ export function isFinal(error: unknown): boolean {
 type Listener = () => void;
 const signedOut = new Set<Listener>();
 
-/** Calls back whenever any answer says that there is no session any more. */
+/** onSignedOut calls the listener whenever an answer reports that there is no session. It returns the function that removes the listener. */
 export function onSignedOut(listener: Listener): () => void {
   signedOut.add(listener);
   return () => signedOut.delete(listener);
 }
 
+/** client is the typed client of the portal's API. It sends the headers that every call needs. */
 export const client = createClient<paths>({
   baseUrl: `${globalThis.location.origin}/api/v1`,
   headers: { Accept: "application/json", "X-ACP-Request": "1" },
@@ -96,20 +98,20 @@ function failed(answer: Answer<unknown>): ApiError {
   );
 }
 
-/** The data of an answer, or an ApiError. */
+/** unwrap returns the data of an answer, or throws an ApiError. */
 export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
   const answer = await answered(call);
   if (answer.response.ok && answer.data !== undefined) return answer.data;
   throw failed(answer);
 }
 
-/** For calls whose answer says only that it is done. */
+/** settled waits for an answer without data, and throws an ApiError if the call failed. */
 export async function settled(call: Promise<Answer<unknown>>): Promise<void> {
   const answer = await answered(call);
   if (!answer.response.ok) throw failed(answer);
 }
 
-/** Ends the session; answers where to go next (the provider's own logout, or our login page). */
+/** signOut ends the session and returns the address to open next: the provider's logout page, or the login page of the portal. */
 export async function signOut(): Promise<string> {
   clearDraft();
   const response = await fetch("/auth/logout", { method: "POST", headers: { Accept: "application/json", "X-ACP-Request": "1" } });

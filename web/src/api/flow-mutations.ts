@@ -8,7 +8,7 @@ import { keys } from "./keys";
 
 type Schemas = components["schemas"];
 
-/** The answer is how the resource is now; its members, card and connections follow. */
+/** useStoredResource returns a function that stores the resource of an answer in the cache, and reads again what depends on it. */
 function useStoredResource(id: string) {
   const cache = useQueryClient();
   return (resource: Resource) => {
@@ -18,12 +18,13 @@ function useStoredResource(id: string) {
   };
 }
 
-/** After a refusal as stale the shown state is read again. */
+/** useReread returns a function that reads the resource again, for calls that were refused because the shown state is stale. */
 function useReread(id: string) {
   const cache = useQueryClient();
   return () => void cache.invalidateQueries({ queryKey: keys.resource.one(id) });
 }
 
+/** useTemporaryAudit returns the mutation that begins or extends the temporary audit of a resource. */
 export function useTemporaryAudit(id: string) {
   return useMutation({
     mutationFn: (body: Schemas["NewTemporaryAudit"]) => unwrap(client.PUT("/resources/{id}/temporary-audit", { params: { path: { id } }, body })),
@@ -32,6 +33,7 @@ export function useTemporaryAudit(id: string) {
   });
 }
 
+/** useEndTemporaryAudit returns the mutation that ends the temporary audit of a resource. */
 export function useEndTemporaryAudit(id: string) {
   return useMutation({
     mutationFn: (body: Schemas["EndTemporaryAudit"]) => unwrap(client.DELETE("/resources/{id}/temporary-audit", { params: { path: { id } }, body })),
@@ -50,15 +52,16 @@ function useRereadRollout() {
 interface Keyed<T> {
   body: T;
   key: string;
-  /** How many resources are done so far. */
+  /** onProgress is called with the number of resources that are done so far. */
   onProgress?: (done: number) => void;
 }
 
-/** What the server takes in one call. */
+/** announcedAtOnce is the maximum number of resources in one call that announces them. */
 const announcedAtOnce = 200;
+/** advancedAtOnce is the maximum number of resources in one call that advances their rollout. */
 export const advancedAtOnce = 50;
 
-/** The code of resources that were not sent because an earlier part failed. */
+/** notSent is the code of resources that were not sent because an earlier part failed. */
 export const notSent = "not-sent";
 
 interface Several {
@@ -88,6 +91,7 @@ async function inParts(resources: string[], atOnce: number, key: string, onProgr
   return { items };
 }
 
+/** useAnnounce returns the mutation that announces the enforcement of resources, in parts of at most 200. */
 export function useAnnounce() {
   return useMutation({
     mutationFn: ({ body, key, onProgress }: Keyed<Schemas["NewAnnouncement"]>) =>
@@ -96,6 +100,7 @@ export function useAnnounce() {
   });
 }
 
+/** useAdvance returns the mutation that moves resources to another stage of the rollout, in parts of at most 50. */
 export function useAdvance() {
   return useMutation({
     mutationFn: ({ body, key, onProgress }: Keyed<Schemas["RolloutAdvance"]>) =>
@@ -104,6 +109,7 @@ export function useAdvance() {
   });
 }
 
+/** useGuard returns the mutation that configures the rollout guard of a resource. */
 export function useGuard(id: string) {
   return useMutation({
     mutationFn: (body: Schemas["NewGuard"]) => unwrap(client.PUT("/rollout/{id}/guard", { params: { path: { id } }, body })),
@@ -111,16 +117,18 @@ export function useGuard(id: string) {
   });
 }
 
+/** Grant names a grant to revoke: a ticket and the position of its item, or the whole ticket if the position is undefined. */
 export interface Grant {
   ticket: string;
   item: number | undefined;
 }
 
+/** Revoked is a grant with the error of its revocation, which is undefined if the revocation was accepted. */
 export interface Revoked extends Grant {
   error: ApiError | undefined;
 }
 
-/** One reason for many grants, one after the other: one that is refused does not keep the others. */
+/** useRevokeMany returns the mutation that revokes several grants for one reason, one after the other. A refused revocation does not stop the ones after it. */
 export function useRevokeMany() {
   const cache = useQueryClient();
   return useMutation({

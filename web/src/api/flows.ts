@@ -21,6 +21,7 @@ interface Page {
 const next = ({ nextCursor, since, until }: { nextCursor?: string; since: string; until: string }): Page | undefined => (nextCursor ? { cursor: nextCursor, since, until } : undefined);
 const pageOf = (filter: FlowFilter, page: Page | undefined) => page ?? windowOf(filter, Date.now());
 
+/** useFlows reads the counted connections that match the filter, in pages of 100. */
 export function useFlows(filter: FlowFilter) {
   return useInfiniteQuery({
     queryKey: keys.flows.list(filter),
@@ -32,6 +33,7 @@ export function useFlows(filter: FlowFilter) {
   });
 }
 
+/** useRawFlows reads the single flows that match the filter, in pages of 100. */
 export function useRawFlows(filter: FlowFilter) {
   return useInfiniteQuery({
     queryKey: keys.flows.raw(filter),
@@ -43,6 +45,7 @@ export function useRawFlows(filter: FlowFilter) {
   });
 }
 
+/** useFlowSeries reads the number of connections over time, by decision. */
 export function useFlowSeries(filter: FlowFilter) {
   return useQuery({
     queryKey: keys.flows.series(filter),
@@ -54,6 +57,7 @@ export function useFlowSeries(filter: FlowFilter) {
 
 type Span = Pick<FlowFilter, "window" | "since" | "until">;
 
+/** useFlowLosses reads the flows that are known to be missing in a window, in pages of 100. */
 export function useFlowLosses({ window, since, until, cluster }: Span & { cluster: string[] }) {
   return useInfiniteQuery({
     queryKey: keys.flows.losses({ window, since, until }, cluster),
@@ -64,6 +68,7 @@ export function useFlowLosses({ window, since, until, cluster }: Span & { cluste
   });
 }
 
+/** useFlowCoverage reads how completely each member was watched in a window, by day. */
 export function useFlowCoverage({ window, since, until }: Span) {
   return useQuery({
     queryKey: keys.flows.coverage({ window, since, until }),
@@ -73,6 +78,7 @@ export function useFlowCoverage({ window, since, until }: Span) {
   });
 }
 
+/** useProposal reads the statements that would allow the clients seen in the flows of a resource. */
 export function useProposal(id: string, span: { since?: string; until?: string }, enabled = true) {
   return useQuery({
     queryKey: keys.proposal(id, span),
@@ -82,6 +88,7 @@ export function useProposal(id: string, span: { since?: string; until?: string }
   });
 }
 
+/** useEvidence reads the evidence score of a resource, and again every minute. */
 export function useEvidence(id: string, enabled = true) {
   return useQuery({
     queryKey: keys.evidence(id),
@@ -91,6 +98,7 @@ export function useEvidence(id: string, enabled = true) {
   });
 }
 
+/** useResourceUnused reads the unused grants on a resource. */
 export function useResourceUnused(id: string, quietDays: number, enabled = true) {
   return useQuery({
     queryKey: keys.unused.ofResource(id, quietDays),
@@ -100,6 +108,7 @@ export function useResourceUnused(id: string, quietDays: number, enabled = true)
   });
 }
 
+/** useApplicationUnused reads the unused grants of an application. */
 export function useApplicationUnused(id: string, quietDays: number, enabled = true) {
   return useQuery({
     queryKey: keys.unused.ofApplication(id, quietDays),
@@ -109,6 +118,7 @@ export function useApplicationUnused(id: string, quietDays: number, enabled = tr
   });
 }
 
+/** useUnused reads the unused grants that match the filter. */
 export function useUnused(filter: { quietDays: number; class?: string; owner?: string; q?: string }) {
   return useInfiniteQuery({
     queryKey: keys.unused.list(filter),
@@ -119,7 +129,7 @@ export function useUnused(filter: { quietDays: number; class?: string; owner?: s
   });
 }
 
-/** The replay of a request that is being typed. */
+/** useImpactPreview reads the replay of a request that is being typed. Nothing is read while the request is undefined. */
 export function useImpactPreview(request: NewTicket | undefined) {
   return useQuery({
     queryKey: keys.impact(request),
@@ -134,6 +144,7 @@ export function useImpactPreview(request: NewTicket | undefined) {
   });
 }
 
+/** useTicketImpact reads the replay of a ticket, or of its revocation. */
 export function useTicketImpact(id: string, change: "ticket" | "revoke", enabled = true) {
   return useQuery({
     queryKey: keys.ticket.impact(id, change),
@@ -144,6 +155,7 @@ export function useTicketImpact(id: string, change: "ticket" | "revoke", enabled
   });
 }
 
+/** RolloutFilter selects the resources of the rollout board. */
 export interface RolloutFilter {
   class?: string;
   owner?: string;
@@ -160,6 +172,7 @@ export function useRolloutCard(id: string) {
   });
 }
 
+/** useRollout reads the resources that match the filter with their stage and next step. It reads them again every 30 s while only the first page is shown. */
 export function useRollout(filter: RolloutFilter, { enabled = true, limit = 100 } = {}) {
   return useInfiniteQuery({
     enabled,

@@ -5,10 +5,10 @@ import { useReread } from "./reread";
 import type { Entity, NewTicket, SyncInput, Workload } from "./types";
 import { keys } from "./keys";
 
-/** What shows entities of the catalog anywhere. */
+/** catalogKeys contains the keys of all queries whose answers show entities of the catalog. */
 const catalogKeys = [keys.catalog.all, keys.application.all, keys.resource.all, keys.people.all, keys.person.all, keys.search.all, keys.home, keys.me];
 
-/** One with its YAML, which the list leaves out. */
+/** useApprovalPolicy reads one approval policy with its YAML, which the list leaves out. */
 export function useApprovalPolicy(id: string, enabled = true) {
   return useQuery({
     queryKey: keys.approvalPolicy.one(id),
@@ -17,7 +17,7 @@ export function useApprovalPolicy(id: string, enabled = true) {
   });
 }
 
-/** The people who would have to approve the request. It is read only when the request is complete enough. */
+/** useWhatIf reads the people who would have to approve the request. Nothing is read while the request is undefined, because it is not complete enough. */
 export function useWhatIf(request: NewTicket | undefined, as: string) {
   return useQuery({
     queryKey: keys.whatIf(request, as),
@@ -32,16 +32,19 @@ export function useWhatIf(request: NewTicket | undefined, as: string) {
   });
 }
 
+/** useCatalogSources reads the sources of the catalog and the state of their synchronization. */
 export function useCatalogSources() {
   return useQuery({ queryKey: keys.catalog.sources, queryFn: ({ signal }) => unwrap(client.GET("/catalog/sources", { signal })) });
 }
 
+/** usePreviewSync returns the mutation that computes what a synchronization of a source would change, without changing it. */
 export function usePreviewSync() {
   return useMutation({
     mutationFn: ({ source, body }: { source: string; body: SyncInput }) => unwrap(client.POST("/catalog/sources/{id}/preview", { params: { path: { id: source } }, body })),
   });
 }
 
+/** useApplySync returns the mutation that applies a synchronization that was previewed. */
 export function useApplySync() {
   return useMutation({
     mutationFn: ({ source, token, removeGone, reason }: { source: string; token: string; removeGone: boolean; reason: string }) =>
@@ -50,6 +53,7 @@ export function useApplySync() {
   });
 }
 
+/** EntityFilter selects the entities of the catalog. */
 export interface EntityFilter {
   q?: string;
   kind?: Entity["kind"];
@@ -57,6 +61,7 @@ export interface EntityFilter {
   gone?: boolean;
 }
 
+/** useEntities reads the entities of the catalog that match the filter. */
 export function useEntities(filter: EntityFilter) {
   return useInfiniteQuery({
     queryKey: keys.catalog.entities(filter),
@@ -67,10 +72,12 @@ export function useEntities(filter: EntityFilter) {
   });
 }
 
+/** usePutEntity returns the mutation that creates or changes an entity of the catalog. */
 export function usePutEntity() {
   return useMutation({ mutationFn: (body: Entity) => unwrap(client.POST("/catalog/entities", { body })), onSuccess: useReread(...catalogKeys) });
 }
 
+/** useDeleteEntity returns the mutation that removes an entity from the catalog. */
 export function useDeleteEntity() {
   return useMutation({
     mutationFn: ({ kind, id, reason }: { kind: Entity["kind"]; id: string; reason: string }) => settled(client.DELETE("/catalog/entities/{kind}/{id}", { params: { path: { kind, id } }, body: { reason } })),
@@ -78,12 +85,14 @@ export function useDeleteEntity() {
   });
 }
 
+/** WorkloadFilter selects the external workloads. */
 export interface WorkloadFilter {
   q?: string;
   source?: string;
   application?: string;
 }
 
+/** useWorkloadList reads the external workloads that match the filter. */
 export function useWorkloadList(filter: WorkloadFilter) {
   return useInfiniteQuery({
     queryKey: keys.workload.list(filter),
@@ -94,9 +103,10 @@ export function useWorkloadList(filter: WorkloadFilter) {
   });
 }
 
-/** The most that the server takes at once. */
+/** workloadsAtOnce is the maximum number of workloads that the server accepts in one call. */
 export const workloadsAtOnce = 1_000;
 
+/** usePutWorkloads returns the mutation that registers external workloads, in parts of at most 1,000, and returns the result of each. */
 export function usePutWorkloads() {
   return useMutation({
     mutationFn: async (items: Workload[]) => {
@@ -112,6 +122,7 @@ export function usePutWorkloads() {
   });
 }
 
+/** WorkloadSyncInput is the complete list of the workloads of one source, to preview or to apply. */
 export interface WorkloadSyncInput {
   source: string;
   items: Workload[];
@@ -121,6 +132,7 @@ export interface WorkloadSyncInput {
   confirm: boolean;
 }
 
+/** useSyncWorkloads returns the mutation that previews, or with a token applies, the workloads of a source. */
 export function useSyncWorkloads() {
   return useMutation({
     mutationFn: (body: WorkloadSyncInput) => unwrap(client.POST("/workloads/sync", { body })),
@@ -128,6 +140,7 @@ export function useSyncWorkloads() {
   });
 }
 
+/** useDeleteWorkload returns the mutation that removes an external workload. */
 export function useDeleteWorkload() {
   return useMutation({
     mutationFn: (id: string) => settled(client.DELETE("/workloads/{id}", { params: { path: { id } } })),
@@ -135,6 +148,7 @@ export function useDeleteWorkload() {
   });
 }
 
+/** LedgerFilter selects the lines of the ledger. */
 export interface LedgerFilter {
   actor?: string;
   action?: string;
@@ -143,6 +157,7 @@ export interface LedgerFilter {
   to?: string;
 }
 
+/** useLedger reads the lines of the ledger that match the filter. */
 export function useLedger(filter: LedgerFilter) {
   return useInfiniteQuery({
     queryKey: keys.ledger(filter),
@@ -153,7 +168,7 @@ export function useLedger(filter: LedgerFilter) {
   });
 }
 
-/** Verifies the whole ledger, which takes long: it runs only on demand. */
+/** useVerifyLedger returns the mutation that verifies the whole ledger. It takes long, so it runs only on demand. */
 export function useVerifyLedger() {
   return useMutation({ mutationFn: () => unwrap(client.POST("/ledger/verify")) });
 }

@@ -6,6 +6,10 @@
 /** The parameters of a query, compared by value. */
 type Params = object | string | number | boolean | undefined;
 
+/**
+ * keys contains the query key of every read. A key begins with the kind of object, so that `all` of a kind, and every list and part below it, can be
+ * invalidated at once. No other file writes a key: a lint rule refuses literals.
+ */
 export const keys = {
   me: ["me"],
   home: ["home"],

@@ -9,12 +9,14 @@ import type { InvalidateQueryFilters, QueryClient } from "@tanstack/react-query"
 import type { LiveState } from "./live-context";
 import { keys } from "./keys";
 
+/** Stream is the part of EventSource that the event stream uses. */
 export interface Stream {
   readonly readyState: number;
   addEventListener(type: string, listener: (event: MessageEvent<string>) => void): void;
   close(): void;
 }
 
+/** OpenStream opens a new connection of the event stream. Tests pass their own. */
 export type OpenStream = () => Stream;
 
 const openEventSource: OpenStream = () => new EventSource("/api/v1/events");
@@ -77,7 +79,7 @@ function refreshEarlier(cache: QueryClient) {
   refresh(cache, { predicate: ({ queryKey, state }) => liveKinds.has(queryKey[0]) && (state.dataUpdatedAt > 0 || state.fetchStatus === "fetching") });
 }
 
-/** Follows the stream while mounted and returns whether it is connected. */
+/** useLiveStream follows the event stream while it is mounted and enabled, and returns its state. */
 export function useLiveStream(enabled: boolean, open: OpenStream = openEventSource): LiveState {
   const cache = useQueryClient();
   const [state, setState] = useState<LiveState>("connecting");

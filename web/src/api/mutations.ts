@@ -4,6 +4,7 @@ import { client, unwrap } from "./client";
 import type { BulkDecision, NewTicket, Ticket } from "./types";
 import { keys } from "./keys";
 
+/** useStored returns a function that stores the ticket of an answer in the cache, and reads again what depends on it. */
 function useStored() {
   const cache = useQueryClient();
   return (ticket: Ticket) => {
@@ -17,12 +18,13 @@ function useStored() {
   };
 }
 
-/** A refusal as stale means that the cached ticket is old: read it again so that the person sees what changed. */
+/** useRefresh returns a function that reads the ticket again, so that the person sees what changed after a refusal as stale. */
 function useRefresh(id: string) {
   const cache = useQueryClient();
   return () => void cache.invalidateQueries({ queryKey: keys.ticket.one(id) });
 }
 
+/** useCreateTicket returns the mutation that submits a request. A repeated key does not create a second ticket. */
 export function useCreateTicket() {
   return useMutation({
     mutationFn: ({ body, key }: { body: NewTicket; key: string }) =>
@@ -31,7 +33,7 @@ export function useCreateTicket() {
   });
 }
 
-/** Of a ticket's items: absent means every item that the operation can be done with. */
+/** OfItem is the position of an item of a ticket; absent means every item that the operation can be done with. */
 interface OfItem {
   item?: number | undefined;
 }
@@ -42,6 +44,7 @@ interface Decided extends OfItem {
   comment?: string;
 }
 
+/** useDecide returns the mutation that approves or rejects items of a ticket. */
 export function useDecide(id: string) {
   return useMutation({
     mutationFn: (body: Decided) => unwrap(client.POST("/tickets/{id}/decision", { params: { path: { id } }, body })),
@@ -50,7 +53,10 @@ export function useDecide(id: string) {
   });
 }
 
-/** One decision for many tickets. Each has its own result, so none of them is known to be as the cache has it. */
+/**
+ * useDecideMany returns the mutation that makes one decision about several tickets. Each ticket has its own result, so all tickets are read again
+ * afterwards.
+ */
 export function useDecideMany() {
   const cache = useQueryClient();
   return useMutation({
@@ -65,6 +71,7 @@ interface Reasoned extends OfItem {
   reason: string;
 }
 
+/** useWithdraw returns the mutation that withdraws items of a ticket. */
 export function useWithdraw(id: string) {
   return useMutation({
     mutationFn: (body: Reasoned) => unwrap(client.POST("/tickets/{id}/withdraw", { params: { path: { id } }, body })),
@@ -73,6 +80,7 @@ export function useWithdraw(id: string) {
   });
 }
 
+/** useRevoke returns the mutation that revokes items of a ticket. */
 export function useRevoke(id: string) {
   return useMutation({
     mutationFn: (body: Reasoned) => unwrap(client.POST("/tickets/{id}/revoke", { params: { path: { id } }, body })),
@@ -81,6 +89,7 @@ export function useRevoke(id: string) {
   });
 }
 
+/** useComment returns the mutation that adds a comment to a ticket. */
 export function useComment(id: string) {
   return useMutation({
     mutationFn: (comment: string) => unwrap(client.POST("/tickets/{id}/comments", { params: { path: { id } }, body: { comment } })),

@@ -5,6 +5,7 @@ import { useReread } from "./reread";
 import type { NewDelegation, NewToken, Preferences } from "./types";
 import { keys } from "./keys";
 
+/** useInbox reads the notifications of the person that match the filter, and again every 30 s. */
 export function useInbox(filter: { unread?: boolean; limit?: number }, enabled = true) {
   return useInfiniteQuery({
     queryKey: keys.inbox.list(filter),
@@ -16,7 +17,7 @@ export function useInbox(filter: { unread?: boolean; limit?: number }, enabled =
   });
 }
 
-/** Without ids: all of them. */
+/** useMarkInbox returns the mutation that marks notifications as read or unread. Without ids it marks all of them. */
 export function useMarkInbox() {
   return useMutation({
     mutationFn: (body: { ids?: string[]; read: boolean }) => settled(client.POST("/me/inbox", { body })),
@@ -34,7 +35,7 @@ export function useUndelivered() {
   });
 }
 
-/** Without ids: all of them. */
+/** useRetryUndelivered returns the mutation that delivers notifications again. Without ids it delivers all of them. */
 export function useRetryUndelivered() {
   return useMutation({
     mutationFn: (ids: string[] | undefined) => unwrap(client.POST("/notifications/undelivered", { body: ids ? { ids } : {} })),
@@ -42,10 +43,12 @@ export function useRetryUndelivered() {
   });
 }
 
+/** usePreferences reads the person's preferences: language, time zone and notification channels. */
 export function usePreferences() {
   return useQuery({ queryKey: keys.preferences, queryFn: ({ signal }) => unwrap(client.GET("/me/preferences", { signal })) });
 }
 
+/** usePutPreferences returns the mutation that stores the person's preferences. */
 export function usePutPreferences() {
   const cache = useQueryClient();
   return useMutation({
@@ -58,10 +61,12 @@ export function usePutPreferences() {
   });
 }
 
+/** useTokens reads the person's tokens, without their secrets. */
 export function useTokens() {
   return useQuery({ queryKey: keys.tokens, queryFn: ({ signal }) => unwrap(client.GET("/me/tokens", { signal })) });
 }
 
+/** useCreateToken returns the mutation that creates a token. Its answer is the only place that has the secret. */
 export function useCreateToken() {
   return useMutation({
     mutationFn: ({ body, key }: { body: NewToken; key: string }) => unwrap(client.POST("/me/tokens", { body, params: { header: { "Idempotency-Key": key } } })),
@@ -71,6 +76,7 @@ export function useCreateToken() {
   });
 }
 
+/** useRevokeToken returns the mutation that revokes a token. */
 export function useRevokeToken() {
   return useMutation({
     mutationFn: (id: string) => settled(client.DELETE("/me/tokens/{id}", { params: { path: { id } } })),
@@ -78,14 +84,17 @@ export function useRevokeToken() {
   });
 }
 
+/** useSessions reads the person's sessions. */
 export function useSessions() {
   return useQuery({ queryKey: keys.sessions, queryFn: ({ signal }) => unwrap(client.GET("/me/sessions", { signal })) });
 }
 
+/** useEndOtherSessions returns the mutation that ends all sessions of the person except this one. */
 export function useEndOtherSessions() {
   return useMutation({ mutationFn: () => settled(client.DELETE("/me/sessions")), onSettled: useReread(keys.sessions) });
 }
 
+/** useDelegations reads the person's delegations, or with `all` those of everybody. */
 export function useDelegations(all: boolean) {
   return useInfiniteQuery({
     queryKey: keys.delegation.list(all),
@@ -95,6 +104,7 @@ export function useDelegations(all: boolean) {
   });
 }
 
+/** useDelegate returns the mutation that creates a delegation. */
 export function useDelegate() {
   return useMutation({
     mutationFn: ({ body, key }: { body: NewDelegation; key: string }) => unwrap(client.POST("/delegations", { body, params: { header: { "Idempotency-Key": key } } })),
@@ -102,6 +112,7 @@ export function useDelegate() {
   });
 }
 
+/** useEndDelegation returns the mutation that ends a delegation. */
 export function useEndDelegation() {
   return useMutation({
     mutationFn: (id: string) => settled(client.DELETE("/delegations/{id}", { params: { path: { id } } })),
@@ -109,7 +120,7 @@ export function useEndDelegation() {
   });
 }
 
-/** The login that is waiting for a user code. Each call counts towards the limit of attempts, so it is made once. */
+/** useDevice reads the device login with a user code. Each call counts towards the limit of attempts, so it is made once. */
 export function useDevice(userCode: string) {
   return useQuery({
     queryKey: keys.device(userCode),
@@ -122,6 +133,7 @@ export function useDevice(userCode: string) {
   });
 }
 
+/** useDecideDevice returns the mutation that approves or denies a device login. */
 export function useDecideDevice() {
   return useMutation({
     mutationFn: (body: { userCode: string; deny: boolean }) => settled(client.POST("/auth/device/approve", { body })),

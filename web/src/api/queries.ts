@@ -5,13 +5,14 @@ import { useLive } from "./live-context";
 import type { Decision, NewTicket, SearchHit, TicketKind, TicketState } from "./types";
 import { keys } from "./keys";
 
-/** While the live stream is down, views about tickets ask again this often. */
+/** fallbackInterval is the interval in milliseconds at which tickets are read while the event stream is lost. */
 const fallbackInterval = 5_000;
 
 function useFallback(): number | false {
   return useLive() === "lost" ? fallbackInterval : false;
 }
 
+/** useMe reads the signed-in person with their roles and counts, and again every 15 s. */
 export function useMe() {
   return useQuery({
     queryKey: keys.me,
@@ -22,13 +23,16 @@ export function useMe() {
   });
 }
 
-/** Returns whether the person may submit requests. Auditors may not, and the server refuses them too. Before the person is known, the result is false. */
+/**
+ * useMayRequest reports whether the person may submit requests. Auditors may not, and the server refuses them too. Before the person is known, the
+ * result is false.
+ */
 export function useMayRequest(): boolean {
   const me = useMe().data;
   return me !== undefined && !me.roles.includes("auditor");
 }
 
-/** One call for everything that the first page shows. */
+/** useHome reads everything that the first page shows, with one call. */
 export function useHome(enabled: boolean) {
   return useQuery({
     queryKey: keys.home,
@@ -39,6 +43,7 @@ export function useHome(enabled: boolean) {
   });
 }
 
+/** useSearch reads the objects that match the text. Nothing is read while the text is empty. */
 export function useSearch(q: string, kind?: SearchHit["kind"][], limit = 20) {
   return useQuery({
     queryKey: keys.search.of(q, kind ?? [], limit),
@@ -49,6 +54,7 @@ export function useSearch(q: string, kind?: SearchHit["kind"][], limit = 20) {
   });
 }
 
+/** usePeople reads at most 20 people who match the text. */
 export function usePeople(q: string, enabled = true) {
   return useQuery({
     queryKey: keys.people.of(q),
@@ -59,6 +65,7 @@ export function usePeople(q: string, enabled = true) {
   });
 }
 
+/** usePerson reads one person with their leader, their groups and what they own. */
 export function usePerson(id: string, enabled = true) {
   return useQuery({
     queryKey: keys.person.one(id),
@@ -68,15 +75,17 @@ export function usePerson(id: string, enabled = true) {
   });
 }
 
+/** CatalogFilter selects the applications or resources of the catalog. */
 export interface CatalogFilter {
   mine?: boolean;
   q?: string;
   owner?: string;
   limit?: number;
-  /** Of resources: what refused this application comes first. */
+  /** deniedFor lists the resources that refused this application first. */
   deniedFor?: string;
 }
 
+/** useApplications reads the applications that match the filter. */
 export function useApplications(filter: CatalogFilter, enabled = true) {
   return useInfiniteQuery({
     queryKey: keys.application.list(filter),
@@ -88,6 +97,7 @@ export function useApplications(filter: CatalogFilter, enabled = true) {
   });
 }
 
+/** useResources reads the resources that match the filter. */
 export function useResources(filter: CatalogFilter, enabled = true) {
   return useInfiniteQuery({
     queryKey: keys.resource.list(filter),
@@ -99,6 +109,7 @@ export function useResources(filter: CatalogFilter, enabled = true) {
   });
 }
 
+/** useApplication reads one application. */
 export function useApplication(id: string) {
   return useQuery({
     queryKey: keys.application.one(id),
@@ -107,6 +118,7 @@ export function useApplication(id: string) {
   });
 }
 
+/** resourceQuery returns the options of the query for one resource, for callers that read several resources at once. */
 export function resourceQuery(id: string) {
   return {
     queryKey: keys.resource.one(id),
@@ -115,10 +127,12 @@ export function resourceQuery(id: string) {
   };
 }
 
+/** useResource reads one resource with its protection. */
 export function useResource(id: string) {
   return useQuery({ ...resourceQuery(id), refetchInterval: useFallback() });
 }
 
+/** useApplicationAccess reads the statements that allow or deny access to the application. */
 export function useApplicationAccess(id: string, enabled = true) {
   return useQuery({
     queryKey: keys.access.ofApplication(id),
@@ -127,6 +141,7 @@ export function useApplicationAccess(id: string, enabled = true) {
   });
 }
 
+/** useResourceAccess reads the statements that allow or deny access to the resource. */
 export function useResourceAccess(id: string, enabled = true) {
   return useQuery({
     queryKey: keys.access.ofResource(id),
@@ -138,8 +153,10 @@ export function useResourceAccess(id: string, enabled = true) {
 /** Connections have no live hint; they are rolled up by the collector, so a slow poll is what there is. */
 const connectionsInterval = 10_000;
 
+/** refused contains the decisions of refused connections. */
 export const refused: Decision[] = ["denied", "default-denied"];
 
+/** applicationConnections returns the options of the query for an application's connections, for callers that read several applications at once. */
 export function applicationConnections(id: string, decision?: Decision[]) {
   return {
     queryKey: keys.connections.ofApplication(id, decision ?? []),
@@ -149,10 +166,12 @@ export function applicationConnections(id: string, decision?: Decision[]) {
   };
 }
 
+/** useApplicationConnections reads the connections of an application, and again every 10 s. */
 export function useApplicationConnections(id: string, decision?: Decision[], enabled = true) {
   return useQuery({ ...applicationConnections(id, decision), enabled: enabled && id !== "" });
 }
 
+/** useResourceConnections reads the connections to a resource, and again every 10 s. */
 export function useResourceConnections(id: string, decision?: Decision[]) {
   return useQuery({
     queryKey: keys.connections.ofResource(id, decision ?? []),
@@ -161,7 +180,7 @@ export function useResourceConnections(id: string, decision?: Decision[]) {
   });
 }
 
-/** Clients outside the fleet that act as the application. */
+/** useWorkloads reads the external workloads of an application, in pages of 50. */
 export function useWorkloads(application: string) {
   return useInfiniteQuery({
     queryKey: keys.workload.ofApplication(application),
@@ -172,16 +191,20 @@ export function useWorkloads(application: string) {
   });
 }
 
+/** useClasses reads all resource classes and subject classes. */
 export function useClasses(enabled = true) {
   return useQuery({ queryKey: keys.class.list, queryFn: ({ signal }) => unwrap(client.GET("/classes", { signal })), enabled });
 }
 
+/** useApprovalPolicies reads all approval policies, without their YAML. */
 export function useApprovalPolicies(enabled = true) {
   return useQuery({ queryKey: keys.approvalPolicy.list, queryFn: ({ signal }) => unwrap(client.GET("/approval-policies", { signal })), enabled });
 }
 
+/** TicketView selects which tickets of the person are listed, or all that they may see. */
 export type TicketView = "mine" | "approvals" | "decided" | "review" | "all";
 
+/** TicketFilter selects the tickets of a list. */
 export interface TicketFilter {
   view: TicketView;
   state?: TicketState[];
@@ -194,6 +217,7 @@ export interface TicketFilter {
   limit?: number;
 }
 
+/** useTickets reads the tickets that match the filter. While the event stream is lost, it reads them every 5 s. */
 export function useTickets(filter: TicketFilter) {
   return useInfiniteQuery({
     queryKey: keys.ticket.list(filter),
@@ -205,6 +229,7 @@ export function useTickets(filter: TicketFilter) {
   });
 }
 
+/** useTicket reads one ticket. While the event stream is lost, it reads it every 5 s. */
 export function useTicket(id: string) {
   return useQuery({
     queryKey: keys.ticket.one(id),
@@ -214,7 +239,7 @@ export function useTicket(id: string) {
   });
 }
 
-/** What the ticket changes; read only once it is looked at. */
+/** useTicketChange reads the objects that a ticket changes. */
 export function useTicketChange(id: string) {
   return useQuery({
     queryKey: keys.ticket.change(id),
@@ -223,6 +248,7 @@ export function useTicketChange(id: string) {
   });
 }
 
+/** useTicketLedger reads the ledger lines of a ticket. */
 export function useTicketLedger(id: string) {
   return useQuery({
     queryKey: keys.ticket.ledger(id),
@@ -231,7 +257,7 @@ export function useTicketLedger(id: string) {
   });
 }
 
-/** The preview of a request. It is read only when the request is complete enough. */
+/** usePreview reads the preview of a request. Nothing is read while the request is undefined, because it is not complete enough. */
 export function usePreview(request: NewTicket | undefined) {
   return useQuery({
     queryKey: keys.preview(request),

@@ -5,6 +5,7 @@ import { keys } from "./keys";
 import { useReread } from "./reread";
 import type { NewAccessReview, ReviewDecisions, ReviewLineState, ReviewOutcome, ReviewRecommendation } from "./types";
 
+/** useReviews reads all access reviews. */
 export function useReviews() {
   return useInfiniteQuery({
     queryKey: keys.review.list,
@@ -14,9 +15,10 @@ export function useReviews() {
   });
 }
 
-/** How often a review that changes in the background is read again. */
+/** whileChanging is the interval in milliseconds at which a review that changes in the background is read again. */
 const whileChanging = 3_000;
 
+/** useReview reads one access review, and again every 3 s while it changes in the background. */
 export function useReview(id: string) {
   return useQuery({
     queryKey: keys.review.one(id),
@@ -25,6 +27,7 @@ export function useReview(id: string) {
   });
 }
 
+/** LineFilter selects the lines of an access review. */
 export interface LineFilter {
   state?: ReviewLineState[];
   outcome?: ReviewOutcome[];
@@ -34,6 +37,7 @@ export interface LineFilter {
   limit?: number;
 }
 
+/** useReviewLines reads the lines of an access review that match the filter. */
 export function useReviewLines(id: string, filter: LineFilter, enabled = true) {
   return useInfiniteQuery({
     queryKey: keys.review.lines(id, filter),
@@ -45,7 +49,7 @@ export function useReviewLines(id: string, filter: LineFilter, enabled = true) {
   });
 }
 
-/** The first of the lines that wait for the caller, of every review. */
+/** useMyReviewLines reads the first 200 lines, of all access reviews, that the person has to decide. */
 export function useMyReviewLines(enabled = true) {
   return useQuery({
     queryKey: keys.review.mine,
@@ -54,7 +58,10 @@ export function useMyReviewLines(enabled = true) {
   });
 }
 
-/** Returns how many accesses a review with these settings would collect, without creating it. Nothing is requested while body is undefined: the form is not complete. */
+/**
+ * useReviewPreview reads how many accesses a review with these settings would collect, without creating it. Nothing is read while body is undefined: the
+ * form is not complete.
+ */
 export function useReviewPreview(body: NewAccessReview | undefined) {
   return useQuery({
     queryKey: keys.review.preview(body),
@@ -69,6 +76,7 @@ export function useReviewPreview(body: NewAccessReview | undefined) {
   });
 }
 
+/** useCreateReview returns the mutation that creates an access review. */
 export function useCreateReview() {
   return useMutation({
     mutationFn: ({ body, key }: { body: NewAccessReview; key: string }) => unwrap(client.POST("/reviews", { body, params: { header: { "Idempotency-Key": key } } })),
@@ -76,6 +84,7 @@ export function useCreateReview() {
   });
 }
 
+/** useEndReview returns the mutation that ends an access review early. */
 export function useEndReview(id: string) {
   const cache = useQueryClient();
   return useMutation({
@@ -87,7 +96,7 @@ export function useEndReview(id: string) {
   });
 }
 
-/** Each line has its own result, so none of them is known to be as the cache has it. */
+/** useDecideLines returns the mutation that decides lines of an access review. Each line has its own result, so the review is read again afterwards. */
 export function useDecideLines(id: string) {
   return useMutation({
     mutationFn: (body: ReviewDecisions) => unwrap(client.POST("/reviews/{id}/decisions", { params: { path: { id } }, body })),

@@ -25,6 +25,7 @@ function Badge({ look, word, help, testId, value }: BadgeProps) {
   );
 }
 
+/** TicketStateBadge shows the state of a ticket or item. */
 export function TicketStateBadge({ state, testId }: { state: TicketState; testId?: string }) {
   const { t } = useTranslation();
   return <Badge look={ticketStateStyles[state]} word={t(`ticketState.${state}`)} testId={testId} value={state} />;
@@ -41,6 +42,7 @@ export function KindBadge({ kind, breakGlass = false }: { kind: TicketKind; brea
   );
 }
 
+/** StepStateBadge shows the state of an approval step. */
 export function StepStateBadge({ state }: { state: StepState }) {
   const { t } = useTranslation();
   return <Badge look={stepStateStyles[state]} word={t(`stepState.${state}`)} value={state} />;
@@ -49,11 +51,12 @@ export function StepStateBadge({ state }: { state: StepState }) {
 interface ClusterStateProps {
   state: ClusterState["state"];
   message?: Message | undefined;
-  /** Whether the access should be gone. */
+  /** gone reports whether the access should be gone. */
   gone?: boolean;
   testId?: string;
 }
 
+/** ClusterStateBadge shows the state of a change in one member. The message of the state, or an explanation, appears on hover. */
 export function ClusterStateBadge({ state, message, gone = false, testId }: ClusterStateProps) {
   const { t } = useTranslation();
   const words = useWords();
@@ -62,11 +65,13 @@ export function ClusterStateBadge({ state, message, gone = false, testId }: Clus
   return <Badge look={clusterStateStyles[state]} word={ended ? t("clusterState.gone") : t(`clusterState.${state}`)} help={help} testId={testId} value={state} />;
 }
 
+/** DecisionBadge shows the policy verdict of a connection, with an explanation on hover. */
 export function DecisionBadge({ decision }: { decision: Decision }) {
   const { t } = useTranslation();
   return <Badge look={decisionStyles[decision]} word={t(`decision.${decision}`)} help={t(`decisionHelp.${decision}`)} testId="decision-badge" value={decision} />;
 }
 
+/** ModeBadge shows the mode of a resource, with an explanation on hover. */
 export function ModeBadge({ mode, testId }: { mode: Mode; testId?: string }) {
   const { t } = useTranslation();
   return <Badge look={modeStyles[mode]} word={t(`mode.${mode}`)} help={t(`modeHelp.${mode}`)} testId={testId} value={mode} />;
@@ -74,6 +79,7 @@ export function ModeBadge({ mode, testId }: { mode: Mode; testId?: string }) {
 
 const sensitivityClass: Record<Sensitivity, string | undefined> = { low: classes.idle, medium: classes.idle, high: classes.warn };
 
+/** SensitivityBadge shows the sensitivity of a resource. */
 export function SensitivityBadge({ sensitivity }: { sensitivity: Sensitivity }) {
   const { t } = useTranslation();
   return <span className={`${classes.badge} ${sensitivityClass[sensitivity]}`}>{t(`sensitivity.${sensitivity}`)}</span>;

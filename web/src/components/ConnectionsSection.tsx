@@ -20,12 +20,13 @@ interface Props {
   flows: string;
 }
 
-/** Reads the filter that ConnectionsSection keeps in the URL. */
+/** useOnlyRefused reports whether ConnectionsSection shows only refused connections, as the URL selects. */
 export function useOnlyRefused(): boolean {
   const [search] = useFilters();
   return search.get("connections") !== "all";
 }
 
+/** ConnectionsSection shows the connections of an application or resource, with a filter for refused ones. */
 export function ConnectionsSection({ id, title, query, peer, request = false, flows }: Props) {
   const { t } = useTranslation();
   const [, change] = useFilters();

@@ -28,7 +28,7 @@ interface Props {
   peer: Peer;
   label: string;
   empty: string;
-  /** Whether refused connections can be requested. */
+  /** request reports whether refused connections can be requested. */
   request?: boolean;
   limit?: number;
 }
@@ -106,6 +106,7 @@ function Refused({ row, peer, offers }: { row: FoldedConnection; peer: Peer; off
   return pending ? null : <Ask row={row} />;
 }
 
+/** ConnectionsTable lists connections, one row per pair of ends and action, with their verdicts and with what decided them or can be requested. */
 export function ConnectionsTable({ list, peer, label, empty, request = false, limit }: Props) {
   const offers = useMayRequest() && request;
   const { t } = useTranslation();

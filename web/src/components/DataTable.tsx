@@ -9,6 +9,7 @@ import type { Sort, Sortable } from "../lib/table-sort";
 import { useFilters } from "../lib/use-filters";
 import classes from "./DataTable.module.css";
 
+/** Column is one column of a table: its header, the content of its cells and how it is sorted. */
 export interface Column<Row> {
   key: string;
   header: string;
@@ -43,7 +44,7 @@ interface Sorting {
   onSort: (sort: Sort | undefined) => void;
 }
 
-/** Beyond so many rows only those near the window are in the document. */
+/** rowsAtOnce is the number of rows above which only those near the window are in the document. */
 export const rowsAtOnce = 200;
 const guessedHeight = 56;
 

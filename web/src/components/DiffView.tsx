@@ -9,6 +9,7 @@ import type { DiffLine, Run } from "../lib/diff";
 import { useWords } from "../lib/use-words";
 import classes from "./DiffView.module.css";
 
+/** DiffLayout selects how a diff is shown: with its lines one below the other, or the old and the new text side by side. */
 export type DiffLayout = "unified" | "split";
 
 function Text({ sign, line }: { sign: "-" | "+" | " "; line: DiffLine | undefined }) {
@@ -66,6 +67,7 @@ function Part({ run, layout }: { run: Run; layout: DiffLayout }) {
   return <Rows run={run} layout={layout} />;
 }
 
+/** DiffView shows the diff of one object. */
 export function DiffView({ object, layout }: { object: ObjectDiff; layout: DiffLayout }) {
   const { t } = useTranslation();
   const words = useWords();

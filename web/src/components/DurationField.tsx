@@ -9,10 +9,11 @@ interface Props {
   onChange: (value: DurationValue) => void;
   error: string | undefined;
   description?: string | undefined;
-  /** Whether an end is required. */
+  /** limited reports whether an end is required. */
   limited?: boolean;
 }
 
+/** DurationField is the field for how long access lasts. With `limited`, it does not offer access until revoked. */
 export function DurationField({ value, onChange, error, description, limited = false }: Props) {
   const { t } = useTranslation();
   const word = (choice: DurationChoice) => {

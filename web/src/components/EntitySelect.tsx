@@ -6,14 +6,17 @@ import { useState } from "react";
 import { useApplication, useApplications, usePeople, usePerson, useResource, useResources } from "../api/queries";
 import { shortName } from "../lib/names";
 
+/** Choice is one entry of a select: an id, a title and a hint below the title. */
 export interface Choice {
   id: string;
   title: string;
   hint: string;
 }
 
+/** option returns the entry of Mantine's combobox for a choice. */
 export const option = ({ id, title }: Choice): ComboboxItem => ({ value: id, label: title });
 
+/** Option shows the title and the hint of a choice in the list of a select. */
 export function Option({ choice }: { choice: Choice | undefined }) {
   if (!choice) return null;
   return (
@@ -72,7 +75,7 @@ function EntitySelect({ value, onChange, found, typed, nothingFound, testId, ...
 
 const named = ({ id, title, name }: { id: string; title: string; name: string }): Choice => ({ id, title, hint: shortName(name) });
 
-/** With `mine`, only applications for which the person may request access. */
+/** ApplicationSelect selects an application. With `mine`, it offers only applications for which the person may request access. */
 export function ApplicationSelect({ mine = false, ...props }: Props & { mine?: boolean }) {
   const detail = useApplication(props.value).data;
   const chosen = detail && named(detail);
@@ -82,6 +85,7 @@ export function ApplicationSelect({ mine = false, ...props }: Props & { mine?: b
   return <EntitySelect {...props} typed={typed} found={{ choices, chosen, loading: query.isFetching }} />;
 }
 
+/** ResourceSelect selects a resource. */
 export function ResourceSelect(props: Props) {
   const detail = useResource(props.value).data;
   const chosen = detail && named(detail);
@@ -91,6 +95,7 @@ export function ResourceSelect(props: Props) {
   return <EntitySelect {...props} typed={typed} found={{ choices, chosen, loading: query.isFetching }} />;
 }
 
+/** PersonSelect selects a person. */
 export function PersonSelect(props: Props) {
   const person = usePerson(props.value).data?.person;
   const chosen = person && { id: person.id, title: person.displayName, hint: person.title ?? person.id };

@@ -12,6 +12,7 @@ import { Deciders } from "./Deciders";
 import { DurationField } from "./DurationField";
 import { FormDialog } from "./FormDialog";
 
+/** Extendable is the grant to extend: the ticket, the position of its item, its heading and the reason of the ticket. */
 export interface Extendable {
   ticket: string;
   item: number;

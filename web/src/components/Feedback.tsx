@@ -16,12 +16,12 @@ type KnownCode = (typeof known)[number];
 
 const isKnown = (code: string): code is KnownCode => known.some((each) => each === code);
 
-/** Of these the code says as much as the server's sentence does. */
+/** saysAll contains the codes whose own text is as exact as the server's message, which is not shown. */
 const saysAll: ReadonlySet<string> = new Set(["not-found", "stale", "too-large", "rate-limited", "store-unavailable", "outcome-unknown", "internal"]);
-/** Of these the server's sentence is the exact one, and the code's words would only blur it. */
+/** saysLess contains the codes whose own text is less exact than the server's message, which is shown instead. */
 const saysLess: ReadonlySet<string> = new Set(["forbidden", "conflict", "no-approver", "duplicate", "evidence", "guard"]);
 
-/** Of these the words above do not say what to do instead of trying again. */
+/** insteadOf contains the codes for which a second text says what to do instead of a retry. */
 const insteadOf = ["forbidden", "not-found", "invalid"] as const;
 
 const hasInstead = (code: string): code is (typeof insteadOf)[number] => insteadOf.some((each) => each === code);
@@ -42,6 +42,7 @@ function useErrorText(error: unknown): { text: string; detail: string | undefine
   return { text, detail, instead, requestId };
 }
 
+/** ErrorState shows an error, what to do about it and, unless the error is final, a button to retry. It shows nothing when the session ended. */
 export function ErrorState({ error, onRetry, title }: { error: unknown; onRetry?: (() => void) | undefined; title?: string }) {
   const { t } = useTranslation();
   const { text, detail, instead, requestId } = useErrorText(error);
@@ -67,6 +68,7 @@ export function ErrorState({ error, onRetry, title }: { error: unknown; onRetry?
   );
 }
 
+/** EmptyState shows a text in place of a list without entries, with an optional action. */
 export function EmptyState({ children, action, testId }: { children: ReactNode; action?: ReactNode; testId?: string }) {
   return (
     <div className={classes.empty} data-testid={testId ?? "empty-state"}>
@@ -76,6 +78,7 @@ export function EmptyState({ children, action, testId }: { children: ReactNode; 
   );
 }
 
+/** Notice shows an informational text. With `live`, screen readers announce it. */
 export function Notice({ children, testId, live = false }: { children: ReactNode; testId?: string; live?: boolean }) {
   return (
     <div className={classes.notice} data-testid={testId} role={live ? "status" : undefined}>
@@ -85,6 +88,7 @@ export function Notice({ children, testId, live = false }: { children: ReactNode
   );
 }
 
+/** RowsSkeleton shows the placeholder of rows that are being read. */
 export function RowsSkeleton({ rows = 4 }: { rows?: number }) {
   return (
     <Stack gap={10} aria-busy="true" aria-live="off" data-testid="skeleton">
@@ -101,7 +105,7 @@ interface LoadedProps<T> {
   children: (data: T) => ReactNode;
 }
 
-/** Skeleton, error with retry, or the data: the same three for every view. Old data stay while new ones fail to come. */
+/** Loaded shows the data of a query, or a placeholder or the error with a retry while there are none. Data that were read stay while a refresh fails. */
 export function Loaded<T>({ query, skeleton, children }: LoadedProps<T>) {
   if (query.data !== undefined) return <>{children(query.data)}</>;
   if (query.error) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />;

@@ -10,7 +10,7 @@ import { useWords } from "../lib/use-words";
 import { ErrorState } from "./Feedback";
 import classes from "./FormDialog.module.css";
 
-/** What the server says about the first of these fields that it refused. A name is the last part of the field's JSON path. */
+/** FieldError returns the server's message about the first of these fields that it refused. A name is the last part of the field's JSON path. */
 export type FieldError = (...names: string[]) => string | undefined;
 
 type FieldProblem = NonNullable<Problem["fields"]>[number];
@@ -53,7 +53,7 @@ function ProblemState({ error, fields }: { error: unknown; fields: FieldProblem[
   );
 }
 
-/** What closing the dialog would lose: input that was not sent, or the answer to a request that was. */
+/** Loss is what closing the dialog would discard: input that was not sent, or the answer to a request that was. */
 type Loss = "input" | "answer";
 
 interface Action {
@@ -68,11 +68,11 @@ interface Props {
   title: string;
   size?: "lg" | "xl";
   testId?: string | undefined;
-  /** What the button, or Enter in a field, does. */
+  /** submit is the action of the button, and of Enter in a field. */
   submit: Action & { disabled?: boolean };
   /** Another way to submit the same fields, next to the first. */
   alternative?: Action;
-  /** Whether the request was sent and its answer did not come yet. */
+  /** pending reports whether the request was sent and not answered yet. */
   pending: boolean;
   /** The last answer, if the server refused. */
   error: unknown;
@@ -85,8 +85,8 @@ interface Props {
 }
 
 /**
- * A dialog that sends something. It begins at the first field, sends once until the server has answered, shows what the
- * server refused, moves the focus to the first wrong field, and asks before Escape, its close button or a click outside drop what was entered.
+ * FormDialog is a dialog that sends something. It begins at the first field, sends once until the server has answered, shows what the server refused,
+ * moves the focus to the first wrong field, and requires a confirmation before Escape, its close button or a click outside discard the input.
  */
 export function FormDialog({ title, size, testId, submit, alternative, pending, error, values, focusCancel = false, onClose, children }: Props) {
   const { t } = useTranslation();

@@ -6,6 +6,7 @@ import { useMe } from "../api/queries";
 import type { Me } from "../api/types";
 import { EmptyState, Loaded } from "./Feedback";
 
+/** canSeeGovernance reports whether the person is of the security team or an auditor. */
 export const canSeeGovernance = (me: Me | undefined): boolean => me?.roles.some((role) => role === "security" || role === "auditor") ?? false;
 
 /** canManageGovernance returns whether the person may change the catalog. Auditors may only read it. */

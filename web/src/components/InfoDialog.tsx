@@ -14,7 +14,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** A dialog that shows something and sends nothing. */
+/** InfoDialog is a dialog that shows something and sends nothing. */
 export function InfoDialog({ title, size, actions, mustConfirm = false, onClose, children }: Props) {
   const { t } = useTranslation();
   useReturnFocus();

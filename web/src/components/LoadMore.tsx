@@ -9,7 +9,7 @@ interface Props {
   param?: string;
 }
 
-/** The maximum number of pages that are read again for a URL. */
+/** mostRestored is the maximum number of pages that are read again for a URL. */
 export const mostRestored = 20;
 
 function pagesOf(value: string | null): number {
@@ -17,7 +17,7 @@ function pagesOf(value: string | null): number {
   return Number.isInteger(pages) && pages > 1 ? Math.min(pages, mostRestored) : 1;
 }
 
-/** Reads further pages of a list. The number of pages is in the URL, and as many are read again when the address is opened. */
+/** LoadMore reads further pages of a list. The number of pages is in the URL, and as many are read again when the URL is opened. */
 export function LoadMore({ query, param = "pages" }: Props) {
   const { t } = useTranslation();
   const [search, change] = useFilters();

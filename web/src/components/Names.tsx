@@ -10,8 +10,10 @@ import { Avatar } from "./Avatar";
 import classes from "./Names.module.css";
 import { PersonCard } from "./PersonCard";
 
+/** RefKind is the kind of an entity with a page of its own, as the page's path has it. */
 export type RefKind = "applications" | "resources";
 
+/** CopyName is a button that copies a name. */
 export function CopyName({ name, label }: { name: string; label?: string }) {
   const { t } = useTranslation();
   return (
@@ -25,7 +27,7 @@ export function CopyName({ name, label }: { name: string; label?: string }) {
   );
 }
 
-/** `redis / bobs-cluster`, the full name on hover and for screen readers, a button to copy it. */
+/** ShortName shows a name in its short form (`redis / bobs-cluster`), the full name on hover and for screen readers, and a button to copy it. */
 export function ShortName({ name }: { name: string }) {
   return (
     <span className={classes.name}>
@@ -45,6 +47,7 @@ interface RefNameProps {
   full?: boolean;
 }
 
+/** RefName shows the title of an application or resource, as a link if the catalog has it. With `full`, its name is below. */
 export function RefName({ kind, about, full = false }: RefNameProps) {
   const title = about.id ? (
     <Link className={classes.link} to={`/${kind}/${encodeURIComponent(about.id)}`} title={about.name}>
@@ -82,6 +85,7 @@ export function PersonName({ person, size }: { person: Person; size?: number }) 
   );
 }
 
+/** Owners shows the names of owners as a list. */
 export function Owners({ owners }: { owners: OwnerRef[] }) {
   const { i18n } = useTranslation();
   return <>{new Intl.ListFormat(i18n.language, { type: "conjunction", style: "narrow" }).format(owners.map((owner) => owner.displayName))}</>;

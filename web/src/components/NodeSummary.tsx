@@ -13,7 +13,10 @@ function toneOf(nodes: Summary): Tone {
   return nodes.unreported > 0 || nodes.total === 0 ? "idle" : "ok";
 }
 
-/** NodeSummary shows on how many nodes a change is enforced, and the members in which nodes lag or are unknown. Without reports it says what is known instead. */
+/**
+ * NodeSummary shows on how many nodes a change is enforced, and the members in which nodes lag or are unknown. Without reports it says what is known
+ * instead.
+ */
 export function NodeSummary({ nodes, testId = "nodes" }: { nodes: Summary | undefined; testId?: string }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import classes from "./Page.module.css";
 
+/** Crumb is one entry of the breadcrumbs. */
 export interface Crumb {
   /** Absent for the page itself. */
   to?: string;
@@ -21,6 +22,7 @@ interface PageProps {
   children: ReactNode;
 }
 
+/** Page is the frame of a page: document title, breadcrumbs, heading, actions and content. */
 export function Page({ title, heading, sub, actions, crumbs, wide = false, children }: PageProps) {
   const { t } = useTranslation();
   return (
@@ -59,6 +61,7 @@ interface SectionProps {
   children: ReactNode;
 }
 
+/** Section is a part of a page with a heading of its own. */
 export function Section({ anchor, title, count, aside, testId, children }: SectionProps) {
   const id = useId();
   return (

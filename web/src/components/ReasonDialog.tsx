@@ -20,7 +20,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Asks for the reason of an action that concerns others, after naming what it affects. */
+/** ReasonDialog requires a reason for an action that concerns others, and names what the action affects. */
 export function ReasonDialog({ title, text, confirm, danger = false, pending, error, values, testId, onConfirm, onClose }: Props) {
   const { t } = useTranslation();
   const [reason, setReason] = useState("");

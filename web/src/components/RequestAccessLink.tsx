@@ -4,6 +4,7 @@ import { Link } from "react-router";
 import { useMayRequest } from "../api/queries";
 import type { ObjectChange, TicketKind } from "../api/types";
 
+/** Prefill contains the values with which the request form opens. */
 export interface Prefill {
   kind?: TicketKind | undefined;
   application?: string | undefined;
@@ -16,6 +17,7 @@ export interface Prefill {
   target?: string | undefined;
 }
 
+/** requestPath returns the path of the request form with these values. */
 export function requestPath(prefill: Prefill): string {
   const search = new URLSearchParams();
   for (const [key, value] of Object.entries(prefill)) if (value) search.set(key, value);

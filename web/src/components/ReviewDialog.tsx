@@ -9,7 +9,7 @@ import { FormDialog } from "./FormDialog";
 import { ItemSentences } from "./ItemSentence";
 import { useToast } from "./toast-context";
 
-/** Asks the reviewer whether access that was granted by break-glass was right, or ends now. */
+/** ReviewDialog lets a reviewer confirm access that was granted by break-glass, or end it. */
 export function ReviewDialog({ ticket, item, onClose }: { ticket: Ticket; item?: number | undefined; onClose: () => void }) {
   const { t } = useTranslation();
   const toast = useToast();

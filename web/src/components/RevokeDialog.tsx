@@ -7,6 +7,7 @@ import { ImpactSummary } from "./evidence/Impact";
 import { ReasonDialog } from "./ReasonDialog";
 import { useToast } from "./toast-context";
 
+/** Revocable is a grant as the dialog names it: the application, the resource, the actions and the members. */
 export interface Revocable {
   application: string;
   resource: string;
@@ -22,6 +23,7 @@ interface Props {
   onClose: () => void;
 }
 
+/** RevokeDialog revokes one item of a ticket or the whole ticket, with a reason, after showing the impact. */
 export function RevokeDialog({ ticketId, item, targets, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();

@@ -85,7 +85,7 @@ function DecidersImpact({ id, onMore }: { id: string; onMore: () => void }) {
 
 interface Props {
   ticket: Ticket;
-  /** Whether the detail is shown next to a list. */
+  /** narrow reports whether the detail is shown next to a list. */
   narrow?: boolean;
   onDecided?: () => void;
 }

@@ -7,6 +7,7 @@ import { RevokeDialog } from "./RevokeDialog";
 import type { Revocable } from "./RevokeDialog";
 import { WithdrawDialog } from "./WithdrawDialog";
 
+/** TicketDialog is the name of a dialog that an action of a ticket opens. */
 export type TicketDialog = "withdraw" | "revoke" | "extend" | "review";
 
 const revocable = (item: TicketItem): Revocable => ({

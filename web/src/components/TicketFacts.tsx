@@ -134,6 +134,7 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   );
 }
 
+/** TicketFacts shows the facts of a ticket: its requester, what it is about, when it was submitted, and its trace. */
 export function TicketFacts({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const [first] = ticket.items;
@@ -201,6 +202,7 @@ function TicketNodes({ ticket }: { ticket: Ticket }) {
   );
 }
 
+/** TicketClusters shows the state of a ticket in the members, with the worst first. */
 export function TicketClusters({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -14,7 +14,10 @@ interface Props {
   testId?: string;
 }
 
-/** TicketProgress shows the steps of the items, then their members, in one line. With several items it shows the least advanced state of each step, and how many items are beyond it. */
+/**
+ * TicketProgress shows the steps of the items, then their members, in one line. With several items it shows the least advanced state of each step, and
+ * how many items are beyond it.
+ */
 export function TicketProgress({ items, testId }: Props) {
   const { t } = useTranslation();
   const words = useWords();

@@ -13,6 +13,7 @@ import classes from "./Tables.module.css";
 import { RelativeTime } from "./Time";
 import { instant } from "../lib/table-sort";
 
+/** TicketTable lists tickets with their state, requester, progress and time of submission. */
 export function TicketTable({ tickets, label, requester = true, partial = false }: { tickets: Ticket[]; label: string; requester?: boolean; partial?: boolean }) {
   const { t } = useTranslation();
   const words = useWords();

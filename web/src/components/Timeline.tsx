@@ -16,7 +16,7 @@ import { RelativeTime, PreciseTime } from "./Time";
 import { nodeIcon, useNodeTitle } from "./timeline-nodes";
 import classes from "./Timeline.module.css";
 
-/** After the approval times are shown in milliseconds; before it, days matter. */
+/** precise contains the kinds of nodes whose times are shown with milliseconds: those after the approval. */
 const precise = new Set<TimelineNode["kind"]>(["approved", "written", "compiled", "clusters", "effective", "failed", "revoke-requested", "revoke-written", "revoked", "expired", "break-glass"]);
 
 /** Events that list access line by line: access that the approvals did not cover, or that remains. */
@@ -118,6 +118,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
   );
 }
 
+/** Timeline shows what happened to an item of a ticket, from the request to its effect, and what is still to come. */
 export function Timeline({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   const { t } = useTranslation();
   return (

@@ -6,6 +6,7 @@ import { type Outcome, ToastContext } from "./toast-context";
 
 const shownFor = 4_000;
 
+/** ToastProvider shows the messages of the components below it, one at a time and for a limited time. */
 export function ToastProvider({ children }: { children: ReactNode }) {
   const [toast, setToast] = useState<{ text: string; outcome: Outcome; id: number }>();
   const show = useCallback((text: string, outcome: Outcome = "done") => setToast((before) => ({ text, outcome, id: (before?.id ?? 0) + 1 })), []);

@@ -4,6 +4,7 @@ import type { Ticket } from "../api/types";
 import { ReasonDialog } from "./ReasonDialog";
 import { useToast } from "./toast-context";
 
+/** WithdrawDialog withdraws a ticket with a reason. */
 export function WithdrawDialog({ ticket, onClose }: { ticket: Ticket; onClose: () => void }) {
   const { t } = useTranslation();
   const toast = useToast();

@@ -24,13 +24,16 @@ import {
 import type { Icon } from "@tabler/icons-react";
 import type { ClusterState, Decision, Mode, StepState, TicketState } from "../api/types";
 
+/** Tone selects the color of a state. */
 export type Tone = "ok" | "bad" | "warn" | "busy" | "idle";
 
+/** StateStyle is the tone and the icon of a state. */
 export interface StateStyle {
   tone: Tone;
   icon: Icon;
 }
 
+/** ticketStateStyles maps the state of a ticket to its style. */
 export const ticketStateStyles: Record<TicketState, StateStyle> = {
   pending: { tone: "busy", icon: IconClock },
   approved: { tone: "busy", icon: IconCheck },
@@ -45,6 +48,7 @@ export const ticketStateStyles: Record<TicketState, StateStyle> = {
   expired: { tone: "idle", icon: IconClockOff },
 };
 
+/** stepStateStyles maps the state of an approval step to its style. */
 export const stepStateStyles: Record<StepState, StateStyle> = {
   waiting: { tone: "idle", icon: IconCircleDashed },
   current: { tone: "busy", icon: IconClock },
@@ -54,6 +58,7 @@ export const stepStateStyles: Record<StepState, StateStyle> = {
   skipped: { tone: "idle", icon: IconPlayerTrackNext },
 };
 
+/** clusterStateStyles maps the state of a change in a member to its style. */
 export const clusterStateStyles: Record<ClusterState["state"], StateStyle> = {
   Pending: { tone: "busy", icon: IconClock },
   Realized: { tone: "ok", icon: IconCircleCheck },
@@ -65,6 +70,7 @@ export const clusterStateStyles: Record<ClusterState["state"], StateStyle> = {
   Downgraded: { tone: "bad", icon: IconAlertTriangle },
 };
 
+/** decisionStyles maps a policy verdict to its style. */
 export const decisionStyles: Record<Decision, StateStyle> = {
   allowed: { tone: "ok", icon: IconCircleCheck },
   denied: { tone: "bad", icon: IconBan },
@@ -73,10 +79,12 @@ export const decisionStyles: Record<Decision, StateStyle> = {
   unmanaged: { tone: "idle", icon: IconCircleDashed },
 };
 
+/** modeStyles maps a mode to its style. */
 export const modeStyles: Record<Mode, StateStyle> = {
   Observe: { tone: "idle", icon: IconEye },
   Audit: { tone: "warn", icon: IconEyeCheck },
   Enforce: { tone: "ok", icon: IconShieldLock },
 };
 
+/** breakGlassStyle is the style of access that was granted by break-glass. */
 export const breakGlassStyle: StateStyle = { tone: "warn", icon: IconFlame };

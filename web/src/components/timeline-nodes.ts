@@ -31,6 +31,7 @@ const icons: Partial<Record<NodeKind, Icon>> = {
   shrunk: IconArrowsMinimize,
 };
 
+/** nodeIcon returns the icon of a node of the timeline. */
 export function nodeIcon(node: TimelineNode): Icon {
   if (node.status === "waiting") return IconCircleDashed;
   if (node.status === "current" && node.kind !== "review") return node.kind === "step" ? IconClock : IconLoader2;
@@ -39,6 +40,7 @@ export function nodeIcon(node: TimelineNode): Icon {
   return icons[node.kind] ?? (node.status === "bad" ? IconX : IconCheck);
 }
 
+/** useNodeTitle returns a function that returns the title of a node of the timeline, for tickets of this kind. */
 export function useNodeTitle(kind: TicketKind) {
   const { t } = useTranslation();
   const words = useWords();

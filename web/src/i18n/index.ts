@@ -4,8 +4,11 @@ import { initReactI18next } from "react-i18next";
 import { en } from "./en";
 import { setMessages } from "./messages";
 
+/** languages contains the languages of the web UI. */
 export const languages = ["en", "zh"] as const;
+/** Language is a language of the web UI. */
 export type Language = (typeof languages)[number];
+/** languageNames maps each language to its name in that language. */
 export const languageNames: Record<Language, string> = { en: "English", zh: "中文" };
 
 const storageKey = "acp-language";
@@ -21,7 +24,7 @@ function isLanguage(value: string | null | undefined): value is Language {
   return languages.some((language) => language === value);
 }
 
-/** What was chosen in this browser. */
+/** chosen returns the language that was chosen in this browser. */
 function chosen(): Language | undefined {
   let stored: string | null = null;
   try {
@@ -36,6 +39,7 @@ function preferred(): Language {
   return chosen() ?? navigator.languages.map((tag) => tag.slice(0, 2)).find(isLanguage) ?? "en";
 }
 
+/** i18n is the instance of i18next that all components use. */
 export const i18n = i18next.createInstance();
 
 /** load loads the texts of a language. It does nothing if they are there. */
@@ -77,7 +81,10 @@ export async function adoptLanguage(language: Language): Promise<void> {
   if (chosen() === undefined && i18n.language !== language) await speak(language).catch(() => undefined);
 }
 
-/** chooseLanguage uses a language and remembers it. It reports whether its texts could be loaded; if not, the page keeps its language until it is loaded again. */
+/**
+ * chooseLanguage uses a language and remembers it. It reports whether its texts could be loaded; if not, the page keeps its language until it is loaded
+ * again.
+ */
 export async function chooseLanguage(language: Language): Promise<boolean> {
   try {
     localStorage.setItem(storageKey, language);

@@ -4,12 +4,15 @@
  */
 import type { AccessGraph, AccessNode, Mode } from "../api/types";
 
+/** levels contains the zoom levels of the access map, from the coarsest. */
 export const levels = ["team", "application", "resource"] as const;
+/** Level is a zoom level of the access map. */
 export type Level = (typeof levels)[number];
 
-/** What the table and the next question are narrowed to when one looks at a node; `none`: it stands for more than a filter can say. */
+/** Focus is the filter that selecting a node of the access map sets. It is undefined if no filter describes the node. */
 export type Focus = { subject: string } | { resource: string } | { team: string } | undefined;
 
+/** PictureNode is a node of the picture: a client, a server, or a group of them. */
 export interface PictureNode {
   key: string;
   side: "client" | "server";
@@ -18,13 +21,14 @@ export interface PictureNode {
   /** Empty for the groups, which have words of their own. */
   title: string;
   name: string;
-  /** How many names it stands for. */
+  /** names is the number of names that the node contains. */
   names: number;
   mode: Mode | undefined;
   focus: Focus;
   y: number;
 }
 
+/** PictureLink is a line of the picture: all statements between two nodes. */
 export interface PictureLink {
   from: number;
   to: number;
@@ -35,6 +39,7 @@ export interface PictureLink {
   broad: boolean;
 }
 
+/** Picture is the access graph at one zoom level with the positions of its nodes. */
 export interface Picture {
   nodes: PictureNode[];
   links: PictureLink[];
@@ -43,9 +48,10 @@ export interface Picture {
   height: number;
 }
 
+/** rowHeight is the vertical distance of the nodes in pixels at zoom factor 1. */
 export const rowHeight = 22;
 
-/** Of several owners the first one's. */
+/** teamOf returns the team of a node; of several owners it is that of the first. */
 function teamOf(graph: AccessGraph, node: AccessNode) {
   const at = node.teams?.[0];
   return at === undefined ? undefined : graph.teams[at];
@@ -106,6 +112,7 @@ function place(nodes: PictureNode[], sequence: number[], height: number) {
   });
 }
 
+/** pictureOf returns the picture of the graph at a zoom level. */
 export function pictureOf(graph: AccessGraph, level: Level): Picture {
   const clients = sideOf(graph, graph.links.map(({ from }) => from), "client", level === "team");
   const servers = sideOf(graph, graph.links.map(({ to }) => to), "server", level !== "resource");
@@ -136,12 +143,13 @@ export function pictureOf(graph: AccessGraph, level: Level): Picture {
   return { nodes: [...clients.nodes, ...servers.nodes], links, clients: clients.nodes.length, servers: servers.nodes.length, height };
 }
 
-/** The level at which what was looked at is seen one by one. */
+/** levelBelow returns the zoom level that shows the members of a node separately. */
 export function levelBelow(level: Level, node: Pick<PictureNode, "kind">): Level {
   if (node.kind !== "team") return level;
   return level === "team" ? "application" : "resource";
 }
 
+/** View is the visible part of the picture: the offset in pixels and the zoom factor. */
 export interface View {
   x: number;
   y: number;
@@ -151,7 +159,7 @@ export interface View {
 const smallest = 0.02;
 const largest = 3;
 
-/** Nearer or farther, so that the point on the screen stays where it is. */
+/** zoomed returns the view with another zoom factor, so that the point on the screen stays where it is. */
 export function zoomed({ x, y, k }: View, by: number, px: number, py: number): View {
   const next = Math.min(largest, Math.max(smallest, k * by));
   return { k: next, x: px - ((px - x) * next) / k, y: py - ((py - y) * next) / k };

@@ -1,4 +1,3 @@
-/** `Firefox, Linux` from the User-Agent of a browser; undefined if neither is recognised. Pure. */
 const browsers: [string, RegExp][] = [
   ["Edge", /\bEdg(?:e|A|iOS)?\//],
   ["Opera", /\bOPR\//],
@@ -16,6 +15,7 @@ const systems: [string, RegExp][] = [
   ["Linux", /\bLinux\b/],
 ];
 
+/** browserName returns the browser and the system of a User-Agent, such as `Firefox, Linux`, and undefined if neither is recognised. */
 export function browserName(userAgent: string): string | undefined {
   const first = (list: [string, RegExp][]) => list.find(([, pattern]) => pattern.test(userAgent))?.[0];
   return [first(browsers), first(systems)].filter(Boolean).join(", ") || undefined;

@@ -1,4 +1,3 @@
-/** One row of the connections, short enough for an address. Pure. */
 import type { Connection } from "../api/types";
 
 /** FNV-1a: two rows of one list will hardly share it, and if they do, one of them opens in place of the other. */
@@ -8,6 +7,7 @@ function hash(text: string): string {
   return value.toString(36);
 }
 
+/** connectionKey returns a key of one row of the connections, short enough for a URL. */
 export function connectionKey(c: Connection): string {
   const name = ({ name, title }: Connection["subject"]) => name || title;
   return hash([name(c.subject), name(c.resource), c.sourceCluster, c.cluster, c.action, c.port, c.protocol, c.decision, c.verdict, c.policy, c.sid].join("|"));

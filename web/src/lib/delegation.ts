@@ -2,6 +2,7 @@
 import type { Delegation } from "../api/types";
 import { instantOf } from "./zone";
 
+/** DelegationForm contains the values of the form for a delegation. */
 export interface DelegationForm {
   to: string;
   /** Wall times in the person's zone. */
@@ -10,6 +11,7 @@ export interface DelegationForm {
   reason: string;
 }
 
+/** DelegationErrors contains an error code for each field that is wrong. */
 export interface DelegationErrors {
   to?: "person";
   start?: "start";
@@ -19,6 +21,7 @@ export interface DelegationErrors {
 
 const longest = 90 * 86_400_000;
 
+/** delegationErrors returns the errors of the form. The times are in the zone. */
 export function delegationErrors({ to, start, end, reason }: DelegationForm, zone: string, now: Date): DelegationErrors {
   const errors: DelegationErrors = {};
   if (to === "") errors.to = "person";
@@ -33,8 +36,10 @@ export function delegationErrors({ to, start, end, reason }: DelegationForm, zon
   return errors;
 }
 
+/** DelegationState is the state of a delegation: `ended` by a person, or `over` when its time has passed. */
 export type DelegationState = "active" | "planned" | "ended" | "over";
 
+/** stateOf returns the state of a delegation. */
 export function stateOf({ active, endedAt, start }: Pick<Delegation, "active" | "endedAt" | "start">, now: Date): DelegationState {
   if (active) return "active";
   if (endedAt) return "ended";

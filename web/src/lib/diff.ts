@@ -1,6 +1,7 @@
 /** The difference of two texts line by line. Pure; loaded lazily with DiffView. */
 import { diffArrays } from "diff";
 
+/** DiffLine is one line of a text with its number, which begins at 1. */
 export interface DiffLine {
   number: number;
   text: string;
@@ -21,6 +22,7 @@ export interface Run {
 
 const toLines = (text: string): string[] => (text === "" ? [] : text.replace(/\n$/, "").split("\n"));
 
+/** pairsOf returns the lines of two texts side by side. Removed lines are paired with the added lines that follow them. */
 export function pairsOf(before: string, after: string): Pair[] {
   const pairs: Pair[] = [];
   let left = 0;
@@ -47,7 +49,10 @@ export function pairsOf(before: string, after: string): Pair[] {
   return pairs;
 }
 
-/** Folds what is unchanged and further than so many lines from a change; a fold of few lines is not worth it. */
+/**
+ * runsOf groups the pairs into runs, and folds unchanged pairs that are more than `context` lines away from a change. Fewer than `worth` lines are not
+ * folded.
+ */
 export function runsOf(pairs: Pair[], context = 3, worth = 4): Run[] {
   const near = new Set<number>();
   pairs.forEach((pair, index) => {
@@ -63,17 +68,19 @@ export function runsOf(pairs: Pair[], context = 3, worth = 4): Run[] {
   return runs.map((run) => (run.kind === "folded" && run.pairs.length < worth ? { ...run, kind: "context" } : run));
 }
 
+/** Count is the number of added and removed lines. */
 export interface Count {
   added: number;
   removed: number;
 }
 
+/** countOf returns the number of added and removed lines. */
 export function countOf(pairs: Pair[]): Count {
   const changed = pairs.filter((pair) => !pair.same);
   return { added: changed.filter((pair) => pair.right).length, removed: changed.filter((pair) => pair.left).length };
 }
 
-/** The same, one below the other: what was removed first, then what was added. */
+/** unified returns the lines of a run one below the other: the removed ones first, then the added ones. */
 export function unified(run: Run): { sign: "-" | "+" | " "; line: DiffLine; left?: number; right?: number }[] {
   if (run.kind !== "changed") {
     return run.pairs.flatMap(({ left, right }) => (left && right ? [{ sign: " " as const, line: right, left: left.number, right: right.number }] : []));

@@ -11,7 +11,7 @@ interface Draft {
   form: unknown;
 }
 
-/** Storage may be blocked or full; then nothing is kept, and nothing else changes. */
+/** saveDraft stores the draft for this tab. It does nothing if storage is blocked or full. */
 export function saveDraft(draft: Draft): void {
   try {
     sessionStorage.setItem(storageKey, JSON.stringify(draft));
@@ -20,6 +20,7 @@ export function saveDraft(draft: Draft): void {
   }
 }
 
+/** clearDraft removes the stored draft. */
 export function clearDraft(): void {
   try {
     sessionStorage.removeItem(storageKey);
@@ -28,7 +29,7 @@ export function clearDraft(): void {
   }
 }
 
-/** What was kept, if it was typed by this person at this address and still has the form's shape. */
+/** loadDraft returns the stored draft, if this person typed it at this address and it still has the form's shape. */
 export function loadDraft<T>(person: string, search: string, isForm: (value: unknown) => value is T): T | undefined {
   try {
     const draft: unknown = JSON.parse(sessionStorage.getItem(storageKey) ?? "null");

@@ -1,9 +1,10 @@
 /** Entities of the catalog as the form has them and as they are sent. Pure. */
 import type { Entity } from "../api/types";
 
+/** entityKinds contains the kinds of catalog entities in display order. */
 export const entityKinds = ["application", "resource", "person", "group"] as const satisfies readonly Entity["kind"][];
 
-/** Only what an entity of its kind has, and nothing that is empty. */
+/** bodyOf returns the entity as it is sent: only the fields of its kind, and none that is empty. */
 export function bodyOf(form: Entity): Entity {
   const text = (value: string | undefined) => value?.trim() || undefined;
   const owned = form.kind === "application" || form.kind === "resource";

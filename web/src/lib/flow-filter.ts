@@ -2,14 +2,21 @@
 import type { Decision, Verdict } from "../api/types";
 import { among } from "./use-filters";
 
+/** windows maps the name of each window to its length in seconds. */
 export const windows = { "1h": 3_600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "14d": 1_209_600, "31d": 2_678_400 } as const;
+/** Window is the name of a window that ends now. */
 export type Window = keyof typeof windows;
+/** windowNames contains the names of the windows, the shortest first. */
 export const windowNames = Object.keys(windows) as Window[];
+/** usualWindow is the window without a choice. */
 export const usualWindow: Window = "24h";
 
+/** decisions contains the policy verdicts in display order. */
 export const decisions: Decision[] = ["allowed", "audited", "unmanaged", "default-denied", "denied"];
+/** verdicts contains the dataplane verdicts in display order. */
 export const verdicts: Verdict[] = ["forwarded", "audit", "dropped", "unknown"];
 
+/** FlowFilter is the filter of the flow explorer. */
 export interface FlowFilter {
   /** The window ends now, unless `since` is set. */
   window: Window;
@@ -29,7 +36,7 @@ export interface FlowFilter {
   q: string | undefined;
 }
 
-/** Everything that narrows what is shown; the window is not among it. */
+/** filterKeys contains the URL parameters that narrow what is shown; the window is not among them. */
 export const filterKeys = ["subject", "resource", "cluster", "decision", "verdict", "action", "port", "policy", "sid", "unattributed", "q"] as const;
 type FilterKey = (typeof filterKeys)[number];
 
@@ -42,6 +49,7 @@ function instant(value: string | null): string | undefined {
 
 const isPort = (port: number): boolean => Number.isInteger(port) && port >= 0 && port <= 65_535;
 
+/** flowFilterOf reads the filter from the URL and ignores values that are not allowed. */
 export function flowFilterOf(search: URLSearchParams): FlowFilter {
   const since = instant(search.get("since"));
   const until = instant(search.get("until"));
@@ -65,13 +73,13 @@ export function flowFilterOf(search: URLSearchParams): FlowFilter {
   };
 }
 
-/** The window as instants. */
+/** windowOf returns the window as instants. The end is absent if the window ends now. */
 export function windowOf({ window, since, until }: Pick<FlowFilter, "window" | "since" | "until">, now: number): { since: string; until?: string } {
   const end = until === undefined ? now : Date.parse(until);
   return { since: since ?? new Date(end - windows[window] * 1_000).toISOString(), ...(until === undefined ? {} : { until }) };
 }
 
-/** Returns the parameters of the API without the window and the page. */
+/** flowQuery returns the parameters of the API without the window and the page. */
 export function flowQuery({ subject, resource, cluster, decision, verdict, action, port, policy, sid, unattributed, disagree, q }: FlowFilter) {
   const some = <T>(list: T[]) => (list.length > 0 ? list : undefined);
   return {
@@ -93,19 +101,21 @@ export function flowQuery({ subject, resource, cluster, decision, verdict, actio
 /** Filters that no control of the filter bar shows. */
 const heldKeys = ["subject", "resource", "action", "port", "policy", "sid"] as const satisfies readonly FilterKey[];
 
-/** One value of the filter, which is shown with a button that removes it. */
+/** Held is one value of the filter, which is shown with a button that removes it. */
 export interface Held {
   key: (typeof heldKeys)[number];
   value: string;
 }
 
+/** held returns the values of the filter that are shown with a button. */
 export function held(filter: FlowFilter): Held[] {
   return heldKeys.flatMap((key) => [filter[key] ?? []].flat().map((value) => ({ key, value: String(value) })));
 }
 
-/** The address without one of the values. */
+/** without returns the values of the parameter that remain when one of them is removed. */
 export function without(search: URLSearchParams, { key, value }: Held): string[] {
   return search.getAll(key).filter((each) => each.trim() !== value && !(key === "port" && String(Number(each)) === value));
 }
 
+/** isFiltered reports whether the URL narrows what is shown. */
 export const isFiltered = (search: URLSearchParams): boolean => filterKeys.some((key) => search.has(key));

@@ -2,12 +2,12 @@
 const marks = '[aria-invalid="true"], .mantine-InputWrapper-error';
 const inputs = "input:not([type=hidden], :disabled), textarea:not(:disabled), select:not(:disabled)";
 
-/** Lets a dialog's focus trap begin at the first field below `container`, unless an element has the focus attribute already. */
+/** focusFirstField lets a dialog's focus trap begin at the first field below `container`, unless an element has the focus attribute already. */
 export function focusFirstField(container: HTMLElement): void {
   if (!container.querySelector("[data-autofocus]")) container.querySelector(inputs)?.setAttribute("data-autofocus", "true");
 }
 
-/** Moves the focus to the first field below `container` that shows an error. Returns whether there is one. */
+/** focusFirstError moves the focus to the first field below `container` that shows an error. It returns whether there is one. */
 export function focusFirstError(container: HTMLElement | null): boolean {
   const mark = container?.querySelector<HTMLElement>(marks);
   if (!mark) return false;

@@ -4,6 +4,7 @@
  */
 import type { CatalogRef, Connection, Decision } from "../api/types";
 
+/** ClusterShare is the part of a folded connection that arrived in one cluster. */
 export interface ClusterShare {
   cluster: string;
   count: number;
@@ -12,6 +13,7 @@ export interface ClusterShare {
   from: string[];
 }
 
+/** FoldedConnection is all connections of one application, resource and action (or port). */
 export interface FoldedConnection {
   key: string;
   subject: CatalogRef;
@@ -22,7 +24,7 @@ export interface FoldedConnection {
   /** Each once; a deny by a statement comes before a default deny. */
   decisions: Decision[];
   verdicts: Connection["verdict"][];
-  /** How many of the refused ones the dataplane still let through. */
+  /** letThrough is the number of the refused connections that the dataplane still let through. */
   letThrough: number;
   count: number;
   lastSeen: string;
@@ -33,6 +35,7 @@ export interface FoldedConnection {
   ticket: string | undefined;
 }
 
+/** isRefused reports whether the decision refuses the connection. */
 export const isRefused = (decision: Decision): boolean => decision === "denied" || decision === "default-denied";
 
 const newer = (a: string, b: string): string => (Date.parse(a) >= Date.parse(b) ? a : b);
@@ -67,6 +70,7 @@ function byUse(a: FoldedConnection, b: FoldedConnection): number {
   return minute(b) - minute(a) || Number(b.action !== undefined) - Number(a.action !== undefined) || b.count - a.count || a.key.localeCompare(b.key);
 }
 
+/** fold merges the connections of the same application, resource and action (or port), whatever their clusters and verdicts. */
 export function fold(items: Connection[]): FoldedConnection[] {
   const rows = new Map<string, FoldedConnection>();
   for (const c of items) {

@@ -8,8 +8,8 @@ interface Wanted {
 }
 
 /**
- * The statement that allows it now; none while another one denies it. Names are compared as they are: what only a
- * wildcard might give is not taken for given.
+ * grantOf returns the statement that allows the connection now, and undefined while another one denies it. Names are compared exactly: a statement with
+ * a wildcard is not returned.
  */
 export function grantOf(items: Access[], { subject, resource, action }: Wanted): Access | undefined {
   if (action === undefined) return undefined;

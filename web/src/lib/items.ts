@@ -2,10 +2,10 @@
 import type { CatalogRef, ClusterState, NodeSummary, Step, StepState, Ticket, TicketItem, TicketKind } from "../api/types";
 import { clusterOrder } from "./members";
 
-/** All kinds of tickets in display order. */
+/** ticketKinds contains all kinds of tickets in display order. */
 export const ticketKinds = ["grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload"] as const satisfies readonly TicketKind[];
 
-/** What the item is about, which decides the words for it. */
+/** Matter is what an item is about, which selects the texts about it. */
 export type Matter = "access" | "end" | "protection" | "object";
 
 const matters: Record<TicketKind, Matter> = {
@@ -20,8 +20,10 @@ const matters: Record<TicketKind, Matter> = {
   workload: "object",
 };
 
+/** matterOf returns what a ticket of this kind is about. */
 export const matterOf = (kind: TicketKind): Matter => matters[kind];
 
+/** StepSum is one approval step of several items with its least advanced state. */
 export interface StepSum {
   name: string;
   state: StepState;
@@ -35,6 +37,7 @@ const stepOrder: StepState[] = ["rejected", "timed-out", "current", "waiting", "
 
 const first = <T>(order: T[], a: T, b: T): T => (order.indexOf(a) <= order.indexOf(b) ? a : b);
 
+/** sumSteps merges the steps of the items by their name. */
 export function sumSteps(items: Pick<TicketItem, "steps">[]): StepSum[] {
   const sums = new Map<string, StepSum>();
   for (const { name, state } of items.flatMap((item) => item.steps)) {
@@ -47,6 +50,7 @@ export function sumSteps(items: Pick<TicketItem, "steps">[]): StepSum[] {
   return [...sums.values()];
 }
 
+/** sumClusters returns the worst state of each member over all items, sorted by the members' names. */
 export function sumClusters(items: Pick<TicketItem, "clusters">[]): ClusterState[] {
   const sums = new Map<string, ClusterState>();
   for (const cluster of items.flatMap((item) => item.clusters)) {
@@ -66,15 +70,17 @@ export function nodesByResource(items: Pick<TicketItem, "resource" | "nodes">[])
   return [...found.values()].sort((a, b) => missing(b) - missing(a) || a.resource.name.localeCompare(b.resource.name));
 }
 
-/** Approvals that a step has and that it needs. */
+/** votesOf returns the number of approvals that a step has and the number that it needs. */
 export function votesOf(step: Step): { has: number; needs: number } {
   return { has: step.votes.filter((vote) => vote.approve).length, needs: step.quorum };
 }
 
+/** currentStep returns the step of an item that waits for a decision. */
 export const currentStep = (item: Pick<TicketItem, "steps">): Step | undefined => item.steps.find((step) => step.state === "current");
 
 type May = keyof TicketItem["can"];
 
+/** itemsThatMay returns the items of a ticket for which the person may take the action. */
 export function itemsThatMay(ticket: Ticket, may: May): TicketItem[] {
   return ticket.items.filter((item) => item.can[may]);
 }
@@ -96,7 +102,7 @@ export function expiryOf(item: TicketItem): string | undefined {
   return item.state === "effective" || item.state === "applying" || item.state === "approved" ? item.expiresAt : undefined;
 }
 
-/** The earliest end among those in force. */
+/** expiryOfTicket returns the earliest end of the ticket's items that are in force. */
 export function expiryOfTicket(ticket: Ticket): string | undefined {
   return ticket.items
     .map(expiryOf)

@@ -2,9 +2,10 @@
 import type { LedgerFilter } from "../api/governance";
 import { instantOf } from "./zone";
 
+/** ledgerKeys contains the URL parameters that filter the ledger. */
 export const ledgerKeys = ["actor", "action", "object", "from", "to"] as const;
 
-/** Days and minutes of the address are in the person's zone; what cannot be a time is left out. */
+/** ledgerFilterOf reads the ledger's filter from the URL. Days and minutes are in the person's zone; values that are not a time are left out. */
 export function ledgerFilterOf(search: URLSearchParams, zone: string): LedgerFilter {
   const text = (key: string) => search.get(key)?.trim() || undefined;
   const instant = (key: string) => instantOf(search.get(key) ?? "", zone)?.toISOString();

@@ -3,9 +3,10 @@ import type { ClusterState, MemberCounts } from "../api/types";
 
 type State = ClusterState["state"];
 
-/** The worst first: what people look for. */
+/** clusterOrder contains the member states, the worst first. */
 export const clusterOrder: State[] = ["Leaked", "Downgraded", "Unreachable", "Quarantined", "Drifted", "Overridden", "Pending", "Realized"];
 
+/** worstFirst returns the members sorted by their state, the worst first, and then by name. Members without a state come last. */
 export function worstFirst<T extends { cluster: string }>(members: T[], state: (member: T) => State | undefined): T[] {
   const rank = (member: T) => {
     const of = state(member);
@@ -14,6 +15,7 @@ export function worstFirst<T extends { cluster: string }>(members: T[], state: (
   return [...members].sort((a, b) => rank(a) - rank(b) || a.cluster.localeCompare(b.cluster));
 }
 
+/** StateCount is the number of members in a state. */
 export interface StateCount {
   state: State;
   count: number;
@@ -25,5 +27,5 @@ export function countStates(members: Pick<ClusterState, "state">[], counts?: Mem
   return clusterOrder.map((state) => ({ state, count: of(state) })).filter(({ count }) => count > 0);
 }
 
-/** How many members are in no list. */
+/** unlisted returns the number of members that are in no list. */
 export const unlisted = (counts: MemberCounts | undefined): number => (counts ? Math.max(counts.total - counts.listed, 0) : 0);

@@ -3,6 +3,7 @@ import type { Message } from "../api/types";
 import { messageText } from "../i18n/messages";
 import { dayAndTime } from "./time";
 
+/** Language is a language in which messages are rendered. */
 export type Language = "en" | "zh";
 
 const separators: Record<Language, { list: string; parts: string }> = { en: { list: ", ", parts: "; " }, zh: { list: "、", parts: "；" } };
@@ -56,7 +57,7 @@ function rendered(message: Message, reader: Reader): string {
   });
 }
 
-/** The text of a message; `tag` is the language of the page, such as zh, and `zone` the reader's time zone, by default that of the browser. */
+/** render returns the text of a message. `tag` is the language of the page, such as zh, and `zone` the reader's time zone, by default that of the browser. */
 export function render(message: Message, tag: string, zone?: string): string {
   return rendered(message, { tag, language: languageOf(tag), zone });
 }

@@ -1,6 +1,9 @@
 /** Resource names: `trnv1:rsc:<org>:<service>:<type>:<id>`, where the id may itself hold colons. */
 
-/** `redis / bobs-cluster`; for an application its id alone, because the service says nothing there. */
+/**
+ * shortName returns the short form of a resource name, `redis / bobs-cluster`. For an application it is the id alone, because the service adds no
+ * information.
+ */
 export function shortName(name: string): string {
   const parts = name.split(":");
   if (parts.length < 6 || parts[0] !== "trnv1" || parts[1] !== "rsc") return name;
@@ -10,6 +13,7 @@ export function shortName(name: string): string {
   return `${service} / ${id}`;
 }
 
+/** initials returns the first letters of a person's first and last name. */
 export function initials(displayName: string): string {
   const words = displayName.trim().split(/\s+/).filter(Boolean);
   const first = [...(words[0] ?? "?")][0] ?? "?";
@@ -17,13 +21,13 @@ export function initials(displayName: string): string {
   return (first + last).toUpperCase();
 }
 
-/** Only a path of this site may be returned to after login. */
+/** localPath returns the path if it is one of this site, otherwise the path of the first page. Only such a path may be opened after login. */
 export function localPath(value: string | null): string {
   if (value === null || !value.startsWith("/") || value.startsWith("//") || value.includes("\\")) return "/";
   return value;
 }
 
-/** A key that makes a retried submission the same submission. */
+/** randomKey returns a random idempotency key. */
 export function randomKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -5,6 +5,7 @@
 import { lazy } from "react";
 import type { ComponentType } from "react";
 
+/** PageLoadError reports that the code of a page could not be loaded. */
 export class PageLoadError extends Error {
   constructor(cause: unknown) {
     super("the page's code could not be loaded", { cause });
@@ -14,7 +15,7 @@ export class PageLoadError extends Error {
 
 const storageKey = "acp-page-reloaded";
 
-/** Whether a reload was tried already and no page loaded since: another one would go round in circles. */
+/** reloadWasTried reports whether a reload was tried already and no page loaded since. Another reload would repeat endlessly. */
 export function reloadWasTried(): boolean {
   try {
     return sessionStorage.getItem(storageKey) !== null;
@@ -24,6 +25,7 @@ export function reloadWasTried(): boolean {
   }
 }
 
+/** rememberReload records that a reload was tried. */
 export function rememberReload(): void {
   try {
     sessionStorage.setItem(storageKey, "1");
@@ -40,7 +42,7 @@ function forgetReload(): void {
   }
 }
 
-/** A route's `lazy`, out of an import. */
+/** lazyPage returns a route's `lazy` for the import of a page. */
 export function lazyPage(load: () => Promise<ComponentType>): () => Promise<{ Component: ComponentType }> {
   return async () => {
     try {
@@ -53,7 +55,7 @@ export function lazyPage(load: () => Promise<ComponentType>): () => Promise<{ Co
   };
 }
 
-/** A part of a page that loads when it is first looked at. */
+/** lazyPart returns a component whose code is loaded when it is first shown. */
 export function lazyPart<P extends object>(load: () => Promise<ComponentType<P>>) {
   return lazy(async () => {
     try {
@@ -64,7 +66,7 @@ export function lazyPart<P extends object>(load: () => Promise<ComponentType<P>>
   });
 }
 
-/** Whether the portal answers. A proxy that answers in its place (502, 503, 504) is not the portal. */
+/** portalAnswers reports whether the portal answers. An answer of a proxy in its place (502, 503, 504) does not count. */
 export async function portalAnswers(signal: AbortSignal): Promise<boolean> {
   try {
     const response = await fetch("/favicon.svg", { method: "HEAD", cache: "no-store", signal });

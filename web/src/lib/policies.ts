@@ -5,7 +5,7 @@ type Approver = { kind: "leader" | "resource-owner" | "application-owner" | "gro
 
 const roles: Record<string, "leader" | "resource-owner" | "application-owner"> = { "requester.leader": "leader", "resource.owner": "resource-owner", "application.owner": "application-owner" };
 
-/** `requester.leader`, `resource.owner`, `group:security`, `person:bob`. */
+/** approverOf parses an approver of an approval policy: `requester.leader`, `resource.owner`, `group:security`, `person:bob`. */
 export function approverOf(text: string): Approver {
   const role = roles[text];
   if (role) return { kind: role, id: "" };
@@ -13,7 +13,7 @@ export function approverOf(text: string): Approver {
   return kind === "group" ? { kind: "group", id: rest.join(":") } : { kind: "user", id: kind === "person" ? rest.join(":") : text };
 }
 
-/** How many of them, where that has to be said. */
+/** quorumOf returns how many of a step's approvers must approve. It is undefined for a single role or person, where it needs no mention. */
 export function quorumOf({ quorum, approvers }: Pick<PolicyStep, "quorum" | "approvers">): { kind: "any" | "all" | "count"; count: number } | undefined {
   if (quorum === "all") return { kind: "all", count: 0 };
   const count = Number(quorum);
@@ -22,7 +22,7 @@ export function quorumOf({ quorum, approvers }: Pick<PolicyStep, "quorum" | "app
   return approvers.length === 1 && approverOf(approvers[0] ?? "").kind !== "group" ? undefined : { kind: "any", count: 1 };
 }
 
-/** Where a change is proposed; without a name, a new object. */
+/** changePath returns the path of the form that requests the change of an object, or without a name the creation of one. */
 export function changePath(kind: ObjectChange["kind"], name?: string): string {
   const search = new URLSearchParams({ kind: kind === "ApprovalPolicy" ? "approval-policy" : "class", object: kind });
   if (name) search.set("name", name);

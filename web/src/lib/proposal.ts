@@ -3,18 +3,19 @@ import type { ProposalLine } from "../api/types";
 import { basketLimit } from "./request";
 import type { Draftable } from "./request";
 
+/** lineKey returns the key of a line, which is unique in its proposal. */
 export const lineKey = ({ subject, action }: ProposalLine): string => `${subject.name || subject.title}|${action}`;
 
-/** Whether a line can become part of a request: nothing allows it yet, and its client is in the catalog. */
+/** isAdoptable reports whether a line can become part of a request: nothing allows it yet, and its client is in the catalog. */
 export const isAdoptable = ({ state, grantable, subject }: ProposalLine): boolean => state !== "covered" && grantable !== false && subject.id !== undefined;
 
-/** What an enforced resource would refuse or refuses, before what is allowed already; within that the busiest first. */
+/** reviewed returns the lines that nothing allows yet separately from those that are already allowed, the busiest first in both. */
 export function reviewed(lines: ProposalLine[]): { open: ProposalLine[]; covered: ProposalLine[] } {
   const sorted = [...lines].sort((a, b) => b.evidence.count - a.evidence.count || lineKey(a).localeCompare(lineKey(b)));
   return { open: sorted.filter(({ state }) => state !== "covered"), covered: sorted.filter(({ state }) => state === "covered") };
 }
 
-/** One item per client, with all of its chosen actions; no more clients than a request may have. */
+/** adoptBody returns the request for the chosen lines: one item per client, with all of its chosen actions, and no more clients than a request may have. */
 export function adoptBody(resource: string, lines: ProposalLine[], durationSeconds: number | undefined): Draftable | undefined {
   const actions = new Map<string, string[]>();
   for (const { subject, action } of lines.filter(isAdoptable)) if (subject.id !== undefined) actions.set(subject.id, [...(actions.get(subject.id) ?? []), action]);
@@ -23,7 +24,7 @@ export function adoptBody(resource: string, lines: ProposalLine[], durationSecon
   return { kind: "grant", adopt: true, items, ...(durationSeconds === undefined ? {} : { durationSeconds }) };
 }
 
-/** Clients beyond what one request may have. */
+/** leftOut returns the number of clients beyond what one request may have. */
 export function leftOut(lines: ProposalLine[]): number {
   return Math.max(0, new Set(lines.filter(isAdoptable).map(({ subject }) => subject.id)).size - basketLimit);
 }

@@ -1,4 +1,4 @@
-/** Resources that this person requested recently in this browser. They are only suggestions. */
+/** RecentResource is a resource that this person requested recently in this browser. Such resources are only suggestions. */
 export interface RecentResource {
   id: string;
   title: string;
@@ -21,6 +21,7 @@ function isStored(value: unknown): value is Stored {
   return isText(person) && Array.isArray(items) && items.every((item: Partial<Record<string, unknown>> | null) => item !== null && isText(item.id) && isText(item.title) && isText(item.hint));
 }
 
+/** recentResources returns the resources that this person requested recently in this browser. */
 export function recentResources(person: string): RecentResource[] {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(storageKey) ?? "null");
@@ -30,6 +31,7 @@ export function recentResources(person: string): RecentResource[] {
   }
 }
 
+/** rememberResources adds resources to those that this person requested recently. */
 export function rememberResources(person: string, added: RecentResource[]): void {
   const ids = new Set(added.map(({ id }) => id));
   const items = [...added, ...recentResources(person).filter(({ id }) => !ids.has(id))].slice(0, kept);

@@ -2,25 +2,31 @@
 import type { Mode, NewTicket, ObjectChange, TicketKind } from "../api/types";
 import { secondsPerDay, secondsPerHour } from "./time";
 
+/** durationChoices contains the durations that the form offers: days, until revoked, or a custom duration. */
 export const durationChoices = ["1", "7", "30", "90", "revoked", "custom"] as const;
+/** DurationChoice is one of the durations that the form offers. */
 export type DurationChoice = (typeof durationChoices)[number];
+/** CustomUnit is the unit of a custom duration. */
 export type CustomUnit = "hours" | "days";
 
+/** DurationValue is the value of the field for a duration. */
 export interface DurationValue {
   duration: DurationChoice;
   customAmount: number | undefined;
   customUnit: CustomUnit;
 }
 
+/** usualDuration is the duration with which the form opens. */
 export const usualDuration: DurationValue = { duration: "30", customAmount: 12, customUnit: "hours" };
 
-/** From api/openapi.yaml. */
+/** textLimit is the maximum length of a text in characters, as in api/openapi.yaml. */
 export const textLimit = 2_000;
+/** basketLimit is the maximum number of items of a request, as in api/openapi.yaml. */
 export const basketLimit = 50;
 const shortest = 300;
 const longest = 31_622_400;
 
-/** Undefined: until revoked. NaN: not a duration. */
+/** durationSeconds returns the duration in seconds. It is undefined until revoked, and NaN if the value is not a duration. */
 export function durationSeconds({ duration, customAmount, customUnit }: DurationValue): number | undefined {
   if (duration === "revoked") return undefined;
   if (duration !== "custom") return Number(duration) * secondsPerDay;
@@ -28,7 +34,7 @@ export function durationSeconds({ duration, customAmount, customUnit }: Duration
   return Math.round(customAmount * (customUnit === "days" ? secondsPerDay : secondsPerHour));
 }
 
-/** `range`: never allowed. `cap`: longer than the approval policy allows. */
+/** durationError returns the error of a duration: `range` if it is never allowed, `cap` if it is longer than the approval policy allows. */
 export function durationError(value: DurationValue, cap?: number): "range" | "cap" | undefined {
   const seconds = durationSeconds(value);
   if (seconds !== undefined && !(seconds >= shortest && seconds <= longest)) return "range";
@@ -36,24 +42,27 @@ export function durationError(value: DurationValue, cap?: number): "range" | "ca
   return undefined;
 }
 
+/** reasonError returns the error of a reason: `missing`, or `long` if it exceeds textLimit. */
 export function reasonError(reason: string): "missing" | "long" | undefined {
   const text = reason.trim();
   if (text === "") return "missing";
   return text.length > textLimit ? "long" : undefined;
 }
 
-/** One resource of the basket. */
+/** Wanted is one resource of the basket with its chosen actions. */
 export interface Wanted {
   resource: string;
   actions: string[];
 }
 
+/** AccessRequest contains the values of the form for access. */
 export interface AccessRequest {
   application: string;
   basket: Wanted[];
   duration: DurationValue;
 }
 
+/** AccessErrors contains the errors of the form for access. */
 export interface AccessErrors {
   application?: "missing";
   basket?: "missing";
@@ -62,6 +71,7 @@ export interface AccessErrors {
   duration?: "range" | "cap";
 }
 
+/** accessErrors returns the errors of the form for access. `cap` is the longest duration that the approval policy allows, in seconds. */
 export function accessErrors({ application, basket, duration }: AccessRequest, cap?: number): AccessErrors {
   const errors: AccessErrors = { actions: basket.filter(({ actions }) => actions.length === 0).map(({ resource }) => resource) };
   if (application === "") errors.application = "missing";
@@ -71,11 +81,13 @@ export function accessErrors({ application, basket, duration }: AccessRequest, c
   return errors;
 }
 
+/** isWrong reports whether there is an error. */
 export const isWrong = ({ actions, ...rest }: AccessErrors): boolean => actions.length > 0 || Object.keys(rest).length > 0;
 
-/** The request without its reason. */
+/** Draftable is a request without its reason. */
 export type Draftable = Omit<NewTicket, "reason">;
 
+/** accessBody returns the request for access. */
 export function accessBody({ application, basket, duration }: AccessRequest): Draftable {
   const seconds = durationSeconds(duration);
   return {
@@ -85,8 +97,8 @@ export function accessBody({ application, basket, duration }: AccessRequest): Dr
 }
 
 /**
- * As much of the request as already means something, for a preview: resources whose actions are still to be chosen are
- * left out. Items of the answer are in the same order.
+ * accessPreview returns the part of the request that can be previewed: resources whose actions are not chosen yet are left out. Items of the answer are
+ * in the same order. It is undefined while too little is entered.
  */
 export function accessPreview(request: AccessRequest): Draftable | undefined {
   const basket = request.basket.filter(({ actions }) => actions.length > 0);
@@ -94,6 +106,7 @@ export function accessPreview(request: AccessRequest): Draftable | undefined {
   return accessBody({ ...request, basket });
 }
 
+/** ModeRequest contains the values of the form for a change of mode, an onboarding or an offboarding. */
 export interface ModeRequest {
   kind: "mode" | "onboard" | "offboard";
   resource: string;
@@ -107,6 +120,7 @@ export interface ModeRequest {
 export const enforces = ({ kind, mode, clusterModes }: Pick<ModeRequest, "kind" | "mode" | "clusterModes">): boolean =>
   kind !== "offboard" && (mode === "Enforce" || Object.values(clusterModes).includes("Enforce"));
 
+/** modeBody returns the request for a change of mode, an onboarding or an offboarding. It is undefined while too little is entered. */
 export function modeBody({ kind, resource, mode, clusterModes, override }: ModeRequest): Draftable | undefined {
   if (resource === "") return undefined;
   if (kind === "offboard") return { kind, items: [{ resource }] };
@@ -120,6 +134,7 @@ export function modeBody({ kind, resource, mode, clusterModes, override }: ModeR
   };
 }
 
+/** objectBody returns the request for the change of a class or an approval policy. It is undefined while too little is entered. */
 export function objectBody(kind: Extract<TicketKind, "class" | "approval-policy">, object: ObjectChange): Draftable | undefined {
   if (object.name === "") return undefined;
   if (object.verb === "delete") return { kind, items: [{ object: { kind: object.kind, name: object.name, verb: "delete" } }] };
@@ -134,12 +149,15 @@ export interface WantedWorkload {
   description: string;
 }
 
-/** From api/openapi.yaml. */
+/** workloadId matches the ids that a workload may have, as in api/openapi.yaml. */
 export const workloadId = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+/** workloadAddresses is the maximum number of addresses of a workload, as in api/openapi.yaml. */
 export const workloadAddresses = 64;
 
+/** isWholeWorkload reports whether a workload is complete and valid. */
 export const isWholeWorkload = ({ application, id, addresses }: WantedWorkload): boolean => application !== "" && workloadId.test(id.trim()) && addresses.length > 0 && addresses.length <= workloadAddresses;
 
+/** workloadBody returns the request for the registration of workloads. It is undefined if there are none or too many, or if one is incomplete. */
 export function workloadBody(workloads: WantedWorkload[]): Draftable | undefined {
   if (workloads.length === 0 || workloads.length > basketLimit || !workloads.every(isWholeWorkload)) return undefined;
   return {
@@ -159,7 +177,7 @@ export function passedWorkloads(state: unknown): WantedWorkload[] {
   });
 }
 
-/** `T-12/0`, as links carry it. */
+/** parseTarget parses the reference to an item that links carry, such as `T-12/0`. */
 export function parseTarget(text: string | null): { ticket: string; item: number } | undefined {
   const match = /^(T-\d{1,12})(?:\/(\d{1,3}))?$/.exec(text ?? "");
   return match?.[1] ? { ticket: match[1], item: Number(match[2] ?? 0) } : undefined;

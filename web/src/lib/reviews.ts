@@ -1,21 +1,25 @@
 /** Facts about access reviews that several views need. */
 import type { AccessReview, NewAccessReview, ReviewDecision, ReviewLine, ReviewOutcome, ReviewRecommendation, Sensitivity } from "../api/types";
 
+/** recommendations contains the recommendations in display order. */
 export const recommendations = ["revoke", "shorten", "none", "keep"] as const satisfies readonly ReviewRecommendation[];
+/** outcomes contains the outcomes in display order. */
 export const outcomes = ["kept", "shortened", "revoked", "ended", "skipped"] as const satisfies readonly ReviewOutcome[];
+/** decisions contains the decisions in display order. */
 export const decisions = ["keep", "shorten", "revoke"] as const satisfies readonly ReviewDecision[];
 
-/** How many lines of a review have a decision or an outcome. */
+/** decidedOf returns how many lines of a review have a decision or an outcome. */
 export const decidedOf = ({ counts }: AccessReview) => counts.total - counts.open;
 
-/** A decision needs a reason if it takes access away, or keeps what the evidence speaks against. */
+/** needsReason reports whether a decision needs a reason: if it takes access away, or keeps what the evidence speaks against. */
 export function needsReason(decision: ReviewDecision, lines: Pick<ReviewLine, "recommendation">[]): boolean {
   return decision !== "keep" || lines.some(({ recommendation }) => recommendation === "shorten" || recommendation === "revoke");
 }
 
-/** The most lines that the server decides at once. */
+/** linesAtOnce is the maximum number of lines that the server decides in one call. */
 export const linesAtOnce = 200;
 
+/** ReviewForm contains the values of the form for an access review. Periods are in days. */
 export interface ReviewForm {
   name: string;
   classes: string[];
@@ -31,6 +35,7 @@ export interface ReviewForm {
   remind: number | undefined;
 }
 
+/** emptyForm contains the values with which the form opens. */
 export const emptyForm: ReviewForm = {
   name: "", classes: [], teams: [], sensitivities: [], olderThan: undefined, first: "resource-owner", then: "application-leader",
   silence: "shorten", grace: 14, due: 14, window: 90, remind: 3,
@@ -38,7 +43,7 @@ export const emptyForm: ReviewForm = {
 
 const millisecondsPerDay = 86_400_000;
 
-/** The request of a form, or nothing while a number is missing. */
+/** reviewOf returns the request of a form. It is undefined while a required number is missing. */
 export function reviewOf(form: ReviewForm, now: Date): NewAccessReview | undefined {
   if (form.due === undefined || form.window === undefined || (form.silence === "shorten" && form.grace === undefined)) return undefined;
   const scope: NonNullable<NewAccessReview["scope"]> = {};

@@ -3,13 +3,16 @@ import type { ClusterState, Message, Mode, RolloutCard, RolloutStage } from "../
 import { basketLimit } from "./request";
 import type { Draftable } from "./request";
 
+/** stages contains the stages of the rollout in their order. */
 export const stages = ["observe", "initial", "refine", "announced", "enforce"] as const satisfies readonly RolloutStage[];
 
-/** The stages that can be requested; the others follow from what was done. */
+/** targets contains the stages that can be requested; the others follow from what was done. */
 export const targets = ["observe", "initial", "enforce"] as const;
+/** Target is a stage that can be requested. */
 export type Target = (typeof targets)[number];
 
 const modes: Record<Target, Mode> = { observe: "Observe", initial: "Audit", enforce: "Enforce" };
+/** modeOf returns the mode of a stage that can be requested. */
 export const modeOf = (target: Target): Mode => modes[target];
 
 /** columns groups the cards by stage. Stopped rollouts come first, then the highest evidence scores, then the most clients. */
@@ -19,8 +22,10 @@ export function columns(cards: RolloutCard[]): Record<RolloutStage, RolloutCard[
   return Object.fromEntries(stages.map((stage) => [stage, sorted.filter((card) => card.stage === stage)])) as Record<RolloutStage, RolloutCard[]>;
 }
 
+/** cardKey returns the key of a card, which is unique on the board. */
 export const cardKey = ({ resource }: RolloutCard): string => resource.id ?? resource.name;
 
+/** BulkVerb is an action that applies to several cards. */
 export type BulkVerb = "advance" | "announce";
 
 /** split separates the cards that allow the action from the others. */
@@ -29,7 +34,7 @@ export function split(cards: RolloutCard[], verb: BulkVerb): { able: RolloutCard
   return { able: cards.filter(may), others: cards.filter((card) => !may(card)) };
 }
 
-/** Every member that any of the cards has. */
+/** clustersOf returns the names of all members that any of the cards has, sorted. */
 export const clustersOf = (cards: RolloutCard[]): string[] => [...new Set(cards.flatMap(({ clusters }) => clusters.map((each) => each.cluster)))].sort();
 
 /** lacking returns the cards that cannot be enforced without an override, including those that could not be assessed. */
@@ -46,10 +51,10 @@ export function usualTarget(cards: RolloutCard[]): Target {
 
 const modeIn = (card: RolloutCard, { mode }: ClusterState): Mode => mode ?? card.mode;
 
-/** The cards that a request of one kind is about: a resource that is not onboarded yet is onboarded. */
+/** ofKind returns the cards that a request of this kind can contain: a resource that is not onboarded yet is onboarded, for the others the mode is changed. */
 export const ofKind = (kind: "mode" | "onboard", cards: RolloutCard[]): RolloutCard[] => cards.filter((card) => (card.onboarded === false) === (kind === "onboard") && card.resource.id !== undefined);
 
-/** The change as a request of one kind, for a replay of as many as one request takes. */
+/** advanceBody returns the change as a request of one kind, for a replay of as many cards as one request may contain. */
 export function advanceBody(kind: "mode" | "onboard", cards: RolloutCard[], target: Target, clusters: string[]): Draftable | undefined {
   const mode = modeOf(target);
   const items = ofKind(kind, cards)
@@ -63,7 +68,7 @@ export function advanceBody(kind: "mode" | "onboard", cards: RolloutCard[], targ
   return items.length > 0 ? { kind, items } : undefined;
 }
 
-/** The fragment of the resource's page to which a hint links. */
+/** anchors maps the code of a hint to the fragment of the resource's page to which the hint links. */
 export const anchors: Record<string, string> = { onboard: "", propose: "", review: "#proposal", register: "#proposal", wait: "#evidence" };
 
 const verbs: Record<string, BulkVerb | "guard"> = { onboard: "advance", propose: "advance", announce: "announce", enforce: "advance", widen: "advance", stopped: "guard" };

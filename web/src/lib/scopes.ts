@@ -1,8 +1,10 @@
 /** What a token may do, and the name of its words: a colon means something else to the catalogues. */
 import type { TokenScope } from "../api/types";
 
+/** scopes contains the scopes of tokens in display order. */
 export const scopes = ["read", "tickets:write", "tickets:decide", "catalog:write", "workloads:write", "ledger:read", "rollout:write"] as const satisfies readonly TokenScope[];
 
+/** scopeWords maps each scope to the key of its text: a colon has another meaning in the keys of texts. */
 export const scopeWords = {
   read: "tokens.scope.read",
   "tickets:write": "tokens.scope.ticketsWrite",

@@ -2,11 +2,13 @@
 import type { Decision, FlowSeries } from "../api/types";
 import { decisions } from "./flow-filter";
 
+/** Step is one step of a series: its start in milliseconds, and the number of connections by decision. */
 export type Step = { start: number } & Partial<Record<Decision, number>>;
 
 /** The most steps that are drawn; the server makes fewer. */
 const most = 1_000;
 
+/** stepsOf returns all steps of a series, including those without connections. */
 export function stepsOf({ since, until, stepSeconds, points }: FlowSeries): Step[] {
   const length = stepSeconds * 1_000;
   const first = Date.parse(since);
@@ -20,7 +22,7 @@ export function stepsOf({ since, until, stepSeconds, points }: FlowSeries): Step
   return steps;
 }
 
-/** The decisions that occur, in the order in which they are stacked, each with its total. */
+/** totalsOf returns the decisions that occur, in the order in which they are stacked, each with its total. */
 export function totalsOf({ points }: Pick<FlowSeries, "points">): { decision: Decision; count: number }[] {
   return decisions.flatMap((decision) => {
     const count = points.reduce((sum, point) => (point.decision === decision ? sum + point.count : sum), 0);

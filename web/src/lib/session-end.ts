@@ -1,4 +1,3 @@
-/** Leads to the login page when an answer says that there is no session any more. */
 import type { QueryClient } from "@tanstack/react-query";
 import type { createBrowserRouter } from "react-router";
 import { keys } from "../api/keys";
@@ -7,6 +6,7 @@ type Router = ReturnType<typeof createBrowserRouter>;
 
 const loginPage = "/login";
 
+/** toLogin opens the login page, if it is not open yet, and clears the cache. It is called when an answer reports that there is no session. */
 export function toLogin(router: Pick<Router, "state" | "navigate">, cache: QueryClient): void {
   const { location, navigation } = router.state;
   // Calls of several views are refused at the same time. The first one navigates to the login page, which may still be

@@ -1,34 +1,36 @@
 /** How the rows of a table are sorted: written into the URL as the key of a column, with a minus sign in front for descending order. */
 
-/** What rows are compared by; undefined values come last in both directions. */
+/** Sortable is the value by which rows are compared; undefined values come last in both directions. */
 export type Sortable = string | number | undefined;
 
+/** Sort is the column by which a table is sorted, and the direction. */
 export interface Sort {
   key: string;
   descending: boolean;
 }
 
-/** The sort of a URL, if it names one of the columns. */
+/** parseSort parses the sort of a URL. It is undefined if the value names none of the columns. */
 export function parseSort(value: string | null, keys: readonly string[]): Sort | undefined {
   const descending = value?.startsWith("-") ?? false;
   const key = descending ? value?.slice(1) : value;
   return key && keys.includes(key) ? { key, descending } : undefined;
 }
 
+/** writeSort returns the sort as the URL has it. */
 export function writeSort(sort: Sort | undefined): string | undefined {
   return sort && (sort.descending ? `-${sort.key}` : sort.key);
 }
 
-/** The sort after a press on a column's header: ascending, descending, and the order in which the rows came. */
+/** nextSort returns the sort after a press on a column's header: ascending, then descending, then the order in which the rows came. */
 export function nextSort(sort: Sort | undefined, key: string): Sort | undefined {
   if (sort?.key !== key) return { key, descending: false };
   return sort.descending ? undefined : { key, descending: true };
 }
 
-/** An instant as a sortable value. */
+/** instant returns an instant as a sortable value. */
 export const instant = (at: string | undefined): number | undefined => (at === undefined ? undefined : Date.parse(at));
 
-/** A sorted copy; rows with equal values keep their order. */
+/** sortRows returns a sorted copy of the rows; rows with equal values keep their order. */
 export function sortRows<Row>(rows: readonly Row[], by: (row: Row) => Sortable, descending: boolean, language: string): Row[] {
   const collator = new Intl.Collator(language, { numeric: true, sensitivity: "base" });
   const compare = (a: string | number, b: string | number) => (typeof a === "number" && typeof b === "number" ? a - b : collator.compare(String(a), String(b)));

@@ -1,32 +1,41 @@
 /** How long a temporary audit lasts. Pure; the server checks it again. */
 import { secondsPerDay, secondsPerHour } from "./time";
 
+/** auditPresets maps the offered durations of a temporary audit to seconds. */
 export const auditPresets = { "1h": secondsPerHour, "4h": 4 * secondsPerHour, "1d": secondsPerDay } as const;
+/** AuditPreset is one of the offered durations. */
 export type AuditPreset = keyof typeof auditPresets;
+/** AuditChoice is one of the offered durations, or a custom end. */
 export type AuditChoice = AuditPreset | "custom";
+/** auditChoices contains all choices in display order. */
 export const auditChoices = [...(Object.keys(auditPresets) as AuditPreset[]), "custom"] as const;
 
 /** From api/openapi.yaml: at most this long at a time. */
 const longest = 7 * secondsPerDay;
 
+/** AuditEnd is the value of the field for the end of a temporary audit. */
 export interface AuditEnd {
   choice: AuditChoice;
   /** The value of the field for a custom end. */
   at: Date | undefined;
 }
 
+/** auditEnd returns the end as an instant. `now` is in milliseconds. */
 export function auditEnd({ choice, at }: AuditEnd, now: number): Date | undefined {
   return choice === "custom" ? at : new Date(now + auditPresets[choice] * 1_000);
 }
 
-/** `missing`: none was chosen. `past`: it would have ended already. `long`: longer than is allowed at a time. */
+/**
+ * auditEndError returns the error of an end: `missing` if none was chosen, `past` if it has passed already, `long` if it is later than is allowed at a
+ * time.
+ */
 export function auditEndError(end: Date | undefined, now: number): "missing" | "past" | "long" | undefined {
   if (end === undefined || Number.isNaN(end.getTime())) return "missing";
   if (end.getTime() <= now) return "past";
   return end.getTime() > now + longest * 1_000 ? "long" : undefined;
 }
 
-/** `1:04:09`, what is left until an instant; never less than nothing. */
+/** timeLeft returns the time until an instant as `1:04:09`, and at least `0:00:00`. */
 export function timeLeft(until: string, now: number): string {
   const seconds = Math.max(0, Math.ceil((Date.parse(until) - now) / 1_000));
   const [hours, minutes, rest] = [Math.floor(seconds / 3_600), Math.floor((seconds % 3_600) / 60), seconds % 60];

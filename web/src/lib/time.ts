@@ -9,6 +9,7 @@ const steps: [Intl.RelativeTimeFormatUnit, number][] = [
   ["second", 1_000],
 ];
 
+/** relativeTime returns the distance between an instant and now in words, such as `3 minutes ago`. */
 export function relativeTime(at: Date, now: Date, language: string): string {
   const format = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
   const distance = at.getTime() - now.getTime();
@@ -18,21 +19,22 @@ export function relativeTime(at: Date, now: Date, language: string): string {
   return format.format(0, "second");
 }
 
-/** The time zone defaults to the browser's. */
+/** exactTime returns an instant with seconds and the name of the time zone, which defaults to the browser's. */
 export function exactTime(at: Date, language: string, timeZone?: string): string {
   return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long", timeZone }).format(at);
 }
 
+/** dayAndTime returns an instant as day, hour and minute in the time zone, which defaults to the browser's. */
 export function dayAndTime(at: Date, language: string, timeZone?: string): string {
   return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short", timeZone }).format(at);
 }
 
-/** Time of day with milliseconds: a change reaches the fleet within fractions of a second. */
+/** preciseTime returns the time of day with milliseconds: a change reaches the fleet within fractions of a second. */
 export function preciseTime(at: Date, language: string, timeZone?: string): string {
   return new Intl.DateTimeFormat(language, { timeZone, hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" }).format(at);
 }
 
-/** How long something took: `87 ms`, `1.24 s`, `3 min`. */
+/** elapsed returns how long something took: `87 ms`, `1.24 s`, `3 min`. */
 export function elapsed(milliseconds: number, language: string): string {
   const unit = (value: number, name: string, digits: number) =>
     new Intl.NumberFormat(language, { style: "unit", unit: name, unitDisplay: "short", maximumFractionDigits: digits }).format(value);
@@ -42,10 +44,12 @@ export function elapsed(milliseconds: number, language: string): string {
   return unit(milliseconds / 3_600_000, "hour", 1);
 }
 
+/** secondsPerHour is the number of seconds of an hour. */
 export const secondsPerHour = 3_600;
+/** secondsPerDay is the number of seconds of a day of 24 hours. */
 export const secondsPerDay = 86_400;
 
-/** The unit that says a duration without a fraction. */
+/** wholeUnits returns a duration in the largest unit that expresses it without a fraction, at least in minutes. */
 export function wholeUnits(seconds: number): { unit: "days" | "hours" | "minutes"; count: number } {
   if (seconds % secondsPerDay === 0) return { unit: "days", count: seconds / secondsPerDay };
   if (seconds % secondsPerHour === 0) return { unit: "hours", count: seconds / secondsPerHour };

@@ -5,9 +5,12 @@
  */
 import type { ClusterState, Message, Person, Step, Ticket, TicketEvent, TicketItem, Vote } from "../api/types";
 
+/** NodeStatus is the status of a node, which selects its style. */
 export type NodeStatus = "done" | "current" | "waiting" | "bad" | "ended" | "note";
+/** Phase is the part of an item's life that a node belongs to: until the grant is effective, or its revocation. */
 export type Phase = "grant" | "revoke";
 
+/** ClusterLine is the state of one member in a node of the timeline. */
 export interface ClusterLine {
   cluster: string;
   realizedAt?: string;
@@ -43,8 +46,10 @@ const plain = {
   reopened: "note",
 } as const satisfies Partial<Record<TicketEvent["kind"], NodeStatus>>;
 
+/** NodeKind is the kind of a node, which selects its icon and title. */
 export type NodeKind = keyof typeof plain | "step" | "clusters" | "review";
 
+/** TimelineNode is one node of the timeline. */
 export interface TimelineNode {
   key: string;
   kind: NodeKind;
@@ -75,7 +80,7 @@ const endings: Partial<Record<TicketItem["state"], TicketEvent["kind"][]>> = {
 
 const isAbout = (event: TicketEvent, item: Pick<TicketItem, "position">) => event.item === undefined || event.item === item.position;
 
-/** When an item that is over ended; undefined for any other. */
+/** endedAt returns when an item that is over ended, and undefined for any other. */
 export function endedAt(ticket: Ticket, item: TicketItem): string | undefined {
   const kinds = endings[item.state];
   if (!kinds) return undefined;
@@ -207,6 +212,7 @@ class Line {
   }
 }
 
+/** timeline returns the nodes of an item: the past ones from the ticket's events, and then those that are still to come. */
 export function timeline(ticket: Ticket, item: TicketItem): TimelineNode[] {
   const line = new Line();
   for (const event of ticket.events) {

@@ -1,12 +1,16 @@
-/** The columns of the board. Up to a hundred resources are read with one call. If there are more, each column is read separately, so that no column with resources looks empty. */
+/**
+ * The columns of the board. Up to a hundred resources are read with one call. If there are more, each column is read separately, so that no column with
+ * resources looks empty.
+ */
 import { useRollout } from "../api/flows";
 import type { RolloutFilter } from "../api/flows";
 import type { RolloutCard, RolloutStage } from "../api/types";
 import { columns, stages } from "./rollout";
 
-/** As many more of a column at once as one can look through; thousands would make each keystroke slow. */
+/** unfolded is the number of further cards of a column that are shown at once. Thousands would make each keystroke slow. */
 export const unfolded = 50;
 
+/** BoardColumn is one column of the rollout board. */
 export interface BoardColumn {
   stage: RolloutStage;
   cards: RolloutCard[];
@@ -18,6 +22,7 @@ export interface BoardColumn {
 
 const cardsOf = (query: ReturnType<typeof useRollout>) => query.data?.pages.flatMap((page) => page.items);
 
+/** useBoard reads the columns of the rollout board for the filter. */
 export function useBoard(filter: RolloutFilter) {
   const all = useRollout(filter);
   const shown = stages.filter((stage) => filter.stage === undefined || filter.stage.includes(stage));

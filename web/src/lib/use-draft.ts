@@ -1,8 +1,11 @@
-/** A form's values, kept while they are typed: restored after a login that ended or a reload, dropped once sent. */
 import { useCallback, useEffect, useState } from "react";
 import { useSearchParams } from "react-router";
 import { loadDraft, saveDraft } from "./draft";
 
+/**
+ * useDraft returns the values of a form and a function that changes them. They are restored after a reload or a login, and `restored` reports whether
+ * they were.
+ */
 export function useDraft<T>(person: string, initial: () => T, isForm: (value: unknown) => value is T) {
   const [search] = useSearchParams();
   const at = search.toString();

@@ -2,9 +2,10 @@
 import { useCallback } from "react";
 import { useSearchParams } from "react-router";
 
+/** FilterChange contains the new values of the URL parameters to change; a parameter is removed if its value is undefined or empty. */
 export type FilterChange = Record<string, string | string[] | undefined>;
 
-/** The search with the change applied; what is empty is left out, so that the plain view has the plain address. */
+/** applyChange returns the parameters with the change applied. Empty values are left out, so that the view without filters has the plain URL. */
 export function applyChange(search: URLSearchParams, change: FilterChange): URLSearchParams {
   const next = new URLSearchParams(search);
   for (const [key, value] of Object.entries(change)) {
@@ -14,6 +15,7 @@ export function applyChange(search: URLSearchParams, change: FilterChange): URLS
   return next;
 }
 
+/** useFilters returns the URL parameters and a function that changes them, without a new entry in the browser's history. */
 export function useFilters(): [URLSearchParams, (change: FilterChange) => void] {
   const [search, setSearch] = useSearchParams();
   const change = useCallback(
@@ -23,7 +25,7 @@ export function useFilters(): [URLSearchParams, (change: FilterChange) => void] 
   return [search, change];
 }
 
-/** The values of a filter that are among the allowed ones; what else a URL says is ignored. */
+/** among returns the values of a filter that are allowed, in the order of the allowed ones; all others are ignored. */
 export function among<T extends string>(values: string[], allowed: readonly T[]): T[] {
   return allowed.filter((each) => values.includes(each));
 }

@@ -1,9 +1,9 @@
-/** What a ticket or an item of it is called; one place, because lists, the page and the document's title share it. */
 import { useTranslation } from "react-i18next";
 import type { ObjectChange, Ticket, TicketItem, TicketKind } from "../api/types";
 
 type Named = Pick<TicketItem, "application" | "resource" | "target" | "object" | "workload" | "fromMode" | "toMode">;
 
+/** useHeading returns the functions that return the heading of a ticket and of an item. Lists, the page and the document's title use the same headings. */
 export function useHeading() {
   const { t } = useTranslation();
 

@@ -1,7 +1,7 @@
-/** useKey returns idempotency keys: the same content keeps its key, so that a retry after a lost answer is not carried out twice. */
 import { useRef } from "react";
 import { randomKey } from "./names";
 
+/** useKey returns a function that returns an idempotency key: the same content keeps its key, so that a retry after a lost answer is not carried out twice. */
 export function useKey() {
   const last = useRef<{ content: string; key: string }>(undefined);
   return (body: unknown): string => {

@@ -16,6 +16,10 @@ function useSettled(body: Draftable | undefined, wait: number) {
   return body !== undefined && settled === wanted ? forPreview(body) : undefined;
 }
 
+/**
+ * usePlan reads the preview of a request that is being typed. It is requested after typing pauses, and `isRequested` reports whether the request is
+ * complete enough for a preview.
+ */
 export function usePlan(body: Draftable | undefined) {
   const query = usePreview(useSettled(body, pause));
   return { query, isRequested: body !== undefined };

@@ -1,4 +1,3 @@
-/** useRecovery asks until the portal answers, and then reloads the page. */
 import { useEffect, useRef, useState } from "react";
 import { useLive } from "../api/live-context";
 import { portalAnswers, reloadWasTried, rememberReload } from "./page-load";
@@ -8,9 +7,13 @@ const longestWait = 15_000;
 /** Timeout of one attempt in milliseconds: a connection that hangs counts as unreachable. */
 const timeout = 10_000;
 
-/** `gone`: the portal is there and the page's code still does not load, so waiting will not help. */
+/**
+ * Recovery is the state of the recovery: `waiting` for the portal, or `gone` if the portal answers and the page's code still does not load, so that
+ * waiting will not help.
+ */
 export type Recovery = "waiting" | "gone";
 
+/** useRecovery probes the portal until it answers, and then reloads the page. `tryNow` probes at once. */
 export function useRecovery(reload: () => void): { state: Recovery; tryNow: () => void } {
   const [state, setState] = useState<Recovery>("waiting");
   const live = useLive();

@@ -1,4 +1,3 @@
-/** Submitting a request: the ticket opens, and what was typed is dropped. */
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { clearDraft } from "./draft";
@@ -6,6 +5,7 @@ import { reasonError } from "./request";
 import type { Draftable } from "./request";
 import { useSend } from "./use-send";
 
+/** useRequest returns a function that submits a request. After the submission it discards the draft and opens the ticket. */
 export function useRequest() {
   const navigate = useNavigate();
   const [tried, setTried] = useState(false);

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** Returns the focus to the element that had it before a dialog opened. Mantine does so only for dialogs that stay mounted. */
+/** useReturnFocus returns the focus to the element that had it before a dialog opened. Mantine does so only for dialogs that stay mounted. */
 export function useReturnFocus(): void {
   const [opener] = useState(() => document.activeElement);
   useEffect(

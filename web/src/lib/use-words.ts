@@ -9,9 +9,10 @@ function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
   return name === "leader" || name === "owner" || name === "security";
 }
 
-/** Where several resources have owners of their own, the built-in step names the resource: `owner:bobs-cluster`. */
+/** ownedResource returns the resource that a built-in step names, `owner:bobs-cluster`, where several resources have owners of their own. */
 const ownedResource = (name: string): string | undefined => (name.startsWith("owner:") ? name.slice("owner:".length) : undefined);
 
+/** useWords returns functions that render durations, numbers, lists, messages and names of steps in the person's language. */
 export function useWords() {
   const { t, i18n } = useTranslation();
   const zone = useZone();
@@ -26,7 +27,7 @@ export function useWords() {
     lasting(seconds: number | undefined): string {
       return seconds === undefined ? t("time.untilRevoked") : t("time.for", { duration: this.duration(seconds) });
     },
-    /** How long it was, about: `3 min`, `1.5 h`. */
+    /** span returns a rounded duration: `3 min`, `1.5 h`. */
     span(seconds: number): string {
       return elapsed(seconds * 1_000, i18n.language);
     },

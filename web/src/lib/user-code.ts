@@ -1,4 +1,4 @@
-/** Letters only, as the command line shows them; empty when it cannot be a code. */
+/** userCodeOf returns the user code of a device login as the command line shows it, and an empty text if the input cannot be a code. */
 export function userCodeOf(text: string): string {
   const letters = text.toUpperCase().replace(/[^A-Z]/g, "");
   return letters.length === 8 ? `${letters.slice(0, 4)}-${letters.slice(4)}` : "";

@@ -1,7 +1,7 @@
 /** Parses workloads from a CSV or JSON text. Pure; the server validates all of them again. */
 import type { Workload } from "../api/types";
 
-/** What is wrong, as a key of the catalogue with its values. */
+/** FileProblem is the reason why a file cannot be read, as a key of the texts with its values. */
 export type FileProblem =
   | { key: "nothing" | "list" }
   | { key: "json"; reason: string }
@@ -10,6 +10,7 @@ export type FileProblem =
   | { key: "cells"; line: number; has: number; wants: number }
   | { key: "row"; row: number; field: string };
 
+/** FileResult contains the workloads of a file, or the reason why it cannot be read. */
 export type FileResult = { items: Workload[]; problem?: undefined } | { items?: undefined; problem: FileProblem };
 
 interface Row {
@@ -17,7 +18,10 @@ interface Row {
   cells: string[];
 }
 
-/** Rows of RFC 4180: cells may be quoted, and a quoted cell may hold commas, line ends and doubled quotes. */
+/**
+ * csvRows parses rows of RFC 4180: cells may be quoted, and a quoted cell may contain commas, line ends and doubled quotes. If a quote is not closed, it
+ * returns the line of the quote.
+ */
 export function csvRows(text: string): Row[] | { unclosed: number } {
   const rows: Row[] = [];
   let cells: string[] = [];
@@ -105,7 +109,7 @@ function fromJSON(text: string): FileResult {
   );
 }
 
-/** By its first character: JSON begins with a bracket. */
+/** readWorkloads parses the workloads of a text: JSON if its first character is a bracket or a brace, otherwise CSV. */
 export function readWorkloads(text: string): FileResult {
   const trimmed = text.trim();
   if (trimmed === "") return { problem: { key: "nothing" } };

@@ -1,8 +1,9 @@
 /** Times of day in a named time zone: what people type, and the instant that it means. Pure. */
 
-/** The browser's time zone, for people who did not choose one. */
+/** browserZone returns the browser's time zone, for people who did not choose one. */
 export const browserZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
+/** isZone reports whether the browser supports a time zone of this name. */
 export function isZone(zone: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone: zone });
@@ -20,7 +21,7 @@ function parts(at: Date, zone: string): number[] {
   return (["year", "month", "day", "hour", "minute"] as const).map((part) => value.get(part) ?? 0);
 }
 
-/** `2026-11-21T09:30`, as a field for date and time has it. */
+/** wallTime returns an instant as `2026-11-21T09:30` in the zone, as a field for date and time has it. */
 export function wallTime(at: Date, zone: string): string {
   const [year = 0, ...rest] = parts(at, zone);
   const [month, day, hour, minute] = rest.map((each) => String(each).padStart(2, "0"));
@@ -30,8 +31,8 @@ export function wallTime(at: Date, zone: string): string {
 const asUTC = ([year = 0, month = 1, day = 1, hour = 0, minute = 0]: number[]): number => Date.UTC(year, month - 1, day, hour, minute);
 
 /**
- * The instant of a wall time; undefined when it is none. A time that the clocks skip is the one after the gap, and of one
- * that they pass twice it is the first.
+ * instantOf returns the instant of a wall time, and undefined if it is none. For a time that the clocks skip it returns the one after the gap, and for
+ * one that they pass twice the first.
  */
 export function instantOf(wall: string, zone: string): Date | undefined {
   const match = pattern.exec(wall);

@@ -31,6 +31,7 @@ function Force({ policy }: { policy: PolicySummary }) {
   return policy.realized ? <ToneBadge tone="ok" word={t("acp.realized")} value="realized" /> : <ToneBadge tone="busy" word={t("acp.pending")} help={help} value="pending" />;
 }
 
+/** Issues shows the number of issues of a policy's statements by kind. */
 export function Issues({ issues }: { issues: PolicySummary["issues"] }) {
   const { t } = useTranslation();
   const odd = issueKinds.filter((kind) => (issues[kind] ?? 0) > 0);

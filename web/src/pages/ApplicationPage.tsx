@@ -41,6 +41,7 @@ function Sections({ id, mine }: { id: string; mine: boolean }) {
   );
 }
 
+/** ApplicationPage shows one application: its access, connections, unused grants, workloads and tickets. */
 export function ApplicationPage() {
   const { t } = useTranslation();
   const { id = "" } = useParams();

@@ -13,6 +13,7 @@ import { Page } from "../components/Page";
 import { RefusedCount } from "../components/RefusedCount";
 import { useFilters } from "../lib/use-filters";
 
+/** ApplicationsPage lists the applications of the person, or all of them. */
 export function ApplicationsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();

@@ -150,6 +150,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
   );
 }
 
+/** ApprovalsPage lists the tickets that wait for the person's decision, beside the selected ticket. */
 export function ApprovalsPage() {
   const { t } = useTranslation();
   const [search] = useSearchParams();

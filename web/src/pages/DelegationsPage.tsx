@@ -10,6 +10,7 @@ import { LoadMore } from "../components/LoadMore";
 import { Page, Section } from "../components/Page";
 import { useFilters } from "../lib/use-filters";
 
+/** DelegationsPage lists the person's delegations, and for the security team and auditors those of everybody. */
 export function DelegationsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();

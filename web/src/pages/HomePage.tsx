@@ -40,6 +40,7 @@ function Latest() {
   );
 }
 
+/** HomePage shows the person's pending decisions, requests and refused connections. For auditors it shows only the latest requests. */
 export function HomePage() {
   const { t } = useTranslation();
   const me = useMe().data;

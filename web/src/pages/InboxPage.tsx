@@ -10,6 +10,7 @@ import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { useFilters } from "../lib/use-filters";
 
+/** InboxPage lists the person's notifications. */
 export function InboxPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();

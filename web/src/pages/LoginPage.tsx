@@ -8,6 +8,7 @@ import classes from "./LoginPage.module.css";
 
 const known = ["denied", "expired", "invalid", "unknown-person", "provider-unavailable", "provider-unset", "signed-out"] as const;
 
+/** LoginPage links the login of the identity provider, and shows why the last login or session ended. */
 export function LoginPage() {
   const { t } = useTranslation();
   const [search] = useSearchParams();

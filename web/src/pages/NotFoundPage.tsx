@@ -4,6 +4,7 @@ import { Link } from "react-router";
 import { EmptyState } from "../components/Feedback";
 import { Page } from "../components/Page";
 
+/** NotFoundPage is shown for an address without a page. */
 export function NotFoundPage() {
   const { t } = useTranslation();
   return (

@@ -9,6 +9,7 @@ import page from "../components/Page.module.css";
 import { Sessions } from "../components/profile/Sessions";
 import { Tokens } from "../components/profile/Tokens";
 
+/** ProfilePage shows the person's identity, preferences, tokens and sessions. */
 export function ProfilePage() {
   const { t } = useTranslation();
   const me = useMe();

@@ -12,6 +12,7 @@ import { useFilters } from "../lib/use-filters";
 
 const cleared = Object.fromEntries(requestFilterKeys.map((key) => [key, undefined]));
 
+/** RequestsPage lists the tickets that match the filter in the URL. */
 export function RequestsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();

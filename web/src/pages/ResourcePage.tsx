@@ -110,6 +110,7 @@ function Sections({ resource }: { resource: Resource }) {
   );
 }
 
+/** ResourcePage shows one resource: its rollout, access, connections, protection and tickets. */
 export function ResourcePage() {
   const { t } = useTranslation();
   const { id = "" } = useParams();

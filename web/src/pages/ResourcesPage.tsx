@@ -15,6 +15,7 @@ import { RefusedCount } from "../components/RefusedCount";
 import tables from "../components/Tables.module.css";
 import { useFilters } from "../lib/use-filters";
 
+/** ResourcesPage lists the resources of the person, or all of them. */
 export function ResourcesPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();

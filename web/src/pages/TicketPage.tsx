@@ -6,6 +6,7 @@ import { Page } from "../components/Page";
 import { TicketDetail } from "../components/TicketDetail";
 import { useHeading } from "../lib/use-heading";
 
+/** TicketPage shows one ticket. */
 export function TicketPage() {
   const { t } = useTranslation();
   const { id = "" } = useParams();

@@ -110,6 +110,7 @@ export function CommandPalette() {
 
 const isApple = /Mac|iPhone|iPad/.test(navigator.userAgent);
 
+/** CommandPaletteButton opens the command palette. */
 export function CommandPaletteButton() {
   const { t } = useTranslation();
   return (

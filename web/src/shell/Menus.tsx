@@ -10,6 +10,7 @@ import { useToast } from "../components/toast-context";
 import { chooseLanguage, languageNames, languages, type Language } from "../i18n";
 import classes from "./Shell.module.css";
 
+/** LanguageMenu selects the language of the web UI. */
 export function LanguageMenu() {
   const { t, i18n } = useTranslation();
   const toast = useToast();
@@ -47,6 +48,7 @@ const schemes = [
   { value: "auto", key: "header.schemeAuto", icon: IconDeviceDesktop },
 ] as const;
 
+/** SchemeMenu selects the light, the dark or the system's color scheme. */
 export function SchemeMenu() {
   const { t } = useTranslation();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
@@ -76,6 +78,7 @@ export function SchemeMenu() {
   );
 }
 
+/** AccountMenu shows who is signed in, and links the person's pages and the logout. */
 export function AccountMenu({ me }: { me: Me }) {
   const { t } = useTranslation();
   return (

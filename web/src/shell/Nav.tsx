@@ -5,6 +5,7 @@ import { useMe } from "../api/queries";
 import { destinations, isUnder, useGoverning } from "./destinations";
 import classes from "./Shell.module.css";
 
+/** Brand shows the logo and links the first page. */
 export function Brand() {
   return (
     <Link to="/" className={classes.brand} aria-label="ACP">
@@ -14,6 +15,7 @@ export function Brand() {
   );
 }
 
+/** Nav links the destinations of the navigation that the person may see. */
 export function Nav({ onNavigate }: { onNavigate?: () => void }) {
   const { t } = useTranslation();
   const { pathname } = useLocation();

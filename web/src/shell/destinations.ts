@@ -4,6 +4,7 @@ import type { Icon } from "@tabler/icons-react";
 import { useMe } from "../api/queries";
 import type { Role } from "../api/types";
 
+/** destinations contains the pages of the navigation that everybody sees. */
 export const destinations = [
   { to: "/", key: "home", icon: IconHome },
   { to: "/applications", key: "applications", icon: IconKey },
@@ -32,7 +33,7 @@ const governing = [
   { to: "/ledger", key: "ledger", icon: IconBook2, roles: overseers },
 ] as const satisfies readonly { to: string; key: string; icon: Icon; roles: readonly Role[] | undefined }[];
 
-/** The person's own pages, which the top bar links. */
+/** own contains the person's own pages, which the top bar links. */
 export const own = [
   { to: "/inbox", key: "inbox", icon: IconBell },
   { to: "/profile", key: "profile", icon: IconUserCog },
@@ -40,13 +41,16 @@ export const own = [
   { to: "/terms", key: "terms", icon: IconVocabulary },
 ] as const satisfies readonly { to: string; key: string; icon: Icon }[];
 
-/** Empty until the person is known, so that links do not disappear again. */
+/**
+ * useGoverning returns the destinations of the governance section that the person may see. It is empty until the person is known, so that links do not
+ * disappear again.
+ */
 export function useGoverning() {
   const mine = useMe().data?.roles;
   return mine ? governing.filter(({ roles }) => roles === undefined || roles.some((role) => mine.includes(role))) : [];
 }
 
-/** Whether a path belongs to a destination; a ticket is one of the requests, a class belongs to the policies. */
+/** isUnder reports whether a path belongs to a destination; a ticket belongs to the requests, a class belongs to the policies. */
 export function isUnder(pathname: string, to: string): boolean {
   const home = pathname.startsWith("/tickets/") ? "/requests" : pathname === "/classes" ? "/policies" : pathname;
   return to === "/" ? home === "/" : home === to || home.startsWith(`${to}/`);

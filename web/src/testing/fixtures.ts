@@ -1,21 +1,29 @@
 /** Test objects: complete by default, and each test names only what it is about. */
 import type { Application, CatalogRef, ClusterState, Connection, Me, NodeSummary, Person, Resource, RolloutCard, Step, Ticket, TicketEvent, TicketItem, TicketState, Vote } from "../api/types";
 
+/** alice is the person who is signed in. */
 export const alice: Person = { id: "alice", displayName: "Alice Zhang" };
+/** bob is the owner of the resource. */
 export const bob: Person = { id: "bob", displayName: "Bob Li" };
+/** carol is the leader who approves first. */
 export const carol: Person = { id: "carol", displayName: "Carol Wu" };
 
+/** app888 is the application of the test objects. */
 export const app888: CatalogRef & { id: string } = { id: "app-888", name: "trnv1:rsc:trip-com:iam:sa:app/888", title: "Payments API" };
+/** bobsCluster is the resource of the test objects. */
 export const bobsCluster: CatalogRef & { id: string } = { id: "bobs-cluster", name: "trnv1:rsc:trip-com:redis:clusters:bobs-cluster", title: "Bob’s cluster" };
 
+/** me returns the signed-in person. */
 export function me(over: Partial<Me> = {}): Me {
   return { person: alice, roles: ["requester"], groups: [], pendingApprovals: 0, sessionExpiresAt: "2026-11-20T20:00:00Z", ...over };
 }
 
+/** application returns an application of Alice. */
 export function application(over: Partial<Application> = {}): Application {
   return { ...app888, owners: [{ kind: "person", id: "alice", displayName: "Alice Zhang" }], mine: true, denied24h: 0, ...over };
 }
 
+/** resource returns a resource of Bob. */
 export function resource(over: Partial<Resource> = {}): Resource {
   return {
     ...bobsCluster,
@@ -28,6 +36,7 @@ export function resource(over: Partial<Resource> = {}): Resource {
   };
 }
 
+/** connection returns a refused connection. */
 export function connection(over: Partial<Connection> = {}): Connection {
   return {
     cluster: "m1",
@@ -45,31 +54,35 @@ export function connection(over: Partial<Connection> = {}): Connection {
   };
 }
 
+/** cluster returns the state of a unit in one member. */
 export function cluster(name: string, state: ClusterState["state"], over: Partial<ClusterState> = {}): ClusterState {
   return { cluster: name, state, ...over };
 }
 
-/** The nodes of one member, all realized. */
+/** nodeSummary returns the summary of one member with three nodes, all of which enforce the wanted revision. */
 export function nodeSummary(over: Partial<NodeSummary> = {}): NodeSummary {
   return { members: 1, unreported: 0, total: 3, realized: 3, lagging: 0, unknown: 0, clusters: [], messages: [], ...over };
 }
 
+/** step returns an approval step. */
 export function step(name: string, state: Step["state"], approvers: Person[], over: Partial<Step> = {}): Step {
   return { name, state, approvers, quorum: 1, votes: [], ...over };
 }
 
-/** A step that one person approved. */
+/** approved returns a step that one person approved. */
 export function approved(name: string, by: Person, over: Partial<Vote> = {}): Step {
   return step(name, "approved", [by], { votes: [{ person: by, approve: true, at: "2026-11-20T10:00:01Z", ...over }] });
 }
 
-/** An event so many milliseconds after ten o'clock. */
+/** event returns an event of a ticket, which happened that many milliseconds after 10:00. */
 export function event(kind: TicketEvent["kind"], ms: number, over: Partial<TicketEvent> = {}): TicketEvent {
   return { kind, at: new Date(Date.UTC(2026, 10, 20, 10) + ms).toISOString(), ...over };
 }
 
+/** nothing contains no permission for an item or a ticket. */
 export const nothing: TicketItem["can"] = { approve: false, reject: false, withdraw: false, revoke: false, extend: false, review: false };
 
+/** item returns a pending item of a ticket. */
 export function item(over: Partial<TicketItem> = {}): TicketItem {
   return {
     position: 0,
@@ -85,6 +98,7 @@ export function item(over: Partial<TicketItem> = {}): TicketItem {
   };
 }
 
+/** ticket returns a pending ticket with one item. */
 export function ticket(over: Partial<Ticket> = {}): Ticket {
   return {
     id: "T-42",
@@ -102,13 +116,13 @@ export function ticket(over: Partial<Ticket> = {}): Ticket {
   };
 }
 
-/** A ticket of one item, which is in the ticket's state and can be done with what the ticket can. */
+/** ticketOf returns a ticket with one item. Both have the same state and permissions. */
 export function ticketOf(state: TicketState, of: Partial<TicketItem> = {}, over: Partial<Ticket> = {}): Ticket {
   const can = { ...nothing, ...of.can };
   return ticket({ state, items: [item({ state, ...of, can })], can, ...over });
 }
 
-/** A resource in audit that is known well enough. */
+/** card returns a card of a resource in Audit whose evidence score reaches the threshold. */
 export function card(over: Partial<RolloutCard> = {}): RolloutCard {
   return {
     resource: bobsCluster,

@@ -11,6 +11,7 @@ import { theme } from "../theme";
 import type { Message } from "../api/types";
 import { me } from "./fixtures";
 
+/** Call is a call of the API that a test received. */
 export interface Call {
   method: string;
   path: string;
@@ -19,6 +20,7 @@ export interface Call {
   body: unknown;
 }
 
+/** Answer is the answer of a test to a call. */
 export interface Answer {
   status?: number;
   body: unknown;
@@ -26,7 +28,10 @@ export interface Answer {
 
 type Handler = (call: Call) => Answer;
 
-/** Answers who is asking unless the test does, and calls by `METHOD /path` below /api/v1, and keeps them. */
+/**
+ * serve answers the calls of the API with these handlers by `METHOD /path` below /api/v1, and returns the list of calls. `GET /me` is answered with
+ * Alice unless there is a handler.
+ */
 export function serve(handlers: Record<string, Handler>): Call[] {
   const calls: Call[] = [];
   vi.stubGlobal("fetch", async (request: Request) => {
@@ -44,13 +49,15 @@ export function serve(handlers: Record<string, Handler>): Call[] {
   return calls;
 }
 
-/** A message without a translation. */
+/** verbatim returns a message without a translation. */
 export const verbatim = (text: string): Message => ({ code: "verbatim", params: { text }, text });
 
+/** problem returns an error answer with a code. */
 export function problem(status: number, code: string, over: { detail?: string; [field: string]: unknown } = {}): Answer {
   return { status, body: { type: "about:blank", title: code, status, code, requestId: "req-1", message: verbatim(over.detail ?? ""), ...over } };
 }
 
+/** renderRoutes renders routes at a path with the providers of the app, and returns the router and the cache. */
 export function renderRoutes(routes: RouteObject[], at: string, wrap: (children: ReactNode) => ReactNode = (children) => children) {
   const cache = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const router = createMemoryRouter(routes, { initialEntries: [at] });
@@ -64,6 +71,7 @@ export function renderRoutes(routes: RouteObject[], at: string, wrap: (children:
   return { router, cache };
 }
 
+/** renderPage renders one element at a path. Every other path shows `elsewhere`. */
 export function renderPage(element: ReactNode, { path, at }: { path: string; at: string }) {
   return renderRoutes(
     [

@@ -35,7 +35,7 @@ export function EdgeEnd({ about, kind, anyone, teams }: { about: CatalogRef; kin
   );
 }
 
-/** Returns the columns of a statement between two names. */
+/** useEdgeColumns returns the columns of a table of statements between two names. */
 export function useEdgeColumns(): Column<AccessEdge>[] {
   const { t } = useTranslation();
   return [
@@ -100,6 +100,7 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
 
 const edgeKey = (row: AccessEdge) => `${row.subject.name} ${row.resource.name} ${row.policy} ${row.sid}`;
 
+/** EdgeTable lists the statements of a path on the access map. */
 export function EdgeTable({ rows, label }: { rows: AccessEdge[]; label: string }) {
   return <DataTable sortParam="path-sort" label={label} columns={useEdgeColumns()} rows={rows} rowKey={edgeKey} />;
 }

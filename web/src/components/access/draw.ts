@@ -12,6 +12,7 @@ const radius = 5;
 const readable = 8;
 const many = 400;
 
+/** Colors are the colors and the font with which the graph is drawn. */
 export interface Colors {
   text: string;
   muted: string;
@@ -26,6 +27,7 @@ export interface Colors {
 
 const xOf = (node: Pick<PictureNode, "side">, gap: number) => (node.side === "client" ? 0 : gap);
 
+/** colorsOf reads the colors and the font from the styles of an element. */
 export function colorsOf(element: Element): Colors {
   const style = getComputedStyle(element);
   const of = (name: string) => style.getPropertyValue(name).trim() || "#888";
@@ -86,7 +88,7 @@ function drawLines(context: CanvasRenderingContext2D, lines: Lines) {
 
 const alike = (a: Lines, b: Lines) => a.picture === b.picture && a.view.k === b.view.k && a.view.x === b.view.x && a.view.y === b.view.y && a.size.width === b.size.width && a.size.height === b.size.height && JSON.stringify(a.colors) === JSON.stringify(b.colors);
 
-/** Returns the function that draws one canvas. The lines are cached, so that selecting a node does not draw all of them again. */
+/** painter returns the function that draws one canvas. The lines are cached, so that selecting a node does not draw all of them again. */
 export function painter() {
   const layer = document.createElement("canvas");
   let kept: Lines | undefined;
@@ -142,7 +144,7 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene) {
   context.globalAlpha = 1;
 }
 
-/** Returns the node at a point of the screen, including its name; undefined if none is near. */
+/** nodeAt returns the index of the node, or of its name, at a point of the screen, and undefined if none is near. */
 export function nodeAt(picture: Picture, view: View, width: number, px: number, py: number): number | undefined {
   const { gap } = shapeOf(width);
   const [x, y] = [(px - view.x) / view.k, (py - view.y) / view.k];
@@ -160,7 +162,7 @@ export function nodeAt(picture: Picture, view: View, width: number, px: number, 
   return best;
 }
 
-/** Returns the view that shows the whole graph, or as much of its width as stays readable. */
+/** fitted returns the view that shows the whole graph, or as much of its width as stays readable. */
 export function fitted(picture: Picture, size: { width: number; height: number }, whole: boolean): View {
   const { gap, margin } = shapeOf(size.width);
   const across = size.width / (gap + 2 * margin);

@@ -46,6 +46,7 @@ interface Props {
   onSelect: (id: string) => void;
 }
 
+/** ApprovalList lists the tickets that wait for a decision, with boxes to select them. */
 export function ApprovalList({ tickets, current, pathOf, selection, onSelect }: Props) {
   return (
     <ul className={classes.items} data-testid="approvals-list">

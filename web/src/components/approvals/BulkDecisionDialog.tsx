@@ -15,6 +15,7 @@ import { InfoDialog } from "../InfoDialog";
 import { ItemSentences } from "../ItemSentence";
 import classes from "./Approvals.module.css";
 
+/** BulkVerb is the decision about all selected tickets. */
 export type BulkVerb = "approve" | "reject";
 
 function Summary({ tickets, verb }: { tickets: Ticket[]; verb: BulkVerb }) {

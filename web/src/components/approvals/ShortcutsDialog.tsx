@@ -3,6 +3,7 @@ import { InfoDialog } from "../InfoDialog";
 import classes from "./Approvals.module.css";
 import { shortcuts } from "./shortcuts";
 
+/** ShortcutsDialog shows the keyboard shortcuts of the approvals page. */
 export function ShortcutsDialog({ onClose }: { onClose: () => void }) {
   const { t } = useTranslation();
   return (

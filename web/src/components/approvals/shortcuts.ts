@@ -1,8 +1,9 @@
 import { useHotkeys } from "@mantine/hooks";
 import type { HotkeyItem } from "@mantine/hooks";
 
-/** The keys of the approvals page. The keys for decisions only focus the button; Enter presses it. */
+/** shortcuts contains the keys of the approvals page. The keys for decisions only focus the button; Enter presses it. */
 export const shortcuts = ["j", "k", "a", "r", "c", "x", "?"] as const;
+/** Shortcut is one of the keys of the approvals page. */
 export type Shortcut = (typeof shortcuts)[number];
 
 /** Returns whether the focused element takes text. A checkbox does not. */
@@ -11,6 +12,7 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
+/** useShortcuts calls the action of a key when it is pressed, unless the person is typing or the shortcuts are disabled. */
 export function useShortcuts(actions: Record<Shortcut, () => void>, enabled: boolean) {
   const press = (key: Shortcut) => (event: KeyboardEvent) => {
     if (!enabled || isTyping(event.target)) return;
@@ -22,7 +24,7 @@ export function useShortcuts(actions: Record<Shortcut, () => void>, enabled: boo
   useHotkeys([...shortcuts.map((key): HotkeyItem => [key, press(key), own]), ["shift+?", press("?"), own]], []);
 }
 
-/** Focuses the first of these elements that exists. */
+/** focusFirst moves the focus to the first of these elements that exists within the element with the id `within`. */
 export function focusFirst(within: string, ...testIds: string[]) {
   for (const testId of testIds) {
     const found = document.querySelector<HTMLElement>(`#${within} [data-testid="${testId}"]`);

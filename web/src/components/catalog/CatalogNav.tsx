@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { SubNav } from "../SubNav";
 
+/** CatalogNav links the pages of the catalog. */
 export function CatalogNav() {
   const { t } = useTranslation();
   return (

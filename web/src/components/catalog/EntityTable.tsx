@@ -56,6 +56,7 @@ function Remove({ entity, onClose }: { entity: Entity; onClose: () => void }) {
   );
 }
 
+/** EntityTable lists entities of the catalog, and lets people who may change them edit and remove them. */
 export function EntityTable({ rows, mayChange, partial }: { rows: Entity[]; mayChange: boolean; partial: boolean }) {
   const { t } = useTranslation();
   const words = useWords();

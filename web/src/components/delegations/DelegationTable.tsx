@@ -50,6 +50,7 @@ interface Props {
   partial?: boolean;
 }
 
+/** DelegationTable lists delegations. `show` selects whether the delegating person, the delegate or both are shown. */
 export function DelegationTable({ label, rows, show, partial = false }: Props) {
   const { t } = useTranslation();
   const [ending, setEnding] = useState<Delegation>();

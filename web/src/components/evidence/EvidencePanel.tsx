@@ -14,6 +14,7 @@ interface Bar {
   enough: boolean;
 }
 
+/** ScoreBar shows a value as a bar, with a mark at the threshold if there is one. */
 export function ScoreBar({ value, of = 100, threshold, enough }: Bar) {
   const share = (part: number) => `${of === 0 ? 0 : Math.min(100, (part / of) * 100)}%`;
   return (

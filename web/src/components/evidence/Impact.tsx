@@ -91,7 +91,7 @@ function Uncertain({ impact }: { impact: ImpactData }) {
 /** Returns connections that would still pass but be reported as audited. */
 const reported = ({ otherwise = [] }: ImpactData) => otherwise.filter(({ before, after }) => after === "audited" && before !== after);
 
-/** Shows what the change would have done to the connections of the last days. */
+/** Impact shows what the change would have done to the connections of the evidence window. */
 export function Impact({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -66,6 +66,7 @@ function UnknownPorts({ resource, lines }: { resource: Resource; lines: Proposal
   );
 }
 
+/** UnproposedTraffic lists the traffic of a resource that the proposal cannot cover: sources without a known client, and ports without an action. */
 export function UnproposedTraffic({ resource, proposal }: { resource: Resource; proposal: Proposal }) {
   return (
     <>

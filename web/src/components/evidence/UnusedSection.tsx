@@ -18,6 +18,7 @@ export function useUnusedDays(): number {
   return Number(among(search.getAll("quiet"), quiet)[0] ?? usualQuiet);
 }
 
+/** UnusedDaysSelect selects the length of the quiet period. */
 export function UnusedDaysSelect() {
   const { t } = useTranslation();
   const words = useWords();
@@ -48,6 +49,7 @@ interface Props {
   about: RefKind;
 }
 
+/** UnusedSection lists the unused grants of an application or resource. */
 export function UnusedSection({ query, about }: Props) {
   const { t } = useTranslation();
   return (

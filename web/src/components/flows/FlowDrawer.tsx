@@ -148,6 +148,7 @@ function Narrowing({ row, pathWith }: { row: Connection; pathWith: Props["pathWi
   );
 }
 
+/** FlowDrawer shows the details of a connection beside the table. */
 export function FlowDrawer({ row, pathWith, onClose }: Props) {
   const { t } = useTranslation();
   return (

@@ -11,6 +11,7 @@ import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import { instant } from "../../lib/table-sort";
 
+/** FlowVerdict shows the dataplane verdict of a connection, marked if it disagrees with the policies. */
 export function FlowVerdict({ verdict, disagrees }: Pick<Connection, "verdict" | "disagrees">) {
   const { t } = useTranslation();
   const word = t(`verdict.${verdict}`);

@@ -1,6 +1,6 @@
 import type { Decision } from "../../api/types";
 
-/** Refused connections differ by shade: a deny statement is darker than the default deny. */
+/** decisionColors maps each policy verdict to its color. Refused connections differ by shade: a deny statement is darker than the default deny. */
 export const decisionColors: Record<Decision, string> = {
   allowed: "var(--acp-ok-solid)",
   audited: "var(--acp-warn-solid)",

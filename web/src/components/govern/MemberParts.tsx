@@ -31,6 +31,7 @@ export function MemberVersions({ member }: { member: Member }) {
   );
 }
 
+/** MemberIdentities shows the number of identities in a member and its limit. */
 export function MemberIdentities({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -39,6 +40,7 @@ export function MemberIdentities({ member }: { member: Member }) {
   return <UsageMeter used={used} limit={limit} label={t("fleet.identities")} text={t("fleet.of", { used: words.number(used), limit: words.number(limit) })} />;
 }
 
+/** FindingCounts shows the number of a member's findings by severity. */
 export function FindingCounts({ member }: { member: Member }) {
   const { t } = useTranslation();
   if (member.stops + member.fails + member.warns === 0) return <span className={tables.muted}>{t("fleet.none")}</span>;
@@ -51,6 +53,7 @@ export function FindingCounts({ member }: { member: Member }) {
   );
 }
 
+/** MemberRevisionLag shows how many units of a member do not have the wanted revision. */
 export function MemberRevisionLag({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -82,6 +85,7 @@ export function MemberNodes({ member }: { member: Member }) {
   );
 }
 
+/** MemberHealthDetails shows the health of a member with its versions, guard and downgrade. */
 export function MemberHealthDetails({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -154,6 +158,7 @@ export function MemberHealthDetails({ member }: { member: Member }) {
 
 const objectStates = ["managed", "realized", "pending", "drifted", "leaked", "overridden"] as const;
 
+/** MemberObjects shows the number of ACP's objects in a member by state. */
 export function MemberObjects({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -173,6 +178,7 @@ export function MemberObjects({ member }: { member: Member }) {
   );
 }
 
+/** MemberFindings lists the findings of a member's preflight. */
 export function MemberFindings({ findings }: { findings: MemberFinding[] }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -198,6 +204,7 @@ export function MemberFindings({ findings }: { findings: MemberFinding[] }) {
   );
 }
 
+/** MemberLabels lists the labels of a member's identities with the number of their values. */
 export function MemberLabels({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -234,6 +241,7 @@ function Revisions({ state }: { state: MemberUnit["state"] }) {
   );
 }
 
+/** MemberUnits lists the units of a member that are not `Realized` there. */
 export function MemberUnits({ units, unitsTotal }: Pick<MemberDetail, "units" | "unitsTotal">) {
   const { t } = useTranslation();
   const words = useWords();
@@ -258,6 +266,7 @@ export function MemberUnits({ units, unitsTotal }: Pick<MemberDetail, "units" | 
   );
 }
 
+/** MemberLink links the page of a member. */
 export function MemberLink({ name }: { name: string }) {
   return (
     <Link className={tables.title} to={`/fleet/${encodeURIComponent(name)}`}>

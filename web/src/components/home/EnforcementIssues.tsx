@@ -9,7 +9,10 @@ import classes from "./Home.module.css";
 
 const day = { window: "24h", since: undefined, until: undefined } as const;
 
-/** EnforcementIssues shows the security team and auditors how many decisions of the dataplane differ from the policies, how many flows were lost, and which rollouts the guard stopped. */
+/**
+ * EnforcementIssues shows the security team and auditors how many decisions of the dataplane differ from the policies, how many flows were lost, and
+ * which rollouts the guard stopped.
+ */
 export function EnforcementIssues({ home }: { home: Home }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -20,6 +20,7 @@ interface Props {
   partial: boolean;
 }
 
+/** UndeliveredTable lists notifications that could not be delivered, with a button to deliver each of them again. */
 export function UndeliveredTable({ letters, onRetry, busy, partial }: Props) {
   const { t } = useTranslation();
   /** The name of a receiver is chosen by the operator who configures it. */

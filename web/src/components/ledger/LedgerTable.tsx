@@ -60,6 +60,7 @@ function Detail({ name, value }: { name: string; value: string }) {
   );
 }
 
+/** LedgerTable lists lines of the ledger, and shows the details of a line when it is opened. */
 export function LedgerTable({ lines, partial }: { lines: LedgerLine[]; partial: boolean }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState<LedgerLine>();

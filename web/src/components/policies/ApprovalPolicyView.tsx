@@ -52,7 +52,7 @@ function PolicyYaml({ name }: { name: string }) {
 
 interface Props {
   policy: ApprovalPolicy;
-  /** Whether the reader may see the full policy, including the people who may use break-glass. */
+  /** whole reports whether the reader may see the full policy, including the people who may use break-glass. */
   whole: boolean;
   mayPropose: boolean;
 }

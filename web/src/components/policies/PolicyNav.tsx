@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { SubNav } from "../SubNav";
 
+/** PolicyNav links the pages of approval policies and classes. */
 export function PolicyNav() {
   const { t } = useTranslation();
   return (

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import classes from "./Policies.module.css";
 
+/** YamlText shows a text in a region that can be scrolled with the keyboard. */
 export function YamlText({ text, label }: { text: string; label: string }) {
   return (
     // A scrollable region must be reachable by keyboard.

@@ -44,6 +44,7 @@ function Secret({ secret, onClose }: { secret: string; onClose: () => void }) {
   );
 }
 
+/** TokenDialog creates a token and shows its secret once. */
 export function TokenDialog({ onClose }: { onClose: () => void }) {
   const { t } = useTranslation();
   const [name, setName] = useState("");

@@ -8,6 +8,7 @@ import { RefName } from "../Names";
 import tables from "../Tables.module.css";
 import classes from "./Request.module.css";
 
+/** BasketRow is one resource of a request for access with its chosen actions, or the error of reading it. */
 export interface BasketRow {
   id: string;
   resource: Resource | undefined;

@@ -17,6 +17,7 @@ import { RequestFrame } from "./RequestFrame";
 import { RequestPreview } from "./RequestPreview";
 import { EvidenceThreshold } from "./EvidenceThreshold";
 
+/** modes contains all modes, from open to closed. */
 export const modes: Mode[] = ["Observe", "Audit", "Enforce"];
 
 interface ModeState {

@@ -15,6 +15,7 @@ import classes from "./Request.module.css";
 import { RequestFrame } from "./RequestFrame";
 import { RequestPreview } from "./RequestPreview";
 
+/** ObjectTicket is the kind of a request that changes an object of the host cluster. */
 export type ObjectTicket = "class" | "approval-policy";
 
 const kinds: Record<ObjectTicket, ObjectChange["kind"][]> = { class: ["ResourceClass", "SubjectClass"], "approval-policy": ["ApprovalPolicy"] };

@@ -24,7 +24,7 @@ interface Props {
   onSubmit: () => boolean;
   sending: boolean;
   error: unknown;
-  /** Whether a field already shows the error. */
+  /** atField reports whether a field already shows the error. */
   atField: boolean;
   submitLabel?: string;
   reasonHint?: string;

@@ -13,7 +13,7 @@ import { ErrorState, Notice, RowsSkeleton } from "../Feedback";
 import tables from "../Tables.module.css";
 import classes from "./Request.module.css";
 
-/** Returns the display name of the item at a position of the request. */
+/** NameOf returns the display name of the item at a position of the request. */
 export type NameOf = (position: number) => string;
 
 function Chains({ items, nameOf }: { items: PreviewItem[]; nameOf: NameOf }) {
@@ -133,6 +133,7 @@ function Facts({ preview, nameOf, onRemove }: FactsProps) {
   );
 }
 
+/** PreviewQuery is the part of a query for a preview that RequestPreview uses. */
 export interface PreviewQuery {
   data: TicketPreview | undefined;
   error: unknown;

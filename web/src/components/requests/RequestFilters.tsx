@@ -18,7 +18,7 @@ const views = ["mine", "approvals", "decided", "review", "all"] as const satisfi
 const states = Object.keys(ticketStateStyles) as TicketState[];
 const expiringDays = ["7", "14", "30"] as const;
 
-/** Reads the filter from the URL and ignores values that are not allowed. */
+/** requestFilterOf reads the filter of the requests from the URL and ignores values that are not allowed. */
 export function requestFilterOf(search: URLSearchParams): TicketFilter {
   const text = (key: string) => search.get(key)?.trim() || undefined;
   const state = among(search.getAll("state"), states);
@@ -36,6 +36,7 @@ export function requestFilterOf(search: URLSearchParams): TicketFilter {
   return filter;
 }
 
+/** requestFilterKeys contains the URL parameters that filter the requests; the view is not among them. */
 export const requestFilterKeys = ["state", "kind", "q", "application", "resource", "requester", "expiring"] as const;
 
 interface Props {
@@ -68,6 +69,7 @@ function More({ search, onChange }: Props) {
   );
 }
 
+/** RequestFilters shows the filters of the requests page and changes them in the URL. */
 export function RequestFilters({ search, onChange }: Props) {
   const { t } = useTranslation();
   const filter = requestFilterOf(search);

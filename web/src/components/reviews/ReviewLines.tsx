@@ -42,7 +42,7 @@ function KeysDialog({ onClose }: { onClose: () => void }) {
 interface Props {
   review: string;
   lines: ReviewLine[];
-  /** Whether further lines are on the server. */
+  /** partial reports whether the server has further lines. */
   partial: boolean;
 }
 

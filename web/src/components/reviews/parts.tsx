@@ -11,11 +11,13 @@ import classes from "./Reviews.module.css";
 const recommendationTones = { keep: "ok", shorten: "warn", revoke: "bad", none: "idle" } as const satisfies Record<ReviewRecommendation, string>;
 const outcomeTones = { kept: "ok", shortened: "warn", revoked: "bad", ended: "idle", skipped: "idle" } as const;
 
+/** RecommendationBadge shows the recommendation for a line of an access review, with an explanation on hover. */
 export function RecommendationBadge({ recommendation }: { recommendation: ReviewRecommendation }) {
   const { t } = useTranslation();
   return <ToneBadge tone={recommendationTones[recommendation]} word={t(`accessReview.recommendation.${recommendation}`)} help={t(`accessReview.recommendationHelp.${recommendation}`)} value={recommendation} testId="recommendation" />;
 }
 
+/** ReviewStateBadge shows the state of an access review. */
 export function ReviewStateBadge({ review }: { review: AccessReview }) {
   const { t } = useTranslation();
   const word = review.state === "open" && !review.deciding ? t(review.endedAt ? "accessReview.stateEnding" : "accessReview.stateDue") : t(`accessReview.state.${review.state}`);
@@ -70,6 +72,7 @@ export function Use({ evidence, paper = false }: { evidence: ReviewEvidence; pap
   );
 }
 
+/** LineAccess shows the access that a line of a review is about. */
 export function LineAccess({ line }: { line: ReviewLine }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -129,6 +132,7 @@ function useScope() {
   };
 }
 
+/** ReviewFacts shows the settings of an access review. */
 export function ReviewFacts({ review }: { review: AccessReview }) {
   const { t } = useTranslation();
   const words = useWords();

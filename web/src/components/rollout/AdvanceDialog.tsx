@@ -22,7 +22,10 @@ interface Props {
   onClose: (done: boolean) => void;
 }
 
-/** Shows what the change would have done to the connections of the last days. Resources that are not onboarded yet are replayed as onboarded in the target mode. */
+/**
+ * Shows what the change would have done to the connections of the last days. Resources that are not onboarded yet are replayed as onboarded in the
+ * target mode.
+ */
 function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -48,7 +51,10 @@ function Decided({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; 
   return <PlannedDeciders items={(query.data?.items ?? []).filter(({ problem }) => problem?.code !== "evidence")} />;
 }
 
-/** AdvanceDialog requests another mode for several resources, with one ticket for each. It shows the effect before and the result of each resource afterwards. */
+/**
+ * AdvanceDialog requests another mode for several resources, with one ticket for each. It shows the effect before and the result of each resource
+ * afterwards.
+ */
 export function AdvanceDialog({ cards, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();

@@ -14,6 +14,7 @@ import { clusterStateStyles, modeStyles } from "../state-styles";
 import { RelativeTime } from "../Time";
 import classes from "./Rollout.module.css";
 
+/** CardAction is an action of a card on the rollout board. */
 export type CardAction = "advance" | "announce" | "guard";
 
 /** The maximum number of members on a card. */
@@ -71,6 +72,7 @@ interface Props {
   onAct: (action: CardAction) => void;
 }
 
+/** ResourceCard shows a resource on the rollout board with its evidence, its next step and the actions that the person may take. */
 export function ResourceCard({ card, selected, onSelect, onAct }: Props) {
   const { t } = useTranslation();
   const words = useWords();

@@ -59,7 +59,10 @@ function Column({ column: { stage, cards, count, more }, selection, onSelect, on
   );
 }
 
-/** RolloutBoard shows a column for each stage; on a narrow screen the columns are below each other. Cards cannot be dragged: the stage follows from what was done. */
+/**
+ * RolloutBoard shows a column for each stage; on a narrow screen the columns are below each other. Cards cannot be dragged: the stage follows from what
+ * was done.
+ */
 export function RolloutBoard({ columns, ...rest }: Props) {
   const { t } = useTranslation();
   return (

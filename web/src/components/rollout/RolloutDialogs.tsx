@@ -4,6 +4,7 @@ import { AdvanceDialog } from "./AdvanceDialog";
 import { AnnounceDialog } from "./AnnounceDialog";
 import { GuardDialog } from "./GuardDialog";
 
+/** Doing is the open dialog of the rollout board: its action and the cards that it is about. */
 export interface Doing {
   verb: BulkVerb | "guard";
   cards: RolloutCard[];

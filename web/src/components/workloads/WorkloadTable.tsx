@@ -12,7 +12,7 @@ import { ShortName } from "../Names";
 import tables from "../Tables.module.css";
 import { useToast } from "../toast-context";
 
-/** The source of workloads that people registered. Other sources are managed by platforms. */
+/** peopleSource is the source of workloads that people registered. Other sources are managed by platforms. */
 export const peopleSource = "portal";
 
 function Remove({ workload, onClose }: { workload: Workload; onClose: () => void }) {
@@ -42,6 +42,7 @@ function Remove({ workload, onClose }: { workload: Workload; onClose: () => void
   );
 }
 
+/** WorkloadTable lists external workloads, and lets people who may change them remove those that people registered. */
 export function WorkloadTable({ rows, mayChange, partial }: { rows: Workload[]; mayChange: boolean; partial: boolean }) {
   const { t } = useTranslation();
   const words = useWords();

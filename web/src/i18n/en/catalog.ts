@@ -1,4 +1,4 @@
-/** Home, applications, resources. */
+/** catalog contains the texts of the home page, the applications and the resources. */
 export const catalog = {
   home: {
     watch: "Watch",

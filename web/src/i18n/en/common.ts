@@ -1,4 +1,4 @@
-/** The frame around the pages: navigation, errors, login, words for states. */
+/** common contains the texts of the frame around the pages: navigation, errors, login and the names of states. */
 export const common = {
   nav: {
     label: "Main",

@@ -1,4 +1,4 @@
-/** Decisions: on the ticket, in the inbox of approvals, afterwards. */
+/** decisions contains the texts of decisions: on the ticket, on the approvals page and afterwards. */
 export const decisions = {
   decide: {
     label: "Your decision",

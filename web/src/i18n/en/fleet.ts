@@ -1,4 +1,4 @@
-/** The whole, for those who govern: members, who reaches what, policies, findings, the downgrade. */
+/** fleet contains the texts of the fleet's pages: members, access map, policies, findings and the downgrade. */
 export const fleet = {
   fleet: {
     title: "Fleet",

@@ -1,4 +1,4 @@
-/** The flow explorer. */
+/** flows contains the texts of the flow explorer. */
 export const flows = {
   flows: {
     title: "Flows",

@@ -1,4 +1,4 @@
-/** What is looked after: policies and classes, the catalog, workloads, the ledger. */
+/** governance contains the texts of approval policies and classes, the catalog, workloads and the ledger. */
 export const governance = {
   fileText: { clear: "Clear" },
   governing: {

@@ -11,4 +11,5 @@ import { rollout } from "./rollout";
 import { terms } from "./terms";
 import { tickets } from "./tickets";
 
+/** en contains all English texts. */
 export const en = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews };

@@ -1,4 +1,4 @@
-/** One's own: notifications, profile, tokens, delegations, the login of a command line. */
+/** own contains the texts of the person's own pages: notifications, profile, tokens, delegations and device logins. */
 export const own = {
   inbox: {
     title: "Notifications",

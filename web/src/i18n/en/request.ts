@@ -1,4 +1,4 @@
-/** The request forms. */
+/** request contains the texts of the request forms. */
 export const request = {
   request: {
     titles: {

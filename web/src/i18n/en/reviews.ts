@@ -1,4 +1,4 @@
-/** Access reviews: campaigns in which people confirm, shorten or revoke accesses. */
+/** reviews contains the texts of access reviews, in which people confirm, shorten or revoke accesses. */
 export const reviews = {
   accessReview: {
     title: "Access reviews",

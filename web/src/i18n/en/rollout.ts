@@ -1,4 +1,4 @@
-/** From flows to evidence, to policy, to enforcement. */
+/** rollout contains the texts of evidence, proposals, the rollout board and the temporary audit. */
 export const rollout = {
   audit: {
     open: "Temporary audit…",

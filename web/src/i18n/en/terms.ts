@@ -1,4 +1,4 @@
-/** The page of terms: the words that the portal uses, each with the definition of docs/glossary.md in short. */
+/** terms contains the texts of the page of terms: the words that the portal uses, each with a short form of the definition in docs/glossary.md. */
 export const terms = {
   terms: {
     title: "Terms",

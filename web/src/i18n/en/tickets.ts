@@ -1,4 +1,4 @@
-/** Requests and tickets. */
+/** tickets contains the texts of requests and tickets. */
 export const tickets = {
   kind: {
     grant: "Access",

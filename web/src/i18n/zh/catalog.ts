@@ -1,4 +1,4 @@
-/** 首页、应用、资源。 */
+/** catalog 是首页、应用和资源页面的文本。 */
 export const catalog = {
   home: {
     watch: "留意",

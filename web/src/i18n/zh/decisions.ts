@@ -1,4 +1,4 @@
-/** 审批决定：工单上、审批页中、事后复核。 */
+/** decisions 是审批决定的文本：工单上、审批页中、事后复核。 */
 export const decisions = {
   decide: {
     label: "您的决定",

@@ -1,4 +1,4 @@
-/** 流量查询。 */
+/** flows 是流量查询的文本。 */
 export const flows = {
   flows: {
     title: "流量",

@@ -1,4 +1,4 @@
-/** 治理：审批策略与类别、目录、工作负载、审计账本。 */
+/** governance 是治理页面的文本：审批策略与类别、目录、工作负载、审计账本。 */
 export const governance = {
   fileText: { clear: "清空" },
   governing: {

@@ -11,4 +11,5 @@ import { rollout } from "./rollout";
 import { terms } from "./terms";
 import { tickets } from "./tickets";
 
+/** zh 是全部中文文本。 */
 export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews };

@@ -1,4 +1,4 @@
-/** 提交申请的表单。 */
+/** request 是提交申请的表单的文本。 */
 export const request = {
   request: {
     titles: {

@@ -1,4 +1,4 @@
-/** 访问复核：由复核人确认、缩短或回收访问。 */
+/** reviews 是访问复核的文本：由复核人确认、缩短或回收访问。 */
 export const reviews = {
   accessReview: {
     title: "访问复核",

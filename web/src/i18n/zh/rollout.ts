@@ -1,4 +1,4 @@
-/** 从流量到证据，再到策略和强制。 */
+/** rollout 是证据、策略提案、策略推进和临时审计的文本。 */
 export const rollout = {
   audit: {
     open: "临时审计…",

@@ -1,4 +1,4 @@
-/** 术语页面：门户所用的词语及其简要定义，完整定义见 docs/glossary.md。 */
+/** terms 是术语页面的文本：门户所用的词语及其简要定义，完整定义见 docs/glossary.md。 */
 export const terms = {
   terms: {
     title: "术语",

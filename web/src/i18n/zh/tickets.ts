@@ -1,4 +1,4 @@
-/** 申请与工单。 */
+/** tickets 是申请与工单的文本。 */
 export const tickets = {
   kind: {
     grant: "访问",
