@@ -31,7 +31,7 @@ test('from the command line: asked, approved, extended, rejected, revoked, and l
     return made.id;
   });
 
-  await test.step('who has no step cannot decide, whatever he types', async () => {
+  await test.step('who has no step cannot decide, whatever they type', async () => {
     const refused = await erin.run(['approve', ticket, '--yes']);
     expect(refused.code).toBe(4);
     const own = await alice.run(['approve', ticket, '--yes']);

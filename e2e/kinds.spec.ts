@@ -28,7 +28,7 @@ test('several resources at once are one ticket, decided in bulk and item by item
     await carol.page.getByTestId('bulk-close').click();
   });
 
-  await test.step('Bob owns both and decides about one; Frank owns the other with him', async () => {
+  await test.step('Bob owns both and decides about one; Frank owns the other with them', async () => {
     await bob.page.goto(`/tickets/${ticket}`);
     await bob.page.getByTestId('decision-about').click();
     await bob.page.getByRole('option', { name: "Checkout (888) to Bob's cluster" }).click();
@@ -192,7 +192,7 @@ test('an approval policy names who may break the glass; it is broken, and review
   await expectState(alice.page, 'effective');
   await expect(alice.page.getByTestId('break-glass-badge')).toBeVisible();
 
-  await test.step('Dave finds it on his first page, and looks at it', async () => {
+  await test.step('Dave finds it on their first page, and reviews it', async () => {
     await dave.page.goto('/');
     await dave.page.getByTestId('reviews').getByTestId(`waits-${ticket}`).click();
     await dave.page.getByTestId('review-button').click();

@@ -9,7 +9,7 @@ test('the story: refused, asked, approved, let through, revoked, refused again',
   for (const member of ['m1', 'm2']) await expect(bob.page.getByTestId(`cluster-state-${member}`)).toHaveAttribute('data-value', 'Realized', { timeout: 60_000 }); // a KubeFed that was just started looks every ten seconds whether it may begin
   const started = new Date();
 
-  await test.step('the portal shows Alice that her application is refused', async () => {
+  await test.step('the portal shows Alice that their application is refused', async () => {
     await expectTraffic(bob, 'bobs-cluster', { application: 'app-888', port: 6379, verdict: 'dropped' }, started);
     await alice.page.goto('/applications/app-888');
     await expect(alice.page.getByTestId('connections-table').getByRole('row').filter({ hasText: '6379' }).getByTestId('decision-badge').first()).toHaveAttribute('data-value', 'default-denied');

@@ -12,7 +12,7 @@ test('a newcomer takes a resource from Observe to Enforce by what the portal say
   const { page } = bob;
   const ticket = () => page.url().split('/').pop() ?? '';
 
-  await test.step('Home says what his resources need next, and leads to the board', async () => {
+  await test.step('Home shows what their resources need next, and leads to the board', async () => {
     await page.getByTestId('nav-home').click();
     await expect(page.getByTestId('closing').getByRole('listitem').first()).toBeVisible();
     await page.getByTestId('closing').getByRole('link', { name: 'Rollout' }).click();
@@ -21,7 +21,7 @@ test('a newcomer takes a resource from Observe to Enforce by what the portal say
     await shot(page, 'walk-1-observe');
   });
 
-  const audit = await test.step('he asks for Audit, and knows who decides before he does', async () => {
+  const audit = await test.step('they request Audit, and see who decides before they submit it', async () => {
     await page.getByTestId('next-advance').click();
     await expect(page.getByTestId('advance-dialog').getByTestId('preview-step-owner')).toContainText('Frank Duarte');
     await page.getByTestId('advance-reason').fill('We close our databases one by one');

@@ -117,8 +117,8 @@ func TestGoneMayBeRemovedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.lines = nil
-	d, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{RemoveGone: true, Reason: "he left in March"})
-	if err != nil || refs(d.Gone) != "person/bob" || len(w.GoneEntities()) != 0 || w.lines[0].Details["reason"] != "he left in March" {
+	d, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{RemoveGone: true, Reason: "they left in March"})
+	if err != nil || refs(d.Gone) != "person/bob" || len(w.GoneEntities()) != 0 || w.lines[0].Details["reason"] != "they left in March" {
 		t.Errorf("%+v, %v, %+v", d, err, w.lines)
 	}
 	if d := cmp.Diff([]string{"catalog.synced hr", "catalog.gone hr", "catalog.removed catalog"}, w.actions()); d != "" {

@@ -110,7 +110,7 @@ func TestAccessReview(t *testing.T) {
 	line := own.Items[0]
 	var waiting lineList
 	bob.Get("/api/v1/me/review-lines").Into(t, &waiting)
-	// Bob reviews both lines: he owns the resource of the first, and a group of which he is a member owns that of the second.
+	// Bob reviews both lines: they own the resource of the first, and a group of which they are a member owns that of the second.
 	if len(waiting.Items) != 2 || waiting.Total != 2 {
 		t.Errorf("bob has to decide %+v", waiting)
 	}

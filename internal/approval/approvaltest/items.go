@@ -79,7 +79,7 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 			"a person fills one step, also as a delegate",
 			approval.Filter{WaitsFor: &approval.Waits{Person: "frank", StandsFor: []string{"dan"}}}, nil,
 		},
-		"stands for his own": {"requesters do not decide their own requests",
+		"stands for their own": {"requesters do not decide their own requests",
 			approval.Filter{WaitsFor: &approval.Waits{Person: "alice", StandsFor: []string{"dan"}}}, nil},
 		"decided by delegate": {"the delegate decided", approval.Filter{DecidedBy: "frank"}, []int64{n}},
 		"decided for":         {"the represented person decided, too", approval.Filter{DecidedBy: "erin"}, []int64{n}},
