@@ -1825,7 +1825,7 @@ type BulkResult struct {
 
 // CatalogRef defines model for CatalogRef.
 type CatalogRef struct {
-	// Id absent: the catalog does not know the name
+	// Id absent: the catalog does not have the name
 	Id    *string `json:"id,omitempty"`
 	Name  string  `json:"name"`
 	Title string  `json:"title"`
@@ -1859,7 +1859,7 @@ type ChangeView struct {
 	Notes   *[]Message   `json:"notes,omitempty"`
 	Objects []ObjectDiff `json:"objects"`
 
-	// Refused what no dataplane could enforce
+	// Refused what no dataplane could enforce, with the reason
 	Refused *[]Message `json:"refused,omitempty"`
 }
 
@@ -1899,7 +1899,7 @@ type ClusterState struct {
 	Mode             *Mode    `json:"mode,omitempty"`
 	ObservedRevision *string  `json:"observedRevision,omitempty"`
 
-	// Propagated KubeFed reports that the member has it
+	// Propagated KubeFed reports that the member has it, or it was read back there
 	Propagated *bool             `json:"propagated,omitempty"`
 	Since      *time.Time        `json:"since,omitempty"`
 	State      ClusterStateState `json:"state"`
@@ -2005,20 +2005,20 @@ type DeviceApprove struct {
 
 // DeviceLogin defines model for DeviceLogin.
 type DeviceLogin struct {
-	// Address where it asked from
+	// Address the address that the login was requested from
 	Address string `json:"address"`
 
-	// Client what the command line calls itself; it may lie
+	// Client the name that the command line reports, which is not verified
 	Client string `json:"client"`
 
-	// ExpiresAt until when it can be agreed to
+	// ExpiresAt until when it can be approved
 	ExpiresAt time.Time `json:"expiresAt"`
 
 	// Scopes what it would be able to do in the caller's name
 	Scopes    []TokenScope `json:"scopes"`
 	StartedAt time.Time    `json:"startedAt"`
 
-	// TokenSeconds how long its token would live
+	// TokenSeconds the lifetime that its token would have
 	TokenSeconds int64 `json:"tokenSeconds"`
 }
 
@@ -2311,7 +2311,7 @@ type FlowCoverageList struct {
 type FlowLoss struct {
 	Cluster string `json:"cluster"`
 
-	// Count flows; 0: nobody knows how many
+	// Count flows; 0: the number is unknown
 	Count int64     `json:"count"`
 	From  time.Time `json:"from"`
 
@@ -2690,7 +2690,7 @@ type MemberCounts struct {
 	// Targeted members that have to have something
 	Targeted int `json:"targeted"`
 
-	// Total members that have to have something
+	// Total members that have to have something, or may still have it
 	Total int `json:"total"`
 
 	// Waiting targeted members that are not realised yet
@@ -2912,7 +2912,7 @@ type NewTicket struct {
 	// Kind absent: grant
 	Kind *TicketKind `json:"kind,omitempty"`
 
-	// Override a security administrator enforces without evidence enough; the ledger says so
+	// Override a security administrator enforces without enough evidence, which the ledger records
 	Override *Override `json:"override,omitempty"`
 	Reason   string    `json:"reason"`
 }
@@ -2936,7 +2936,7 @@ type NewTicketItem struct {
 	Resource *string  `json:"resource,omitempty"`
 	Target   *ItemRef `json:"target,omitempty"`
 
-	// Workload a client outside the fleet that an owner of the application asks to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses
+	// Workload a client outside the fleet that an owner of the application requests to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses
 	Workload *NewWorkload `json:"workload,omitempty"`
 }
 
@@ -2947,7 +2947,7 @@ type NewToken struct {
 	Scopes           []TokenScope `json:"scopes"`
 }
 
-// NewWorkload a client outside the fleet that an owner of the application asks to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses
+// NewWorkload a client outside the fleet that an owner of the application requests to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses
 type NewWorkload struct {
 	// Addresses addresses or prefixes
 	Addresses   []string `json:"addresses"`
@@ -3047,7 +3047,7 @@ type ObjectDiff struct {
 // ObjectDiffLayer defines model for ObjectDiff.Layer.
 type ObjectDiffLayer string
 
-// Override a security administrator enforces without evidence enough; the ledger says so
+// Override a security administrator enforces without enough evidence, which the ledger records
 type Override struct {
 	Reason string `json:"reason"`
 }
@@ -3270,7 +3270,7 @@ type Problem struct {
 	RequestId *string `json:"requestId,omitempty"`
 	Status    int     `json:"status"`
 
-	// Ticket with code duplicate: the ticket that already asks for this, if the caller may see it
+	// Ticket with code duplicate: the ticket that already requests this, if the caller may see it
 	Ticket *string `json:"ticket,omitempty"`
 	Title  string  `json:"title"`
 
@@ -3280,7 +3280,7 @@ type Problem struct {
 
 // Proposal defines model for Proposal.
 type Proposal struct {
-	// CanAdopt the caller may ask with adopt that lines stay
+	// CanAdopt the caller may request with adopt that lines stay
 	CanAdopt     *bool              `json:"canAdopt,omitempty"`
 	Lines        []ProposalLine     `json:"lines"`
 	Resource     CatalogRef         `json:"resource"`
@@ -3300,7 +3300,7 @@ type ProposalLine struct {
 	// Evidence what was seen of one client
 	Evidence SeenEvidence `json:"evidence"`
 
-	// Grantable the catalog knows the subject as an application and a class covers it
+	// Grantable the catalog has the subject as an application and a class covers it, so that it can be adopted
 	Grantable *bool `json:"grantable,omitempty"`
 
 	// Owners of the subject
@@ -3631,7 +3631,7 @@ type RolloutAdvance struct {
 	// Clusters change the mode in these members only; absent: in every member. Enforce can so be staged: more members with each step
 	Clusters *[]string `json:"clusters,omitempty"`
 
-	// Override a security administrator enforces without evidence enough; the ledger says so
+	// Override a security administrator enforces without enough evidence, which the ledger records
 	Override *Override `json:"override,omitempty"`
 	Reason   string    `json:"reason"`
 
@@ -3975,7 +3975,7 @@ type Ticket struct {
 	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message `json:"message,omitempty"`
 
-	// Override a security administrator enforces without evidence enough; the ledger says so
+	// Override a security administrator enforces without enough evidence, which the ledger records
 	Override  *Override `json:"override,omitempty"`
 	Reason    string    `json:"reason"`
 	Requester Person    `json:"requester"`
@@ -4103,7 +4103,7 @@ type UnattributedLine struct {
 	Source   string       `json:"source"`
 }
 
-// Undelivered what it says is not shown, only what it was about and why it did not arrive
+// Undelivered its content is not shown, only its subject and why it was not delivered
 type Undelivered struct {
 	// At time of the reported event
 	At        time.Time `json:"at"`
@@ -4229,14 +4229,14 @@ type WorkloadList struct {
 // WorkloadResults defines model for WorkloadResults.
 type WorkloadResults struct {
 	Items []struct {
-		// Application with needsApproval: the catalog id to ask with
+		// Application with needsApproval: the catalog id for that request
 		Application *string `json:"application,omitempty"`
 		Id          string  `json:"id"`
 
 		// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 		Message *Message `json:"message,omitempty"`
 
-		// NeedsApproval it was refused by a bound that an approval lifts: ask for it with a ticket of the kind workload
+		// NeedsApproval it was refused by a bound that an approval lifts: request it with a ticket of the kind workload
 		NeedsApproval *bool                       `json:"needsApproval,omitempty"`
 		Outcome       WorkloadResultsItemsOutcome `json:"outcome"`
 	} `json:"items"`

@@ -1670,7 +1670,7 @@ export interface components {
             message: components["schemas"]["Message"];
             /** @description to report the problem with */
             requestId?: string;
-            /** @description with code duplicate: the ticket that already asks for this, if the caller may see it */
+            /** @description with code duplicate: the ticket that already requests this, if the caller may see it */
             ticket?: string;
             fields?: components["schemas"]["FieldProblem"][];
         };
@@ -1765,7 +1765,7 @@ export interface components {
             mode?: components["schemas"]["Mode"];
             desiredRevision?: string;
             observedRevision?: string;
-            /** @description KubeFed reports that the member has it */
+            /** @description KubeFed reports that the member has it, or it was read back there */
             propagated?: boolean;
             /** Format: date-time */
             since?: string;
@@ -1773,7 +1773,7 @@ export interface components {
         };
         /** @description how many members are in which state; also those that the host cluster has no room to list */
         MemberCounts: {
-            /** @description members that have to have something */
+            /** @description members that have to have something, or may still have it */
             total: number;
             /** @description members that have to have something */
             targeted: number;
@@ -1860,7 +1860,7 @@ export interface components {
             nextCursor?: string;
         };
         CatalogRef: {
-            /** @description absent: the catalog does not know the name */
+            /** @description absent: the catalog does not have the name */
             id?: string;
             name: string;
             title: string;
@@ -2012,7 +2012,7 @@ export interface components {
             object?: components["schemas"]["ObjectChange"];
             workload?: components["schemas"]["NewWorkload"];
         };
-        /** @description a client outside the fleet that an owner of the application asks to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses */
+        /** @description a client outside the fleet that an owner of the application requests to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses */
         NewWorkload: {
             id: string;
             /** @description addresses or prefixes */
@@ -2147,7 +2147,7 @@ export interface components {
         };
         ChangeView: {
             objects: components["schemas"]["ObjectDiff"][];
-            /** @description what no dataplane could enforce */
+            /** @description what no dataplane could enforce, with the reason */
             refused?: components["schemas"]["Message"][];
             /** @description what is not shown, and why */
             notes?: components["schemas"]["Message"][];
@@ -2503,7 +2503,7 @@ export interface components {
             resource?: string;
             read: boolean;
         };
-        /** @description what it says is not shown, only what it was about and why it did not arrive */
+        /** @description its content is not shown, only its subject and why it was not delivered */
         Undelivered: {
             id: string;
             /**
@@ -2851,9 +2851,9 @@ export interface components {
                 /** @enum {string} */
                 outcome: "created" | "changed" | "unchanged" | "refused";
                 message?: components["schemas"]["Message"];
-                /** @description it was refused by a bound that an approval lifts: ask for it with a ticket of the kind workload */
+                /** @description it was refused by a bound that an approval lifts: request it with a ticket of the kind workload */
                 needsApproval?: boolean;
-                /** @description with needsApproval: the catalog id to ask with */
+                /** @description with needsApproval: the catalog id for that request */
                 application?: string;
             }[];
         };
@@ -2935,9 +2935,9 @@ export interface components {
             client?: string;
         };
         DeviceLogin: {
-            /** @description what the command line calls itself; it may lie */
+            /** @description the name that the command line reports, which is not verified */
             client: string;
-            /** @description where it asked from */
+            /** @description the address that the login was requested from */
             address: string;
             /** @description what it would be able to do in the caller's name */
             scopes: components["schemas"]["TokenScope"][];
@@ -2945,12 +2945,12 @@ export interface components {
             startedAt: string;
             /**
              * Format: date-time
-             * @description until when it can be agreed to
+             * @description until when it can be approved
              */
             expiresAt: string;
             /**
              * Format: int64
-             * @description how long its token would live
+             * @description the lifetime that its token would have
              */
             tokenSeconds: number;
         };
@@ -2971,7 +2971,7 @@ export interface components {
          * @enum {string}
          */
         Verdict: "forwarded" | "dropped" | "audit" | "unknown";
-        /** @description a security administrator enforces without evidence enough; the ledger says so */
+        /** @description a security administrator enforces without enough evidence, which the ledger records */
         Override: {
             reason: string;
         };
@@ -3079,7 +3079,7 @@ export interface components {
             reason: string;
             /**
              * Format: int64
-             * @description flows; 0: nobody knows how many
+             * @description flows; 0: the number is unknown
              */
             count: number;
             /** Format: date-time */
@@ -3156,7 +3156,7 @@ export interface components {
              * @enum {string}
              */
             state: "covered" | "new" | "audited" | "denied";
-            /** @description the catalog knows the subject as an application and a class covers it */
+            /** @description the catalog has the subject as an application and a class covers it, so that it can be adopted */
             grantable?: boolean;
             evidence: components["schemas"]["SeenEvidence"];
         };
@@ -3184,7 +3184,7 @@ export interface components {
             unknownPorts: components["schemas"]["UnknownPortLine"][];
             /** @description a policy of the lines that no statement covers, with the evidence as comments; empty: there are none */
             yaml: string;
-            /** @description the caller may ask with adopt that lines stay */
+            /** @description the caller may request with adopt that lines stay */
             canAdopt?: boolean;
         };
         EvidencePart: {
