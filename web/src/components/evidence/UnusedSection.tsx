@@ -37,7 +37,7 @@ export function UnusedDaysSelect() {
   );
 }
 
-/** Unobserved explains that statements are left out if their members were not watched well enough. */
+/** Unobserved explains that statements are left out if their members were not watched completely enough. */
 export function Unobserved({ names }: { names: string[] | undefined }) {
   const { t } = useTranslation();
   const words = useWords();

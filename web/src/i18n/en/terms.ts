@@ -28,7 +28,10 @@ export const terms = {
       score: "Score",
       guard: "Guard of a rollout",
       temporaryAudit: "Temporary audit",
+      engine: "Propagation engine",
       readBack: "Read-back",
+      foreignPolicy: "Foreign policy",
+      quietPeriod: "Quiet period",
       ledger: "Ledger",
     },
     basicsHelp: {
@@ -44,7 +47,10 @@ export const terms = {
       score: "A number from 0 to 100: how completely the clients of a resource are known.",
       guard: "It stops the rollout of a resource if known clients are refused after Enforce.",
       temporaryAudit: "A limited time in which an enforced resource is in Audit. It ends automatically.",
+      engine: "What carries policies to a member: KubeFed, or the adapter itself.",
       readBack: "Reading a policy in the member itself. Only this makes a change effective.",
+      foreignPolicy: "A policy in a member that ACP does not manage. It may allow more than ACP’s policies do.",
+      quietPeriod: "The time without a connection after which a grant counts as unused.",
       ledger: "The record of all decisions and changes. Each line is bound to the one before, so that changes of it can be detected.",
     },
     ticketStateHelp: {

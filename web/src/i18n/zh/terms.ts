@@ -28,7 +28,10 @@ export const terms = {
       score: "得分",
       guard: "上线守护",
       temporaryAudit: "临时审计",
+      engine: "分发引擎",
       readBack: "回读",
+      foreignPolicy: "外部策略",
+      quietPeriod: "静默期",
       ledger: "审计账本",
     },
     basicsHelp: {
@@ -44,7 +47,10 @@ export const terms = {
       score: "0 到 100 的数值，表示对资源客户端的了解有多完整。",
       guard: "强制之后若已知客户端被拒绝，它会停止该资源的上线。",
       temporaryAudit: "已强制的资源在限定时间内处于审计模式，到期自动结束。",
+      engine: "把策略下发到成员集群的组件：KubeFed，或适配器自身。",
       readBack: "在成员集群中读取策略。只有回读成功，变更才算生效。",
+      foreignPolicy: "成员集群中不由 ACP 管理的策略，可能放行比 ACP 策略更多的访问。",
+      quietPeriod: "授权在这段时间内没有连接，即视为未使用。",
       ledger: "所有决定和变更的记录。每一行都与前一行绑定，因此能发现篡改。",
     },
     ticketStateHelp: {
