@@ -29,7 +29,7 @@ export const theme = createTheme({
   },
 });
 
-/** Where Mantine has a colour for what tokens.css already names, the token wins: it was chosen for contrast in both schemes. */
+/** fromTokens replaces colors of Mantine by those of tokens.css, which were chosen for contrast in both schemes. */
 const fromTokens = {
   "--mantine-color-body": "var(--acp-page)",
   "--mantine-color-text": "var(--acp-text)",

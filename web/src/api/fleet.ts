@@ -9,7 +9,7 @@ type Schemas = components["schemas"];
 /** AccessFilter is the filter of the access map: the query parameters of `GET /access/graph`. */
 export type AccessFilter = NonNullable<operations["getAccessGraph"]["parameters"]["query"]>;
 
-/** No event reports that a member stopped answering, so the fleet is polled. */
+/** often is the interval in milliseconds at which the fleet is read: no event reports that a member stopped answering. */
 const often = 15_000;
 const firstPage = { initialPageParam: undefined as string | undefined, getNextPageParam: (page: { nextCursor?: string }) => page.nextCursor || undefined, placeholderData: keepPreviousData };
 

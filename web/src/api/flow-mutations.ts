@@ -69,8 +69,8 @@ interface Several {
 }
 
 /**
- * A call about many resources as several calls, one after the other, each with a key of its own. When one fails after others were
- * done, its resources and those behind it are results that say so: what was done before it is not undone.
+ * inParts makes a call about many resources as several calls, one after the other, each with a key of its own. If one fails after others were done, its
+ * resources and those behind it get results that say so, because what was done before is not undone.
  */
 async function inParts(resources: string[], atOnce: number, key: string, onProgress: ((done: number) => void) | undefined, call: (some: string[], key: string) => Promise<Several>): Promise<Several> {
   const items: Several["items"] = [];

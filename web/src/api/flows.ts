@@ -7,11 +7,14 @@ import type { NewTicket, RolloutStage } from "./types";
 import { keys } from "./keys";
 
 const interval = 15_000;
-/** A window with an end does not change any more, and a list with several pages must not move, so neither is polled. */
+/**
+ * follows returns the interval at which a list of flows is read again. A window with an end does not change any more, and a list with several pages must
+ * not move, so neither is polled.
+ */
 const follows = (filter: Pick<FlowFilter, "until">) => (query: { state: { data?: { pages?: unknown[] } | undefined } }) =>
   filter.until === undefined && (query.state.data?.pages?.length ?? 0) <= 1 ? interval : false;
 
-/** Later pages keep the window of the first one. */
+/** Page is the cursor of a later page, which keeps the window of the first one. */
 interface Page {
   cursor: string;
   since: string;

@@ -3,7 +3,7 @@
  * it, can be invalidated at once. No other file writes a key: a lint rule refuses literals.
  */
 
-/** The parameters of a query, compared by value. */
+/** Params are the parameters of a query, compared by value. */
 type Params = object | string | number | boolean | undefined;
 
 /**

@@ -21,7 +21,10 @@ export type OpenStream = () => Stream;
 
 const openEventSource: OpenStream = () => new EventSource("/api/v1/events");
 
-/** The server pings every 15 s; after two missed pings and a margin, the connection counts as lost. */
+/**
+ * silence is the time in milliseconds without an event after which the connection counts as lost: the server pings every 15 s, so it is two missed pings
+ * and a margin.
+ */
 const silence = 40_000;
 const firstRetry = 1_000;
 const longestRetry = 30_000;
@@ -37,7 +40,7 @@ function hintedId(data: string): string | undefined {
 }
 
 /**
- * Reads queries again. TanStack Query never repeats a first request that is on its way, although its answer may be older than the change that
+ * refresh reads queries again. TanStack Query never repeats a first request that is on its way, although its answer may be older than the change that
  * was announced, so such a query is read again after its answer.
  */
 function refresh(cache: QueryClient, filters: InvalidateQueryFilters = {}) {
@@ -74,7 +77,7 @@ function refreshInbox(cache: QueryClient) {
 
 const liveKinds = new Set<unknown>([keys.ticket.all, keys.home, keys.me, keys.access.all, keys.rollout.all, keys.resource.all, keys.inbox.all].map((key) => key[0]));
 
-/** Reads again what was read, or is being read, before the stream was open: what changed in between was not announced to this page. */
+/** refreshEarlier reads again what was read, or is being read, before the stream was open: what changed in between was not announced to this page. */
 function refreshEarlier(cache: QueryClient) {
   refresh(cache, { predicate: ({ queryKey, state }) => liveKinds.has(queryKey[0]) && (state.dataUpdatedAt > 0 || state.fetchStatus === "fetching") });
 }

@@ -150,7 +150,7 @@ export function useResourceAccess(id: string, enabled = true) {
   });
 }
 
-/** Connections have no live hint; they are rolled up by the collector, so a slow poll is what there is. */
+/** connectionsInterval is the interval in milliseconds at which connections are read. No event reports them, so they are polled. */
 const connectionsInterval = 10_000;
 
 /** refused contains the decisions of refused connections. */

@@ -14,7 +14,7 @@ interface BadgeProps {
   value?: string | undefined;
 }
 
-/** Shows a state with a tone, an icon and a text, never by colour alone. */
+/** Badge shows a state with a tone, an icon and a text, never by colour alone. */
 function Badge({ look, word, help, testId, value }: BadgeProps) {
   const Icon = look.icon;
   return (

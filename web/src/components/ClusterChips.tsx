@@ -6,7 +6,7 @@ import badge from "./Badge.module.css";
 import { useWorstMembers } from "./MemberSummary";
 import { clusterStateStyles } from "./state-styles";
 
-/** The maximum number of chips in a table cell. */
+/** mostChips is the maximum number of chips in a table cell. */
 const mostChips = 6;
 
 /** ClusterChips shows the members of a statement in a table cell as names with icons. The state and its message appear on hover and for screen readers. */

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import classes from "./Timeline.module.css";
 
-/** Longer texts are collapsed, in characters, so that later events stay visible. */
+/** longText is the length in characters above which a text is collapsed, so that later events stay visible. */
 const longText = 420;
 const manyLines = 6;
 

@@ -55,7 +55,7 @@ function Verdict({ row }: { row: FoldedConnection }) {
   );
 }
 
-/** Offers what can be done about a refused connection, or explains why nothing can. */
+/** Ask offers what can be done about a refused connection, or explains why nothing can. */
 function Ask({ row }: { row: FoldedConnection }) {
   const { t } = useTranslation();
   if (row.subject.id && row.resource.id && row.action) return <RequestAccessLink application={row.subject.id} resource={row.resource.id} action={row.action} />;
@@ -69,7 +69,7 @@ function DecidedBy({ row }: { row: FoldedConnection }) {
   return <span className={classes.muted}>{t("connections.default")}</span>;
 }
 
-/** Returns the grant that allows the connection now, from the list that the reader may see. */
+/** useGrant returns the grant that allows the connection now, from the list that the reader may see. */
 function useGrant(row: FoldedConnection, peer: Peer): { grant: Access | undefined; pending: boolean } {
   const { subject, resource, action } = row;
   const ofResource = peer === "application";
@@ -97,7 +97,7 @@ function Granted({ grant }: { grant: Access }) {
   );
 }
 
-/** Shows for a refused connection the statement that now allows it, otherwise what can be done, otherwise what refused it. */
+/** Refused shows for a refused connection the statement that now allows it, otherwise what can be done, otherwise what refused it. */
 function Refused({ row, peer, offers }: { row: FoldedConnection; peer: Peer; offers: boolean }) {
   const { grant, pending } = useGrant(row, peer);
   if (grant) return <Granted grant={grant} />;

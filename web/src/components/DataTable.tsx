@@ -38,7 +38,7 @@ interface DataTableProps<Row> {
   sortParam?: string;
 }
 
-/** The sort of a table, and what a press on a header does. */
+/** Sorting is the sort of a table, and the function that a press on a header calls. */
 interface Sorting {
   sort: Sort | undefined;
   onSort: (sort: Sort | undefined) => void;
@@ -50,7 +50,7 @@ const guessedHeight = 56;
 
 const classOf = <Row,>(column: Column<Row>) => [column.end && classes.end, column.nowrap && classes.nowrap].filter(Boolean).join(" ") || undefined;
 
-/** Clicks on a control, and clicks that end a text selection, do not count as clicks on the row. */
+/** isOnRow reports whether a click counts as a click on the row. Clicks on a control, and clicks that end a text selection, do not. */
 function isOnRow(event: MouseEvent): boolean {
   return !(event.target as Element).closest("a, button, input, label, summary") && (globalThis.getSelection()?.isCollapsed ?? true);
 }
@@ -93,7 +93,7 @@ function Spacer({ height, span }: { height: number; span: number }) {
   );
 }
 
-/** Renders only the rows near the visible area, with space in place of the others. */
+/** VirtualRows renders only the rows near the visible area, with space in place of the others. */
 function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<Row>, "label" | "testId"> & { frame: RefObject<HTMLDivElement | null> }) {
   const [margin, setMargin] = useState(0);
   // A change of size above the table changes the height of the page, so the offset is measured then.
@@ -147,7 +147,7 @@ function HeaderCell<Row>({ column, sorting }: { column: Column<Row>; sorting: So
   );
 }
 
-/** The choice of the sort where the narrow layout hides the headers. */
+/** SortMenu selects the sort where the narrow layout hides the headers. */
 function SortMenu<Row>({ columns, sort, onSort }: Sorting & { columns: Column<Row>[] }) {
   const { t } = useTranslation();
   const choices = columns.filter((column) => column.sortBy !== undefined).flatMap(({ key, header }) => [false, true].map((descending) => ({ key, header, descending })));
@@ -200,7 +200,7 @@ function Rows<Row>({ label, rows, rowKey, testId, sorting, ...rest }: Omit<DataT
 }
 /* eslint-enable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role */
 
-/** The rows in the order of the URL. */
+/** SortedRows shows the rows in the order of the URL. */
 function SortedRows<Row>({ rows, columns, sortParam = "sort", ...rest }: Omit<DataTableProps<Row>, "partial">) {
   const { i18n } = useTranslation();
   const [search, change] = useFilters();

@@ -26,7 +26,7 @@ const insteadOf = ["forbidden", "not-found", "invalid"] as const;
 
 const hasInstead = (code: string): code is (typeof insteadOf)[number] => insteadOf.some((each) => each === code);
 
-/** The catalogue's words for the code, the server's for this very case, or both. */
+/** useErrorText returns the text for the error's code, the server's message about this error, or both. */
 function useErrorText(error: unknown): { text: string; detail: string | undefined; instead: string | undefined; requestId: string | undefined } {
   const { t } = useTranslation();
   const words = useWords();

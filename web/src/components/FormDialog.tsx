@@ -15,7 +15,7 @@ export type FieldError = (...names: string[]) => string | undefined;
 
 type FieldProblem = NonNullable<Problem["fields"]>[number];
 
-/** Divides what the server refused into fields that the dialog shows an error at, and the others. */
+/** useProblem divides what the server refused into fields that the dialog shows an error at, and the others. */
 function useProblem(error: unknown) {
   const words = useWords();
   const fields: FieldProblem[] = (error ? asApiError(error).problem?.fields : undefined) ?? [];
@@ -33,7 +33,7 @@ function useProblem(error: unknown) {
   return { fieldError, others, hasFields: fields.length > 0 };
 }
 
-/** The server's problem, unless each of its parts is shown at a field. */
+/** ProblemState shows the server's problem, and the refused fields whose errors the dialog does not show at a field. */
 function ProblemState({ error, fields }: { error: unknown; fields: FieldProblem[] }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -203,7 +203,7 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
   );
 }
 
-/** Asks whether to close the dialog although input or the answer of the server would be lost. Focuses the button that keeps both. */
+/** DiscardQuestion requires a confirmation to close the dialog if input or the answer of the server would be lost. It focuses the button that keeps both. */
 function DiscardQuestion({ loss, focusBefore, onKeep, onDiscard }: { loss: Loss; focusBefore: RefObject<Element | null>; onKeep: () => void; onDiscard: () => void }) {
   const { t } = useTranslation();
   const keep = useRef<HTMLButtonElement>(null);

@@ -71,7 +71,7 @@ export function ObjectChanges({ change, compact = false }: { change: ChangeView;
   );
 }
 
-/** Shows the exact text that the approvals refer to. */
+/** GrantedLines shows the exact text that the approvals refer to. */
 function GrantedLines({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const lines = [...new Set(ticket.items.flatMap((item) => item.lines ?? []))];

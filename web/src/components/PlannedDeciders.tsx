@@ -6,7 +6,7 @@ import { useWords } from "../lib/use-words";
 import { Deciders } from "./Deciders";
 import { Notice } from "./Feedback";
 
-/** The maximum number of approval chains that are shown. */
+/** readable is the maximum number of approval chains that are shown. */
 const readable = 3;
 
 /** PlannedDeciders shows who would decide a request before it is sent, and its problems. */

@@ -11,7 +11,7 @@ import tables from "./Tables.module.css";
 import { RelativeTime } from "./Time";
 import { instant } from "../lib/table-sort";
 
-/** Rows that are shown at first. */
+/** mostRows is the number of rows that are shown at first. */
 const mostRows = 20;
 
 /** ProtectionPanel shows for each member what it should have and what was read back. */

@@ -21,7 +21,7 @@ import classes from "./TicketDetail.module.css";
 import { TicketClusters, TicketFacts } from "./TicketFacts";
 import { Timeline } from "./Timeline";
 
-/** The server refuses the ledger's lines to some readers. For them the history tab is not shown. */
+/** useHistory reads the ledger's lines of the ticket. The server refuses them to some readers, for whom the history tab is not shown. */
 function useHistory(id: string) {
   const query = useTicketLedger(id);
   const { status } = asApiError(query.error);
@@ -48,7 +48,7 @@ function State({ ticket }: { ticket: Ticket }) {
   );
 }
 
-/** Returns which change to replay: the requested change until it is applied, and afterwards the end of a grant. */
+/** replayed returns which change to replay: the requested change until it is applied, and afterwards the end of a grant. */
 function replayed(ticket: Ticket): "ticket" | "revoke" | undefined {
   const matter = matterOf(ticket.kind);
   if (matter === "object") return undefined;
@@ -67,7 +67,7 @@ function TicketImpact({ id, change }: { id: string; change: "ticket" | "revoke" 
   );
 }
 
-/** Shows the people who decide a summary of the effect above all details. */
+/** DecidersImpact shows a summary of the effect above all details to the people who decide. */
 function DecidersImpact({ id, onMore }: { id: string; onMore: () => void }) {
   const { t } = useTranslation();
   const query = useTicketImpact(id, "ticket");

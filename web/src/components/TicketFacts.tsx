@@ -12,7 +12,7 @@ import tables from "./Tables.module.css";
 import classes from "./TicketDetail.module.css";
 import { RelativeTime } from "./Time";
 
-/** Shows a client outside the fleet with its addresses before and after the change. */
+/** Registration shows a client outside the fleet with its addresses before and after the change. */
 function Registration({ workload }: { workload: NonNullable<TicketItem["workload"]> }) {
   const { t } = useTranslation();
   const addresses = (list: string[]) =>
@@ -34,7 +34,7 @@ function Registration({ workload }: { workload: NonNullable<TicketItem["workload
   );
 }
 
-/** TicketFacts shows the fields of the item that its kind has. */
+/** About shows the fields of the item that its kind has. */
 function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -177,13 +177,13 @@ export function TicketFacts({ ticket }: { ticket: Ticket }) {
   );
 }
 
-/** Members that are shown at first. */
+/** mostMembers is the number of members that are shown at first. */
 const mostMembers = 20;
 
-/** Resources whose nodes are shown. */
+/** mostResources is the number of resources whose nodes are shown. */
 const mostResources = 5;
 
-/** Shows on how many nodes the change of each resource is enforced, those with the most nodes that do not enforce it first. */
+/** TicketNodes shows on how many nodes the change of each resource is enforced, those with the most nodes that do not enforce it first. */
 function TicketNodes({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const all = nodesByResource(ticket.items);

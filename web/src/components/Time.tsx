@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { dayAndTime, exactTime, preciseTime, relativeTime } from "../lib/time";
 import { useZone } from "../lib/use-zone";
 
-/** All relative times of the page share one clock, in milliseconds, so that they change together. */
+/** tick is the interval of the clock in milliseconds. All relative times of the page share it, so that they change together. */
 const tick = 15_000;
 const listeners = new Set<() => void>();
 let now = Date.now();

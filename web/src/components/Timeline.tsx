@@ -19,10 +19,10 @@ import classes from "./Timeline.module.css";
 /** precise contains the kinds of nodes whose times are shown with milliseconds: those after the approval. */
 const precise = new Set<TimelineNode["kind"]>(["approved", "written", "compiled", "clusters", "effective", "failed", "revoke-requested", "revoke-written", "revoked", "expired", "break-glass"]);
 
-/** Events that list access line by line: access that the approvals did not cover, or that remains. */
+/** lines contains the kinds of events that list access line by line: access that the approvals did not cover, or that remains. */
 const lines = new Set<TimelineNode["kind"]>(["voided", "shrunk"]);
 
-/** A member that was read back without a revision has no policy any more: the access was revoked, or the mode is Observe. */
+/** Cluster shows one member. A member that was read back without a revision has no policy any more: the access was revoked, or the mode is Observe. */
 function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNode["phase"]; testId: string }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -60,7 +60,7 @@ function Remark({ node }: { node: TimelineNode }) {
   return <Comment text={node.comment} />;
 }
 
-/** Members that are shown at first. */
+/** mostMembers is the number of members that are shown at first. */
 const mostMembers = 20;
 
 function Clusters({ lines, phase }: { lines: NonNullable<TimelineNode["clusters"]>; phase: TimelineNode["phase"] }) {

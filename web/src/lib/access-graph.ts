@@ -97,7 +97,7 @@ function sideOf(graph: AccessGraph, ends: Iterable<number>, side: PictureNode["s
   return { nodes, places };
 }
 
-/** Each beside the middle of what it is connected with, so that lines cross less. */
+/** order returns the indices of the nodes sorted by their weights, such as the middle of what they are connected with, so that lines cross less. */
 function order(nodes: PictureNode[], weights: (index: number) => number): number[] {
   return nodes
     .map((node, index) => ({ index, at: weights(index), title: node.title || node.kind }))

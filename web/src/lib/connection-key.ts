@@ -1,6 +1,6 @@
 import type { Connection } from "../api/types";
 
-/** FNV-1a: two rows of one list will hardly share it, and if they do, one of them opens in place of the other. */
+/** hash is FNV-1a. Two rows of one list will hardly share a hash, and if they do, one of them opens in place of the other. */
 function hash(text: string): string {
   let value = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) value = Math.imul(value ^ byte, 0x01000193) >>> 0;

@@ -98,7 +98,7 @@ export function flowQuery({ subject, resource, cluster, decision, verdict, actio
   };
 }
 
-/** Filters that no control of the filter bar shows. */
+/** heldKeys contains the filters that no control of the filter bar shows. */
 const heldKeys = ["subject", "resource", "action", "port", "policy", "sid"] as const satisfies readonly FilterKey[];
 
 /** Held is one value of the filter, which is shown with a button that removes it. */

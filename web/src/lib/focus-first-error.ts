@@ -1,4 +1,4 @@
-/** Fields that Mantine marks as wrong: inputs by ARIA; groups of radios or boxes only by the message below them. */
+/** marks matches fields that Mantine marks as wrong: inputs by ARIA; groups of radios or boxes only by the message below them. */
 const marks = '[aria-invalid="true"], .mantine-InputWrapper-error';
 const inputs = "input:not([type=hidden], :disabled), textarea:not(:disabled), select:not(:disabled)";
 

@@ -46,7 +46,7 @@ function addTo<T>(list: T[], value: T) {
 
 const endOf = (ref: CatalogRef): string => ref.name || ref.title;
 
-/** All refusals form one group; other connections are grouped by their decision. */
+/** keyOf returns the key of a connection's row. All refusals form one group; other connections are grouped by their decision. */
 function keyOf(c: Connection): string {
   const decided = isRefused(c.decision) ? "refused" : [c.decision, c.policy, c.sid].join("/");
   return [endOf(c.subject), endOf(c.resource), c.action ?? `${c.port}/${c.protocol}`, decided].join("|");
@@ -65,7 +65,7 @@ function addShare(row: FoldedConnection, c: Connection) {
 
 const minute = (row: FoldedConnection) => Math.floor(Date.parse(row.lastSeen) / 60_000);
 
-/** Newest first, by the minute, so that busy rows do not change places at every update; then by whether access can be requested. */
+/** byUse sorts the newest first, by the minute, so that busy rows do not change places at every update; then by whether access can be requested. */
 function byUse(a: FoldedConnection, b: FoldedConnection): number {
   return minute(b) - minute(a) || Number(b.action !== undefined) - Number(a.action !== undefined) || b.count - a.count || a.key.localeCompare(b.key);
 }

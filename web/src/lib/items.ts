@@ -32,7 +32,7 @@ export interface StepSum {
   of: number;
 }
 
-/** Steps ordered from the least advanced state, because people look for what is still pending. */
+/** stepOrder contains the states of steps from the least advanced one, because people look for what is still pending. */
 const stepOrder: StepState[] = ["rejected", "timed-out", "current", "waiting", "skipped", "approved"];
 
 const first = <T>(order: T[], a: T, b: T): T => (order.indexOf(a) <= order.indexOf(b) ? a : b);

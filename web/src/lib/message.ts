@@ -18,7 +18,7 @@ interface Reader {
   zone: string | undefined;
 }
 
-/** Messages are joined by semicolons, or by commas if they are words. */
+/** parameter returns a parameter of a message as text. Messages in a list are joined by semicolons, or by commas if they are words. */
 function parameter(value: unknown, reader: Reader, words = false): string {
   const { list, parts } = separators[reader.language];
   if (typeof value === "string") return value;
@@ -31,21 +31,21 @@ const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(
 
 const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Returns a text that is no time, such as one that was shortened, unchanged. */
+/** clock returns a time as day, hour and minute in the reader's zone. A text that is no time, such as one that was shortened, is returned unchanged. */
 function clock(text: string, { tag, zone }: Reader): string {
   const at = new Date(rfc3339.test(text) ? text : "");
   return Number.isNaN(at.getTime()) ? text : dayAndTime(at, tag, zone);
 }
 
-/** Reports whether the text of a message, or of one among its parameters, has a time. */
+/** hasTime reports whether the text of a message, or of one among its parameters, has a time. */
 function hasTime(message: Message): boolean {
   if (messageText(message.code, "en")?.includes(":time}")) return true;
   return Object.values(message.params ?? {}).flat().some((value) => isMessage(value) && hasTime(value));
 }
 
 /**
- * Returns the English text that came with a message if its code is unknown here: a text of another program (`verbatim`), or a code of a newer
- * server. In English it does so for every message without times, which are in UTC in that text.
+ * rendered returns the text of a message. It is the English text that came with the message if its code is unknown here: a text of another program
+ * (`verbatim`), or a code of a newer server. In English it is so for every message without times, which are in UTC in that text.
  */
 function rendered(message: Message, reader: Reader): string {
   const template = messageText(message.code, reader.language);

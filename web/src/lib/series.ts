@@ -5,7 +5,7 @@ import { decisions } from "./flow-filter";
 /** Step is one step of a series: its start in milliseconds, and the number of connections by decision. */
 export type Step = { start: number } & Partial<Record<Decision, number>>;
 
-/** The most steps that are drawn; the server makes fewer. */
+/** most is the maximum number of steps that are drawn; the server makes fewer. */
 const most = 1_000;
 
 /** stepsOf returns all steps of a series, including those without connections. */

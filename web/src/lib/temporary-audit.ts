@@ -10,7 +10,7 @@ export type AuditChoice = AuditPreset | "custom";
 /** auditChoices contains all choices in display order. */
 export const auditChoices = [...(Object.keys(auditPresets) as AuditPreset[]), "custom"] as const;
 
-/** From api/openapi.yaml: at most this long at a time. */
+/** longest is the longest temporary audit in seconds, as in api/openapi.yaml. */
 const longest = 7 * secondsPerDay;
 
 /** AuditEnd is the value of the field for the end of a temporary audit. */

@@ -19,7 +19,7 @@ export interface ClusterLine {
   live?: ClusterState;
 }
 
-/** Events that become one node each, with the status of the node. */
+/** plain maps the events that become one node each to the status of the node. */
 const plain = {
   submitted: "done",
   approved: "done",

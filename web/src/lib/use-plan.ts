@@ -7,7 +7,7 @@ import { forPreview } from "./request";
 import type { Draftable } from "./request";
 
 const pause = 200;
-/** The pause before a replay in milliseconds. It is longer, because a replay reads days of flows. */
+/** longPause is the pause before a replay in milliseconds. It is longer, because a replay reads days of flows. */
 const longPause = 600;
 
 function useSettled(body: Draftable | undefined, wait: number) {

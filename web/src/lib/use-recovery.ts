@@ -4,7 +4,7 @@ import { portalAnswers, reloadWasTried, rememberReload } from "./page-load";
 
 const firstWait = 1_000;
 const longestWait = 15_000;
-/** Timeout of one attempt in milliseconds: a connection that hangs counts as unreachable. */
+/** timeout is the limit of one attempt in milliseconds: a connection that hangs counts as unreachable. */
 const timeout = 10_000;
 
 /**

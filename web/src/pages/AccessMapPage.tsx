@@ -38,7 +38,7 @@ function Filters({ search, onChange }: { search: URLSearchParams; onChange: (cha
   );
 }
 
-/** Shows the selected node by its title if the answer contains one. */
+/** focusName returns the title of the selected node if the answer contains one, otherwise its name. */
 function focusName(focus: Focus, graph: AccessGraph | undefined): string {
   if (focus === undefined) return "";
   if ("team" in focus) return graph?.teams.find((team) => `${team.kind}:${team.id}` === focus.team)?.displayName ?? focus.team;

@@ -32,7 +32,7 @@ function Refs({ kind, refs }: { kind: RefKind; refs: CatalogRef[] }) {
   );
 }
 
-/** An expiring statement is shown with its end, the other issues with the message of the server. */
+/** Issue shows an expiring statement with its end, and the other issues with the message of the server. */
 function Issue({ issue }: { issue: StatementIssue }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -36,7 +36,7 @@ function Choose({ extent, scope, onChange }: { extent: Downgrade; scope: Scope; 
   );
 }
 
-/** Lists members that an operator opened without the control plane. */
+/** Marked lists members that an operator opened without the control plane. */
 function Marked() {
   const { t } = useTranslation();
   const marked = (useFleet().data?.items ?? []).filter((member) => member.downgrade || member.state === "Downgraded");

@@ -23,7 +23,7 @@ import { among, useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
 import { instant } from "../lib/table-sort";
 
-/** Links the objects of a finding. */
+/** Where links the objects of a finding. */
 function Where({ finding }: { finding: Finding }) {
   return (
     <span className={tables.stack}>

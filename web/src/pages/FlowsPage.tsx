@@ -26,7 +26,7 @@ import { keys } from "../api/keys";
 const tabs = ["connections", "disagreements", "raw", "losses"] as const;
 type Tab = (typeof tabs)[number];
 
-/** Disagreements are a filter, so that a link can select them; the other tabs are separate views. */
+/** tabOf returns the tab of the URL. Disagreements are a filter, so that a link can select them; the other tabs are separate views. */
 function tabOf(search: URLSearchParams): Tab {
   const tab = among(search.getAll("tab"), ["raw", "losses"] as const)[0];
   return tab ?? (search.get("disagree") === "true" ? "disagreements" : "connections");

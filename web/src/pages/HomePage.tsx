@@ -24,7 +24,7 @@ function UnderWay({ tickets }: { tickets: Ticket[] }) {
   );
 }
 
-/** Shows recent requests of all people to readers who cannot request anything, such as auditors. */
+/** Latest shows recent requests of all people to readers who cannot request anything, such as auditors. */
 function Latest() {
   const { t } = useTranslation();
   const query = useTickets({ view: "all", limit: shownTickets });

@@ -66,7 +66,7 @@ function Lines() {
   );
 }
 
-/** A plain link lets the browser stream the export to a file. */
+/** Export is a plain link, which lets the browser stream the export to a file. */
 function Export() {
   const { t } = useTranslation();
   return (

@@ -11,7 +11,7 @@ import { ObjectForm } from "../components/request/ObjectForm";
 import { WorkloadForm } from "../components/request/WorkloadForm";
 import { ticketKinds } from "../lib/items";
 
-/** Shown to people who own no application, because access is requested for an application. */
+/** Access is the form for access, or an explanation for people who own no application, because access is requested for an application. */
 function Access({ person }: { person: string }) {
   const { t } = useTranslation();
   const mine = useApplications({ mine: true, limit: 2 });

@@ -23,7 +23,7 @@ import { RolloutNextStep } from "../components/rollout/RolloutNextStep";
 import { TicketsSection } from "../components/TicketsSection";
 import { useWords } from "../lib/use-words";
 
-/** Owners of the resource can request its protection; others are referred to the owner. */
+/** ModeRequests links the requests about the protection of the resource, for its owners and the security team. */
 function ModeRequests({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const security = useMe().data?.roles.includes("security") ?? false;
@@ -44,7 +44,7 @@ function ModeRequests({ resource }: { resource: Resource }) {
   );
 }
 
-/** Shows the owners of the resource the evidence and the proposal that follows from it. */
+/** Known shows the evidence, and the proposal that follows from it, to the owners of the resource. */
 function Known({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const evidence = useEvidence(resource.id);

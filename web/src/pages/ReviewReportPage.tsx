@@ -14,7 +14,7 @@ import { DayAndTime } from "../components/Time";
 import { outcomes } from "../lib/reviews";
 import { useWords } from "../lib/use-words";
 
-/** The most lines that the page shows; the file has all of them. */
+/** mostLines is the maximum number of lines that the page shows; the file has all of them. */
 const mostLines = 2_000;
 
 function Counts({ review }: { review: AccessReview }) {

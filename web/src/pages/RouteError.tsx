@@ -21,7 +21,7 @@ function Broken({ reload }: Required<Props>) {
   );
 }
 
-/** Shown when the code of a page could not be loaded. The page opens as soon as it can be loaded. */
+/** Unreached is shown when the code of a page could not be loaded. The page opens as soon as it can be loaded. */
 function Unreached({ reload }: Required<Props>) {
   const { t } = useTranslation();
   const { state, tryNow } = useRecovery(reload);

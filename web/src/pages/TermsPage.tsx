@@ -2,7 +2,7 @@ import { useTranslation } from "react-i18next";
 import { Page, Section } from "../components/Page";
 import classes from "./TermsPage.module.css";
 
-/** The sections of the page: the keys of the words and of their definitions in the texts. */
+/** sections contains the sections of the page: the keys of the words and of their definitions in the texts. */
 const sections = [
   { key: "basics", words: "terms.basics", help: "terms.basicsHelp" },
   { key: "ticketState", words: "ticketState", help: "terms.ticketStateHelp" },

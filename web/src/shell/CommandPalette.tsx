@@ -15,7 +15,7 @@ import classes from "./Shell.module.css";
 
 type Kind = SearchHit["kind"];
 
-/** The kinds of results in display order, each with its path. */
+/** kinds contains the kinds of results in display order, each with its path. */
 const kinds: { kind: Kind; icon: Icon; path: (id: string) => string }[] = [
   { kind: "ticket", icon: IconListDetails, path: (id) => `/tickets/${id}` },
   { kind: "application", icon: IconKey, path: (id) => `/applications/${id}` },

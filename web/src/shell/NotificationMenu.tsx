@@ -11,7 +11,7 @@ import classes from "./Shell.module.css";
 
 const shown = 6;
 
-/** Shows the newest unread notifications. */
+/** Newest shows the newest unread notifications. */
 function Newest({ onLeave }: { onLeave: () => void }) {
   const { t } = useTranslation();
   const query = useInbox({ unread: true, limit: shown });

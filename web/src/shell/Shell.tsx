@@ -15,7 +15,7 @@ import { Brand, Nav } from "./Nav";
 import { CommandPalette, CommandPaletteButton } from "./CommandPalette";
 import classes from "./Shell.module.css";
 
-/** Moves the focus to the content after a navigation, for keyboards and screen readers. */
+/** useFocusOnNavigation moves the focus to the content after a navigation, for keyboards and screen readers. */
 function useFocusOnNavigation() {
   const { pathname } = useLocation();
   const main = useRef<HTMLElement>(null);

@@ -15,7 +15,7 @@ export const destinations = [
 
 const overseers: readonly Role[] = ["security", "auditor"];
 
-/** Absent for everybody. */
+/** governing contains the destinations of the governance section with the roles that see them, which are undefined if everybody does. */
 const governing = [
   { to: "/rollout", key: "rollout", icon: IconStairsUp, roles: ["resource-owner", ...overseers] as const },
   { to: "/flows", key: "flows", icon: IconArrowsExchange, roles: undefined },

@@ -15,7 +15,7 @@ import { NodeSearch } from "./NodeSearch";
 const step = 60;
 const click = 4;
 
-/** Returns the displayed names: groups have translated texts, and resource names are shortened. */
+/** useTitles returns the displayed names: groups have translated texts, and resource names are shortened. */
 function useTitles(picture: Picture): string[] {
   const { t } = useTranslation();
   return useMemo(() => {

@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import type { Picture, PictureNode } from "../../lib/access-graph";
 import classes from "./Access.module.css";
 
-/** The maximum number of suggestions; typing narrows them. */
+/** offered is the maximum number of suggestions; typing narrows them. */
 const offered = 100;
 
 interface Props {

@@ -2,13 +2,13 @@
 import { rowHeight } from "../../lib/access-graph";
 import type { Picture, PictureNode, View } from "../../lib/access-graph";
 
-/** Between the two columns, and what is left for the names beside them; in the picture's own units. */
+/** wide is the distance between the two columns, and the space for the names beside them, in the picture's own units. */
 const wide = { gap: 420, margin: 230 };
-/** On narrow screens the columns are closer together, so that names stay readable. */
+/** narrow is the same for narrow screens, where the columns are closer together, so that names stay readable. */
 const narrow = { gap: 90, margin: 125 };
 const shapeOf = (width: number) => (width < 560 ? narrow : wide);
 const radius = 5;
-/** Names smaller than this, in pixels, cannot be read, so only those of selected nodes are drawn. */
+/** readable is the size of names in pixels below which only those of selected nodes are drawn. */
 const readable = 8;
 const many = 400;
 
@@ -47,7 +47,7 @@ interface Scene {
 type Link = Picture["links"][number];
 type Lines = Omit<Scene, "titles" | "active">;
 
-/** Lines of the same style are drawn as one path, because changing the style for each line takes longer than drawing it. */
+/** stroke draws lines of the same style as one path, because changing the style for each line takes longer than drawing it. */
 function stroke(context: CanvasRenderingContext2D, { picture, view, size }: Lines, color: string, alpha: number, width: number, wanted: (link: Link) => boolean) {
   const { gap } = shapeOf(size.width);
   const { top, bottom } = seen(view, size);
@@ -76,7 +76,7 @@ function clean(context: CanvasRenderingContext2D, size: Scene["size"]) {
   context.clearRect(0, 0, size.width, size.height);
 }
 
-/** Draws all lines without a selection. */
+/** drawLines draws all lines without a selection. */
 function drawLines(context: CanvasRenderingContext2D, lines: Lines) {
   const { picture, size, colors } = lines;
   const faint = picture.links.length > many ? 0.16 : 0.45;

@@ -37,7 +37,7 @@ function Summary({ tickets, verb }: { tickets: Ticket[]; verb: BulkVerb }) {
   );
 }
 
-/** Shows the result of each ticket, because some may have changed after they were selected. */
+/** Results shows the result of each ticket, because some may have changed after they were selected. */
 function Results({ result, tickets }: { result: BulkResult; tickets: Ticket[] }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -6,7 +6,7 @@ export const shortcuts = ["j", "k", "a", "r", "c", "x", "?"] as const;
 /** Shortcut is one of the keys of the approvals page. */
 export type Shortcut = (typeof shortcuts)[number];
 
-/** Returns whether the focused element takes text. A checkbox does not. */
+/** isTyping reports whether the focused element takes text. A checkbox does not. */
 function isTyping(target: EventTarget | null): boolean {
   if (target instanceof HTMLInputElement) return target.type !== "checkbox" && target.type !== "radio";
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;

@@ -13,7 +13,7 @@ import tables from "../Tables.module.css";
 import { useToast } from "../toast-context";
 import { EntityDialog } from "./EntityDialog";
 
-/** The source name of entities that are entered in the portal. */
+/** portal is the source name of entities that are entered in the portal. */
 const portal = "portal";
 
 function Title({ entity: { kind, id, title, gone } }: { entity: Entity }) {

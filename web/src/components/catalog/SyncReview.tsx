@@ -13,7 +13,7 @@ import { useToast } from "../toast-context";
 import classes from "./Catalog.module.css";
 
 const tones = { add: "ok", change: "busy", gone: "bad", conflict: "warn" } as const;
-/** The maximum number of changes that a preview lists, from api/openapi.yaml. */
+/** listed is the maximum number of changes that a preview lists, from api/openapi.yaml. */
 const listed = 500;
 
 function Fields({ change }: { change: SyncChange }) {

@@ -66,7 +66,7 @@ function Figures({ impact }: { impact: ImpactData }) {
   );
 }
 
-/** Lists the periods in which flows were lost or not watched. The replay does not contain them. */
+/** Uncertain lists the periods in which flows were lost or not watched. The replay does not contain them. */
 function Uncertain({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -88,7 +88,7 @@ function Uncertain({ impact }: { impact: ImpactData }) {
   );
 }
 
-/** Returns connections that would still pass but be reported as audited. */
+/** reported returns connections that would still pass but be reported as audited. */
 const reported = ({ otherwise = [] }: ImpactData) => otherwise.filter(({ before, after }) => after === "audited" && before !== after);
 
 /** Impact shows what the change would have done to the connections of the evidence window. */

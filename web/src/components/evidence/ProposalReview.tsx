@@ -20,7 +20,7 @@ import { UnproposedTraffic } from "./UnproposedTraffic";
 
 const days = ["1", "7", "14", "31"] as const;
 
-/** Shows the proposal's lines for selection, and opens one request for all selected lines. */
+/** Open shows the proposal's lines for selection, and opens one request for all selected lines. */
 function Open({ resource, proposal }: { resource: Resource; proposal: Proposal }) {
   const { t } = useTranslation();
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());

@@ -20,7 +20,7 @@ function Line({ row }: { row: Unused }) {
   );
 }
 
-/** Shows the result of each grant, because one may have ended meanwhile. */
+/** Results shows the result of each grant, because one may have ended meanwhile. */
 function Results({ results, rows, onClose }: { results: Revoked[]; rows: Unused[]; onClose: () => void }) {
   const { t } = useTranslation();
   const words = useWords();

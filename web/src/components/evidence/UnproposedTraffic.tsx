@@ -12,7 +12,7 @@ import { EvidenceSummary } from "./EvidenceSummary";
 
 const flowsOf = (resource: string, search: Record<string, string>) => `/flows?${new URLSearchParams({ resource, window: "14d", ...search }).toString()}`;
 
-/** Lists sources that no policy can name until a person registers them as workloads. */
+/** Unattributed lists sources that no policy can name until a person registers them as workloads. */
 function Unattributed({ resource, lines }: { resource: Resource; lines: Proposal["unattributed"] }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -39,7 +39,7 @@ function Unattributed({ resource, lines }: { resource: Resource; lines: Proposal
   );
 }
 
-/** Lists ports that no action of the class contains. Access to them cannot be granted until one does. */
+/** UnknownPorts lists ports that no action of the class contains. Access to them cannot be granted until one does. */
 function UnknownPorts({ resource, lines }: { resource: Resource; lines: Proposal["unknownPorts"] }) {
   const { t } = useTranslation();
   const security = useMe().data?.roles.includes("security") ?? false;

@@ -86,7 +86,7 @@ function Approvers({ row }: { row: Connection }) {
   );
 }
 
-/** Links the flow to the statement that decided, its ticket, and the people who approved it. */
+/** Chain links the flow to the statement that decided, its ticket, and the people who approved it. */
 function Chain({ row }: { row: Connection }) {
   const { t } = useTranslation();
   return (
@@ -123,7 +123,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Links to related flows. */
+/** Narrowing links to related flows. */
 function Narrowing({ row, pathWith }: { row: Connection; pathWith: Props["pathWith"] }) {
   const { t } = useTranslation();
   const subject = refOf(row.subject);

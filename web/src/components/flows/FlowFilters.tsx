@@ -19,7 +19,7 @@ interface Props {
   onChange: (change: FilterChange) => void;
 }
 
-/** Selects the window: back from now, or between two instants in the person's time zone. */
+/** Window selects the window: back from now, or between two instants in the person's time zone. */
 function Window({ filter, onChange }: Omit<Props, "search">) {
   const { t } = useTranslation();
   const zone = useZone();
@@ -50,7 +50,7 @@ function Window({ filter, onChange }: Omit<Props, "search">) {
   );
 }
 
-/** A text field whose text is added to the values on Enter. */
+/** Add is a text field whose text is added to the values on Enter. */
 function Add({ label, testId, onAdd }: { label: string; testId: string; onAdd: (text: string) => void }) {
   const [text, setText] = useState("");
   return (
@@ -66,7 +66,7 @@ function Add({ label, testId, onAdd }: { label: string; testId: string; onAdd: (
   );
 }
 
-/** Less common filters behind a button. They are open if one of them is set. */
+/** More shows less common filters behind a button. They are open if one of them is set. */
 function More({ filter, search, onChange }: Props) {
   const { t } = useTranslation();
   const add = (key: string) => (value: string) => value !== "" && onChange({ [key]: [...search.getAll(key).filter((each) => each !== value), value] });
@@ -90,7 +90,7 @@ function More({ filter, search, onChange }: Props) {
   );
 }
 
-/** Lists filter values that no other control shows, each with a button that removes it. */
+/** HeldPills lists filter values that no other control shows, each with a button that removes it. */
 function HeldPills({ all, search, onChange }: { all: Held[]; search: URLSearchParams; onChange: Props["onChange"] }) {
   const { t } = useTranslation();
   const named = ({ key, value }: Held) => (key === "subject" || key === "resource" ? shortName(value) : value);

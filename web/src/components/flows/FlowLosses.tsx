@@ -15,7 +15,7 @@ import { instant } from "../../lib/table-sort";
 
 const reasonOf = (reason: string) => lossReasons.find((each) => each === reason) ?? "unknown";
 
-/** Shows the watched share of each day: one row per member, one column per day. */
+/** Days shows the watched share of each day: one row per member, one column per day. */
 function Days({ list }: { list: FlowCoverageList }) {
   const { t, i18n } = useTranslation();
   const words = useWords();

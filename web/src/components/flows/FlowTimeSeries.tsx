@@ -19,7 +19,7 @@ const SeriesChart = lazyPart(async () => (await import("./SeriesChart")).SeriesC
 
 const waiting = <Skeleton height={180} data-testid="skeleton" />;
 
-/** Shows the totals; each total filters the rows by its decision. */
+/** Legend shows the totals; each total filters the rows by its decision. */
 function Legend({ totals, chosen, onChange }: { totals: ReturnType<typeof totalsOf>; chosen: Decision[]; onChange: (change: FilterChange) => void }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -46,7 +46,7 @@ function Legend({ totals, chosen, onChange }: { totals: ReturnType<typeof totals
   );
 }
 
-/** The numbers of the chart as a table, for screen readers. */
+/** AsTable shows the numbers of the chart as a table, for screen readers. */
 function AsTable({ series, shown }: { series: FlowSeries; shown: Decision[] }) {
   const { t } = useTranslation();
   const words = useWords();

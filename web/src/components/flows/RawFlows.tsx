@@ -24,7 +24,7 @@ function End({ kind, about, address }: { kind: "applications" | "resources"; abo
   );
 }
 
-/** Returns address and port; an IPv6 address is in brackets. */
+/** withPort returns address and port; an IPv6 address is in brackets. */
 const withPort = (address: string | undefined, port: number | undefined): string | undefined =>
   address === undefined || port === undefined || port === 0 ? address : address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 
@@ -62,7 +62,7 @@ function RawTable({ rows, partial }: { rows: RawFlow[]; partial: boolean }) {
   );
 }
 
-/** Explains that most stores keep only a sample of single flows, while connections count all of them. */
+/** NoneKept explains that most stores keep only a sample of single flows, while connections count all of them. */
 function NoneKept({ search }: { search: URLSearchParams }) {
   const { t } = useTranslation();
   const counted = new URLSearchParams(search);

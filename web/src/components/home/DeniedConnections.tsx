@@ -11,7 +11,7 @@ import { RequestAccessLink } from "../RequestAccessLink";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 
-/** Returns the id of the open request for the refused access. */
+/** askedFor returns the id of the open request for the refused access. */
 function askedFor(row: DeniedConnection, underWay: Ticket[]): string | undefined {
   return underWay.find(
     ({ kind, items }) => kind === "grant" && items.some((item) => item.application?.name === row.application.name && item.resource?.name === row.resource.name && (row.action === undefined || item.actions?.includes(row.action))),

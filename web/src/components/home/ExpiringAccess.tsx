@@ -38,7 +38,7 @@ function rowsOf({ expiring, underWay }: Pick<Home, "expiring" | "underWay">): Ro
     .sort((a, b) => (a.item.expiresAt ?? "").localeCompare(b.item.expiresAt ?? ""));
 }
 
-/** Requests an extension by choosing a duration, with the reason of the grant. The dialog allows another reason. */
+/** Extend requests an extension by choosing a duration, with the reason of the grant. The dialog allows another reason. */
 function Extend({ row }: { row: Row }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -11,7 +11,7 @@ import { RelativeTime } from "../Time";
 import classes from "./Ledger.module.css";
 import { instant } from "../../lib/table-sort";
 
-/** Links a ticket; any other object is shown as it was written. */
+/** About links a ticket; any other object is shown as it was written. */
 function About({ object }: { object: string }) {
   return /^T-\d{1,12}$/.test(object) ? <Link to={`/tickets/${object}`}>{object}</Link> : <code className={classes.hash}>{object}</code>;
 }
@@ -21,7 +21,7 @@ function Actor({ line }: { line: LedgerLine }) {
   return line.actor ? <PersonName person={line.actor} /> : <span className={tables.muted}>{t("history.portal")}</span>;
 }
 
-/** Shows a whole line. It is evidence, so nothing is translated or left out. */
+/** Whole shows a whole line. It is evidence, so nothing is translated or left out. */
 function Whole({ line, onClose }: { line: LedgerLine; onClose: () => void }) {
   const { t } = useTranslation();
   const details = Object.entries(line.details ?? {});

@@ -13,7 +13,7 @@ import classes from "./Profile.module.css";
 
 const lifetimes = ["1", "7", "30", "90", "180", "365"] as const;
 
-/** Shows the secret once. It cannot be shown again, so only the button closes the dialog. */
+/** Secret shows the secret once. It cannot be shown again, so only the button closes the dialog. */
 function Secret({ secret, onClose }: { secret: string; onClose: () => void }) {
   const { t } = useTranslation();
   return (

@@ -24,7 +24,7 @@ interface DialogProps {
   onClose: () => void;
 }
 
-/** Says what break-glass access does, how long it lasts and who reviews it afterwards, and requires a confirmation. */
+/** Confirm shows what break-glass access does, how long it lasts and who reviews it afterwards, and requires a confirmation. */
 function Confirm({ body, reason, onSend, sending, error, onClose }: DialogProps) {
   const { t } = useTranslation();
   const words = useWords();

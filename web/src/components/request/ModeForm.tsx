@@ -44,7 +44,7 @@ interface MembersProps {
   onChange: (value: Record<string, Mode>) => void;
 }
 
-/** Selects members that get another mode than the rest, for example to try Enforce in one member first. */
+/** Members selects members that get another mode than the rest, for example to try Enforce in one member first. */
 function Members({ clusters, mode, value, onChange }: MembersProps) {
   const { t } = useTranslation();
   return (

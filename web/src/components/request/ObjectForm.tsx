@@ -37,7 +37,7 @@ function isState(value: unknown): value is ObjectState {
   return Object.values(kinds).flat().some((each) => each === kind) && typeof name === "string" && verbs.some((each) => each === verb) && (spec === undefined || typeof spec === "string") && typeof reason === "string";
 }
 
-/** Reads the existing objects of the kind. The list of policies has no YAML, so the YAML of the chosen policy is read separately. */
+/** useObjects reads the existing objects of the kind. The list of policies has no YAML, so the YAML of the chosen policy is read separately. */
 function useObjects(ticket: ObjectTicket, kind: ObjectChange["kind"], name: string): Map<string, string | undefined> | undefined {
   const classesQuery = useClasses(ticket === "class");
   const policies = useApprovalPolicies(ticket === "approval-policy");

@@ -51,7 +51,7 @@ function Existing({ item }: { item: PreviewItem }) {
   ));
 }
 
-/** Shows what is known about one item: existing access, refused connections, protection, and why it cannot be requested. */
+/** Item shows what is known about one item: existing access, refused connections, protection, and why it cannot be requested. */
 function Item({ item, name, onRemove }: { item: PreviewItem; name: string | undefined; onRemove: (() => void) | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -99,7 +99,7 @@ function Item({ item, name, onRemove }: { item: PreviewItem; name: string | unde
   );
 }
 
-/** Returns whether there is anything to show besides the change. For classes, for example, there is not. */
+/** isKnown reports whether there is anything to show besides the change. For classes, for example, there is not. */
 const isKnown = ({ problem, duplicate, target, existing, denied24h, protection, onboards }: PreviewItem): boolean =>
   problem !== undefined || duplicate !== undefined || target !== undefined || (existing ?? []).length > 0 || denied24h !== undefined || protection !== undefined || onboards !== undefined;
 
@@ -142,7 +142,7 @@ export interface PreviewQuery {
   refetch: () => unknown;
 }
 
-/** Shows who would lose and who would gain access. A failed replay does not block the request. */
+/** Replay shows who would lose and who would gain access. A failed replay does not block the request. */
 function Replay({ query }: { query: ImpactQuery }) {
   const { t } = useTranslation();
   if (!query.data && !query.isFetching) return null;

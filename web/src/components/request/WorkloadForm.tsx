@@ -29,7 +29,7 @@ function isState(value: unknown): value is WorkloadState {
   return typeof reason === "string" && Array.isArray(workloads) && workloads.length > 0 && passedWorkloads(value).length === workloads.length;
 }
 
-/** Lists several workloads. They come from a file and can only be changed there. */
+/** Several lists several workloads. They come from a file and can only be changed there. */
 function Several({ workloads }: { workloads: WantedWorkload[] }) {
   const { t } = useTranslation();
   const words = useWords();

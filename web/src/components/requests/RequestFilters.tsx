@@ -44,7 +44,7 @@ interface Props {
   onChange: (change: FilterChange) => void;
 }
 
-/** Less common filters behind a button. They are open if one of them is set. */
+/** More shows less common filters behind a button. They are open if one of them is set. */
 function More({ search, onChange }: Props) {
   const { t } = useTranslation();
   const words = useWords();

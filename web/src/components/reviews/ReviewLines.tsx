@@ -14,7 +14,7 @@ import { DecideDialog } from "./DecideDialog";
 import classes from "./Reviews.module.css";
 import { LineAccess, LineState, RecommendationBadge, Use } from "./parts";
 
-/** The keys of the lines. The keys for decisions open the dialog, in which the reason is given. */
+/** keys contains the keys of the lines. The keys for decisions open the dialog, in which the reason is given. */
 const keys = ["j", "k", "x", "1", "2", "3", "?"] as const;
 type Key = (typeof keys)[number];
 

@@ -7,7 +7,7 @@ import { Section } from "../Page";
 import { RelativeTime } from "../Time";
 import classes from "./Reviews.module.css";
 
-/** The lines of each review, in the order of the list. */
+/** byReview groups the lines by their review, in the order of the list. */
 function byReview(lines: ReviewLine[]) {
   const all = new Map<string, ReviewLine[]>();
   for (const line of lines) all.set(line.review, [...(all.get(line.review) ?? []), line]);

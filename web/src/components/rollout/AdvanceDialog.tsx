@@ -23,8 +23,8 @@ interface Props {
 }
 
 /**
- * Shows what the change would have done to the connections of the last days. Resources that are not onboarded yet are replayed as onboarded in the
- * target mode.
+ * Replayed shows what the change would have done to the connections of the last days. Resources that are not onboarded yet are replayed as onboarded in
+ * the target mode.
  */
 function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
   const { t } = useTranslation();
@@ -45,7 +45,7 @@ function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard";
   );
 }
 
-/** Shows who would decide. Missing evidence is reported once for all resources, so it is left out here. */
+/** Decided shows who would decide. Missing evidence is reported once for all resources, so it is left out here. */
 function Decided({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
   const { query } = usePlan(advanceBody(kind, cards, target, clusters));
   return <PlannedDeciders items={(query.data?.items ?? []).filter(({ problem }) => problem?.code !== "evidence")} />;

@@ -17,10 +17,10 @@ import classes from "./Rollout.module.css";
 /** CardAction is an action of a card on the rollout board. */
 export type CardAction = "advance" | "announce" | "guard";
 
-/** The maximum number of members on a card. */
+/** mostMembers is the maximum number of members on a card. */
 const mostMembers = 8;
 
-/** Shows the mode of each member, because resources are enforced member by member. */
+/** Members shows the mode of each member, because resources are enforced member by member. */
 function Members({ card }: { card: RolloutCard }) {
   const { t } = useTranslation();
   const { shown, more } = useWorstMembers(card.clusters, mostMembers, (cluster) => cluster.state);

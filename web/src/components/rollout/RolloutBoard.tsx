@@ -17,7 +17,7 @@ interface Props {
   onAct: (card: RolloutCard, action: CardAction) => void;
 }
 
-/** The number of cards that a column shows at first, so that the next column is not far below on a narrow screen. */
+/** folded is the number of cards that a column shows at first, so that the next column is not far below on a narrow screen. */
 const folded = 8;
 
 interface ColumnProps extends Omit<Props, "columns"> {

@@ -11,7 +11,7 @@ import { RolloutDialogs } from "./RolloutDialogs";
 import type { Doing } from "./RolloutDialogs";
 import classes from "./Rollout.module.css";
 
-/** Shows the five stages in order and marks the current one. */
+/** Way shows the five stages in order and marks the current one. */
 function Way({ card }: { card: RolloutCard }) {
   const { t } = useTranslation();
   return (

@@ -11,9 +11,9 @@ import { FormDialog } from "../FormDialog";
 import tables from "../Tables.module.css";
 import { useToast } from "../toast-context";
 
-/** The format of a source name that the server accepts. */
+/** sourceName matches the source names that the server accepts. */
 const sourceName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-/** The maximum number of listed ids. The counts include all of them. */
+/** listed is the maximum number of listed ids. The counts include all of them. */
 const listed = 50;
 
 function Ids({ title, rows, testId }: { title: string; rows: { id: string; text?: string | undefined }[]; testId: string }) {

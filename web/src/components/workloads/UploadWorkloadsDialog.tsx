@@ -19,7 +19,7 @@ import { RequestWorkloadsButton } from "./RequestWorkloadsButton";
 type Result = WorkloadResults["items"][number];
 
 const tones = { created: "ok", changed: "busy", unchanged: "idle", refused: "bad" } as const;
-/** The maximum number of result rows. The counts above them include all results. */
+/** listed is the maximum number of result rows. The counts above them include all results. */
 const listed = 200;
 
 function Results({ results }: { results: Result[] }) {
