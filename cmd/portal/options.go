@@ -241,7 +241,9 @@ func (o *options) check() error {
 		return fmt.Errorf("--catalog-backstage-every %s: at least 10s", o.backstageEvery)
 	}
 	if o.claims.Username == "" || o.claims.Groups == "" {
-		return errors.New("--oidc-username-claim and --oidc-groups-claim must not be empty: name the claims of the ID token that have the person and the groups")
+		return errors.New(
+			"--oidc-username-claim and --oidc-groups-claim must not be empty: name the claims of the ID token that have the person and the groups",
+		)
 	}
 	if o.workloadAddresses < 1 || o.workloadAddresses > workloads.MaxAddressesOfMachines {
 		return fmt.Errorf("--workload-addresses %d: use between 1 and %d", o.workloadAddresses, workloads.MaxAddressesOfMachines)

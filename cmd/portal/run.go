@@ -243,7 +243,9 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	replica := rand.Text()
 	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log})
 	downgrades := &rollout.Downgrades{
-		Service:  rollout.NewService(rollout.Config{Store: states, Switch: h.UnlimitedWriter(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log}),
+		Service: rollout.NewService(
+			rollout.Config{Store: states, Switch: h.UnlimitedWriter(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log},
+		),
 		Objects:  rolloutapi.ProtectedBy(h),
 		ClassOf:  h.ClassOf,
 		Patience: downgradePatience,

@@ -146,7 +146,10 @@ func TestUsers(t *testing.T) {
 		t.Errorf("activated: %v", on)
 	}
 	s.call(http.StatusOK, http.MethodPut, "/Users/zoe", `{`+userSchema+`,"userName":"zoe","displayName":"Z"}`)
-	if x, _ := s.directory.Provisioned(catalog.Ref{Kind: catalog.KindPerson, ID: "zoe"}); x.Title != "Z" || x.Email != "" || x.Leader != "" || x.ExternalID != "" {
+	if x, _ := s.directory.Provisioned(
+		catalog.Ref{Kind: catalog.KindPerson, ID: "zoe"},
+	); x.Title != "Z" || x.Email != "" || x.Leader != "" ||
+		x.ExternalID != "" {
 		t.Errorf("a replacement keeps nothing: %+v", x.Record)
 	}
 	s.call(http.StatusNoContent, http.MethodDelete, "/Users/zoe", "")
@@ -273,7 +276,12 @@ func TestVersions(t *testing.T) {
 func TestLists(t *testing.T) {
 	s := newServer(t)
 	for i := range 5 {
-		s.call(http.StatusCreated, http.MethodPost, "/Users", fmt.Sprintf(`{%s,"userName":"u%d","externalId":"X%d","active":%t,"title":"T%d"}`, userSchema, i, i, i != 3, i%2))
+		s.call(
+			http.StatusCreated,
+			http.MethodPost,
+			"/Users",
+			fmt.Sprintf(`{%s,"userName":"u%d","externalId":"X%d","active":%t,"title":"T%d"}`, userSchema, i, i, i != 3, i%2),
+		)
 	}
 	for query, want := range map[string]struct {
 		ids   string
