@@ -56,6 +56,9 @@ func TestRulesBesideTheSpecAreDrift(t *testing.T) {
 		u.Object["specs"] = []any{map[string]any{"ingress": []any{map[string]any{"fromEntities": []any{"all"}}}}}
 	})
 	s.untilStates("the rules in specs are reported", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
+	// They select the pods of every resource, so those of the other tests are overridden until the rules are removed.
+	s.edit("m2", func(u *unstructured.Unstructured) { delete(u.Object, "specs") })
+	s.untilStates("the rules in specs are removed", bothRealized)
 }
 
 func TestRulesBesideTheTemplatesSpecAreRemoved(t *testing.T) {
