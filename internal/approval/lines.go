@@ -1,7 +1,7 @@
 package approval
 
-// What an item grants is shown as lines in a notation, like that of a diff: the beginning of a line says what it does, and is the same in
-// every language. The digest that approvals are bound to is computed from the lines.
+// Prefixes of the lines that show what an item grants. Like the "+" and "-" of a diff, a prefix determines the meaning of its line and
+// is not translated. The digest that approvals are bound to is computed from the lines.
 const (
 	// LineAllow is the beginning of a line that gives access. It names clients.
 	LineAllow = "allow "

@@ -68,7 +68,7 @@ func (s *Service) Provision(ctx context.Context, a Actor, rec Record, version in
 			d.Gone = []Change{c}
 		case !known:
 			d.Created = []Change{c}
-		case was:
+		case was || !is:
 			c.Fields, c.Authority = changes(before, after)
 			d.Updated = []Change{c}
 		default:
