@@ -121,7 +121,10 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, reque
 	}
 	handover := (len(wanted) == 0 || r.revokes(writes)) && r.awaitsHandover(view, subject)
 	if handover {
-		if writes = r.withFormerAddresses(writes); len(writes) == 0 {
+		if writes, err = r.writesBeforeHandover(view, subject); err != nil {
+			return false, err
+		}
+		if len(writes) == 0 {
 			return false, errHandover
 		}
 	}

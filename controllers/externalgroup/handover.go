@@ -2,6 +2,7 @@ package externalgroup
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"net/netip"
 	"slices"
@@ -9,8 +10,6 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
-	"github.com/acp-io/acp/internal/enforcer"
-	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -127,40 +126,39 @@ func (r *Reconciler) incomplete(view *policycache.View, subject string) bool {
 
 // containsAll reports whether every address of a group is in another one.
 func containsAll(outer, inner map[string]any) bool {
+	return len(notIn(addressesIn(outer), addressesIn(inner))) == 0
+}
+
+// notIn returns the prefixes that no prefix of a list contains.
+func notIn(list, prefixes []netip.Prefix) []netip.Prefix {
 	had := map[netip.Prefix]bool{}
-	for _, p := range addressesIn(outer) {
+	for _, p := range list {
 		had[p] = true
 	}
-	return !slices.ContainsFunc(addressesIn(inner), func(p netip.Prefix) bool {
+	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool {
 		for bits := p.Bits(); bits >= 0; bits-- {
 			if around, err := p.Addr().Prefix(bits); err == nil && had[around] {
-				return false
+				return true
 			}
 		}
-		return true
+		return false
 	})
 }
 
-// withFormerAddresses returns the objects with the addresses that they lose, so that those which they gain can be written while the
-// others wait for their next subject. Objects that only lose addresses are left out.
-func (r *Reconciler) withFormerAddresses(writes []*federation.Object) []*federation.Object {
-	var out []*federation.Object
-	for _, next := range writes {
-		e, exists := r.Federated.Get(next.Meta.Name)
-		if !exists {
-			out = append(out, next)
-			continue
-		}
-		if slices.Equal(e.Placement, next.Placement) && !e.ForeignFields && containsAll(e.TemplateSpec, next.TemplateSpec) {
-			continue
-		}
-		both := *next
-		prefixes := slices.Concat(addressesIn(next.TemplateSpec), addressesIn(e.TemplateSpec))
-		slices.SortFunc(prefixes, netip.Prefix.Compare)
-		both.TemplateSpec = cilium.Addresses(slices.Compact(prefixes))
-		both.Meta.Annotations = federation.Overlay(both.Meta.Annotations, map[string]string{
-			federation.AnnotationRevision: enforcer.Revision(both.TemplateSpec)})
-		out = append(out, &both)
+// writesBeforeHandover returns the objects of a subject that have to be written while addresses wait for their next subject: with the
+// addresses that it gains, and those that it will lose.
+func (r *Reconciler) writesBeforeHandover(view *policycache.View, subject string) ([]*federation.Object, error) {
+	g, ok := view.Group(subject)
+	e, exists := r.Federated.Get(v1alpha1.ObjectPrefix + policy.UnitID(subject))
+	if !ok || !exists {
+		return nil, nil
 	}
-	return out
+	former := addressesIn(e.TemplateSpec)
+	g.Prefixes = append(former, notIn(former, g.Prefixes)...)
+	slices.SortFunc(g.Prefixes, netip.Prefix.Compare)
+	rendering, err := r.Render(g)
+	if err != nil {
+		return nil, fmt.Errorf("render the group of %s: %w", subject, err)
+	}
+	return r.writes(view, subject, rendering.Objects)
 }

@@ -95,7 +95,9 @@ func (r *Reconciler) Ensure(ctx context.Context, view *policycache.View, subject
 		return err
 	}
 	if r.revokes(writes) && r.awaitsHandover(view, subject) {
-		writes = r.withFormerAddresses(writes) // Reconcile writes the rest.
+		if writes, err = r.writesBeforeHandover(view, subject); err != nil { // Reconcile writes the rest.
+			return err
+		}
 	}
 	return r.write(ctx, subject, writes, r.urgent(view, subject, writes))
 }

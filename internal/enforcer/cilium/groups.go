@@ -44,20 +44,19 @@ func RenderGroup(g policy.ExternalGroup) (enforcer.Rendering, error) {
 		out.Objects = append(out.Objects, r)
 		return nil
 	}
-	if err := add("", Addresses(g.Prefixes)); err != nil {
+	if err := add("", addresses(g.Prefixes)); err != nil {
 		return enforcer.Rendering{}, err
 	}
 	if len(g.Contested) == 0 {
 		return out, nil
 	}
-	if err := add(contestedSuffix, Addresses(g.Contested)); err != nil {
+	if err := add(contestedSuffix, addresses(g.Contested)); err != nil {
 		return enforcer.Rendering{}, err
 	}
 	return out, nil
 }
 
-// Addresses returns the spec of a group of addresses.
-func Addresses(prefixes []netip.Prefix) map[string]any {
+func addresses(prefixes []netip.Prefix) map[string]any {
 	list := make([]any, len(prefixes))
 	for i, p := range prefixes {
 		list[i] = p.String()
