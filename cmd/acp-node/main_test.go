@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -119,20 +117,6 @@ func podOn(t *testing.T, config *rest.Config, name string) (*rest.Config, *corev
 	return out, n
 }
 
-func kubeconfig(t *testing.T, config *rest.Config) string {
-	t.Helper()
-	k := clientcmdapi.NewConfig()
-	k.Clusters["member"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	k.AuthInfos["account"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
-	k.Contexts["member"] = &clientcmdapi.Context{Cluster: "member", AuthInfo: "account"}
-	k.CurrentContext = "member"
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*k, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // member is an API server with what deploy/node contains.
 func member(t *testing.T) *rest.Config {
 	t.Helper()
@@ -180,7 +164,13 @@ func TestReports(t *testing.T) {
 	reports := dynamic.NewForConfigOrDie(admin).Resource(nodereport.Resource)
 	ctx, stop := context.WithCancel(t.Context())
 	logs, code := &testenv.Output{}, make(chan int, 1)
-	args := []string{"--node=n1", "--kubeconfig=" + kubeconfig(t, config), "--cilium-socket=" + serveAgent(t), "--interval=1s", "--health-address=127.0.0.1:0"}
+	args := []string{
+		"--node=n1",
+		"--kubeconfig=" + testenv.WriteKubeconfig(t, config),
+		"--cilium-socket=" + serveAgent(t),
+		"--interval=1s",
+		"--health-address=127.0.0.1:0",
+	}
 	go func() {
 		code <- newProgram().Run(ctx, args, logs, logs)
 	}()

@@ -1,0 +1,333 @@
+package memberhealth
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/message"
+)
+
+// checkedMember returns an Inspector of a single member m1, which has the facts that read returns. changed is called when the result of a
+// check changed.
+func checkedMember(t *testing.T, read func() preflight.Facts, changed func()) *Inspector {
+	t.Helper()
+	i := &Inspector{
+		Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} }, Kinds: kinds, Keys: keys, Registrations: &host{},
+		Log: logr.Discard(), Read: func(context.Context, federation.Cluster) preflight.Facts { return read() }, Changed: func(string) { changed() },
+	}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func TestUnenforced(t *testing.T) {
+	var facts preflight.Facts
+	members := []federation.Cluster{{Name: "m1"}}
+	changes := 0
+	i := &Inspector{Clusters: func() []federation.Cluster { return members }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
+		Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }, Changed: func(string) { changes++ }}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	settings := func(key, value string) func() {
+		return func() { facts = configured(map[string]string{key: value}) }
+	}
+	for _, c := range []struct {
+		reason string
+		change func()
+		// These are the answers about classes in Enforce, about Audit, and about rules for requests.
+		redis, app, audit, http bool
+		// lacks is what is said of the member's pods as those that connect, by the label of applications.
+		lacks   string
+		changes int
+	}{
+		{"a member that never answered is not known", func() { facts.Unreachable = "away" }, true, true, true, true, "unknown", 1},
+		{"it answers, and its configuration may not be read", func() {
+			facts = configured(nil)
+			facts.Cilium = preflight.Cilium{Unread: message.Verbatim("forbidden")}
+		}, true, true, true, true, "unknown", 2},
+		{"all labels of pods are in identities", settings("a", "b"), false, false, false, false, "", 3},
+		{"one class's is not", settings("labels", `k8s:com\.trip/appid`), true, false, false, false, "", 4},
+		{"nothing changed", func() {}, true, false, false, false, "", 4},
+		{"agents only log", settings("policy-audit-mode", "true"), true, true, true, false, "", 5},
+		{"a member that is silent is as it was", func() { facts.Unreachable = "away" }, true, true, true, false, "", 5},
+		{"agents ignore what is pushed", settings("enable-cilium-clusterwide-network-policy", "false"), true, true, true, false, "", 6},
+		{"pods are closed without a policy", settings("enable-policy", "always"), false, false, true, false, "", 7},
+		{"the proxy is off", settings("enable-l7-proxy", "false"), false, false, false, true, "", 8},
+		{
+			"what keeps a cluster from joining does not void what is pushed",
+			func() { facts = configured(nil); facts.Cilium.Version = "v1.18.0" }, false, false, false, false, "", 9,
+		},
+		{"that of applications is not, by which the unit denies", settings("labels", `k8s:com\.trip/redis`), false, true, false, false, "known", 10},
+		{"the labels are in a file", settings("label-prefix-file", "f"), true, true, false, false, "unknown", 11},
+		{"a member that left is forgotten", func() { members = nil }, true, true, true, true, "", 12},
+	} {
+		c.change()
+		i.checkAll(t.Context())
+		if redis, app := !i.Unenforced("m1", redisKey).
+			IsZero(),
+			!i.Unenforced("m1", appKey).
+				IsZero(); redis != c.redis || app != c.app ||
+			changes != c.changes {
+			t.Errorf("%s: redis %v, app %v, %d changes", c.reason, redis, app, changes)
+		}
+		lacks := ""
+		for _, l := range i.MembersLacking(appKey) {
+			if lacks = "known"; l.Unknown {
+				lacks = "unknown"
+			}
+		}
+		if lacks != c.lacks || (lacks != "") != (!i.MissingLabels("m1", appKey).IsZero()) && len(members) > 0 {
+			t.Errorf("%s: lacks %q, takes %q", c.reason, lacks, i.MissingLabels("m1", appKey))
+		}
+		if audit, http := !i.MeaningChanged("m1").IsZero(), !i.NoHTTP("m1").IsZero(); audit != c.audit || http != c.http {
+			t.Errorf("%s: audit %v, requests %v", c.reason, audit, http)
+		}
+	}
+
+	// A class that is newer than the last look.
+	members, facts = []federation.Cluster{{Name: "m1"}}, configured(map[string]string{"labels": `k8s:com\.trip/redis`})
+	i.checkAll(t.Context())
+	for range 2 {
+		if key := []string{"com.trip/new"}; i.MissingLabels("m1", key).IsZero() || len(i.MembersLacking(key)) != 1 || i.Unenforced("m1", key).IsZero() {
+			t.Error("a label that no look judged by is taken to be in identities")
+		}
+		i.checkAll(t.Context())
+	}
+	for n, unknown := range []bool{false, true, true} {
+		facts.HostPods.Unread = message.Verbatim("a timeout")
+		if i.checkAll(t.Context()); (!i.Unenforced("m1", redisKey).IsZero()) != unknown {
+			t.Errorf("look %d without a list of pods: %q", n, i.Unenforced("m1", redisKey))
+		}
+	}
+	facts.HostPods.Unread = message.Message{}
+	i.checkAll(t.Context())
+	if !i.MissingLabels("m1", redisKey).IsZero() || !i.Unenforced("m1", redisKey).IsZero() {
+		t.Error("the others are not as they were")
+	}
+}
+
+// TestPodsOfANewClassAreUnknown checks that it is not known whether pods use the network of their node until a check listed
+// those with the label, that another check is requested for the label of a class, and that the units are triggered after it.
+func TestPodsOfANewClassAreUnknown(t *testing.T) {
+	facts := configured(nil)
+	facts.HostPods = preflight.LabeledPods{Keys: appKey}
+	changes := 0
+	i := checkedMember(t, func() preflight.Facts { return facts }, func() { changes++ })
+	i.checkAll(t.Context())
+	if got := i.HostPodProblem("m1", redisKey[0], "a").Text; !strings.Contains(got, "have not been listed") || len(i.trigger) != 1 {
+		t.Errorf("not listed yet: %q, %d checks requested", got, len(i.trigger))
+	}
+	<-i.trigger
+	if got := i.HostPodProblem("m1", "com.trip/gone", "a"); got.IsZero() || len(i.trigger) > 0 {
+		t.Errorf("a label of no class: %q, %d checks requested", got.Text, len(i.trigger))
+	}
+	if got := i.HostPodProblem("m1", appKey[0], "a"); !got.IsZero() {
+		t.Errorf("no pod was found: %q", got.Text)
+	}
+	facts.HostPods.Keys = slices.Concat(appKey, redisKey)
+	i.checkAll(t.Context())
+	if got := i.HostPodProblem("m1", redisKey[0], "a"); !got.IsZero() || changes != 2 || len(i.trigger) > 0 {
+		t.Errorf("listed: %q, %d changes", got.Text, changes)
+	}
+	facts.HostPods.Pods = map[federation.Label][]string{{Key: redisKey[0], Value: "a"}: {"ns/redis-0"}}
+	i.checkAll(t.Context())
+	if got := i.HostPodProblem("m1", redisKey[0], "a").Text; !strings.Contains(got, "stay open") || !strings.Contains(got, "ns/redis-0") || changes != 3 {
+		t.Errorf("a pod was found: %q, %d changes", got, changes)
+	}
+	if got := i.HostPodProblem("m2", redisKey[0], "a").Text; !strings.Contains(got, "not been read") {
+		t.Errorf("a member that was not read: %q", got)
+	}
+}
+
+// TestInspectorFindsMeshProblems checks that Istio counts as enforcing only where the pods of the label were listed and all of them have a
+// proxy, and where the mutual TLS that the member declares is required; and that one failed read changes nothing.
+func TestInspectorFindsMeshProblems(t *testing.T) {
+	const key = "com.trip/redis"
+	const declared = `{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`
+	sound := func() preflight.Facts {
+		f := configured(nil)
+		f.Istio = preflight.Istio{Served: true, Declared: declared, MTLS: preflight.MTLS{Strict: true}}
+		f.Unproxied = preflight.LabeledPods{Keys: []string{key}}
+		return f
+	}
+	facts := sound()
+	changes := 0
+	i := checkedMember(t, func() preflight.Facts { return facts }, func() { changes++ })
+	if i.MeshProblem("m1", key, "a").IsZero() {
+		t.Error("nothing was read yet")
+	}
+	bare := map[federation.Label][]string{{Key: key, Value: "a"}: {"ns/redis-0"}}
+	for _, c := range []struct {
+		reason  string
+		change  func(*preflight.Facts)
+		says    string // of the value a; "" for no problem
+		changes int
+	}{
+		{"every pod has a proxy", func(*preflight.Facts) {}, "", 1},
+		{"a pod has none", func(f *preflight.Facts) { f.Unproxied.Pods = bare }, "ns/redis-0", 2},
+		{"the pods cannot be listed once, so what was known counts", func(f *preflight.Facts) {
+			f.Unproxied = preflight.LabeledPods{Unread: message.Verbatim("a timeout")}
+			f.HostPods.Pods = map[federation.Label][]string{{Key: "com.trip/other", Value: "x"}: {"ns/host-0"}}
+		}, "ns/redis-0", 3},
+		{"nor a second time", func(f *preflight.Facts) { f.Unproxied = preflight.LabeledPods{Unread: message.Verbatim("a timeout")} }, "a timeout", 4},
+		{"it has a proxy now", func(*preflight.Facts) {}, "", 5},
+		{"the label was not asked for", func(f *preflight.Facts) { f.Unproxied.Keys = []string{"com.trip/other"} }, "have not been listed", 6},
+		{"plain text is accepted", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{} }, "no mesh-wide PeerAuthentication", 7},
+		{"mutual TLS is required again", func(*preflight.Facts) {}, "", 8},
+		{"it cannot be read once", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{Unread: message.Verbatim("a timeout")} }, "", 8},
+		{"nor a second time", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{Unread: message.Verbatim("a timeout")} }, "unknown: a timeout", 9},
+	} {
+		facts = sound()
+		c.change(&facts)
+		i.checkAll(t.Context())
+		if got := i.MeshProblem("m1", key, "a").Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) || changes != c.changes {
+			t.Errorf("%s: %q, %d changes", c.reason, got, changes)
+		}
+		if c.says == "ns/redis-0" && !i.MeshProblem("m1", key, "b").IsZero() {
+			t.Errorf("%s: a pod of another resource counts", c.reason)
+		}
+	}
+	if len(i.trigger) == 0 {
+		t.Error("a label that was not listed requests no check")
+	}
+}
+
+var redisKey, appKey = []string{"com.trip/redis"}, []string{"com.trip/appid"}
+
+// TestConfigurationThatCannotBeReadExpires checks that the facts of a member whose configuration cannot be read any more count
+// for a limited time, after which nothing is known to be enforced there, until the configuration is read again. What the facts
+// say about other members' rules and about rules for requests stays, because both would change what is distributed.
+func TestConfigurationThatCannotBeReadExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const declared = `{"dataplane": "sidecar", "version": "1.31.2"}`
+		facts, reading := configured(nil), time.Duration(0)
+		facts.Istio = preflight.Istio{Served: true, Declared: declared}
+		facts.Unproxied = preflight.LabeledPods{Keys: redisKey}
+		changes := 0
+		i := checkedMember(t, func() preflight.Facts { time.Sleep(reading); return facts }, func() { changes++ })
+		for _, c := range []struct {
+			reason  string
+			after   time.Duration
+			reading time.Duration
+			change  func(*preflight.Facts)
+			unknown string // of what the member enforces
+			changes int
+		}{
+			{"it is read", 0, 0, func(*preflight.Facts) {}, "", 1},
+			{"it cannot be read for a short time", DefaultTiming.MaxAge, 0, func(f *preflight.Facts) { f.Unreachable = "the host's Secret is gone" }, "", 1},
+			{"it cannot be read for longer", time.Second, 0, func(f *preflight.Facts) { f.Unreachable = "the host's Secret is gone" }, "Secret is gone", 2},
+			{"nor later", time.Hour, 0, func(f *preflight.Facts) { f.Unreachable = "away" }, "Secret is gone", 2},
+			{"only the pusher is refused", time.Second, 0, func(f *preflight.Facts) { f.Unreachable, f.OnlyPusherFails = "refused", true }, "", 3},
+			{"its agents audit, and only the pusher is refused", time.Hour, 0, func(f *preflight.Facts) {
+				f.Unreachable, f.OnlyPusherFails, f.Cilium = "refused", true, preflight.ParseCilium(map[string]string{"policy-audit-mode": "true"})
+			}, "policy-audit-mode", 4},
+			{"it is read again", time.Second, 0, func(*preflight.Facts) {}, "", 5},
+			{"it answers too slowly", time.Second, DefaultTiming.MaxAge + time.Second, func(*preflight.Facts) {}, "did not answer in time", 6},
+		} {
+			facts = configured(nil)
+			facts.Istio, facts.Unproxied = preflight.Istio{Served: true, Declared: declared}, preflight.LabeledPods{Keys: redisKey}
+			c.change(&facts)
+			reading = c.reading
+			time.Sleep(c.after)
+			i.checkAll(t.Context())
+			if reading > 0 {
+				time.Sleep(reading)
+				i.expire()
+			}
+			enforce, audit := i.Unenforced("m1", redisKey).Text, i.MeaningChanged("m1").Text
+			if (enforce == "") != (c.unknown == "") || !strings.Contains(enforce, c.unknown) || audit != enforce || changes != c.changes {
+				t.Errorf("%s: Enforce %q, Audit %q, %d changes", c.reason, enforce, audit, changes)
+			}
+			outdated := c.unknown != "" && !strings.Contains(c.unknown, "policy")
+			if mesh := i.MeshProblem(
+				"m1",
+				redisKey[0],
+				"a",
+			).Text; strings.Contains(mesh, c.unknown) != (outdated || c.unknown == "") ||
+				(mesh != "") != outdated {
+				t.Errorf("%s: Istio %q", c.reason, mesh)
+			}
+			if !i.NoHTTP("m1").IsZero() || !i.MissingLabels("m1", redisKey).IsZero() || len(i.MembersLacking(redisKey)) > 0 {
+				t.Errorf("%s: requests %q, labels %q", c.reason, i.NoHTTP("m1"), i.MissingLabels("m1", redisKey))
+			}
+		}
+	})
+}
+
+// TestInspectorToleratesARestartOfTheProxy checks that HTTP rules are removed only if two checks in a row find no proxy.
+func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
+	facts := configured(nil)
+	i := checkedMember(t, func() preflight.Facts { return facts }, func() {})
+	for n, c := range []struct {
+		ready        int32
+		works, again bool
+	}{{0, false, false}, {1, true, false}, {0, true, true}, {1, true, false}, {0, true, true}, {0, false, false}, {0, false, false}, {1, true, false}} {
+		facts.Cilium.Agents = preflight.Workload{Desired: 1, Ready: c.ready}
+		again := i.checkAll(t.Context())
+		if works := i.NoHTTP("m1").IsZero(); works != c.works || again != c.again {
+			t.Errorf("look %d, %d ready: works %v, looks again %v", n, c.ready, works, again)
+		}
+	}
+}
+
+// TestPodsThatStayUnreadyAreReported checks that agents and Envoys of some nodes that are not ready are findings only if they were not
+// ready in an earlier check, too, so that a short restart is none; and that rules about requests then count as not enforced on
+// some nodes, and continue to be distributed.
+func TestPodsThatStayUnreadyAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		facts := configured(map[string]string{"external-envoy-proxy": "true"})
+		changes := 0
+		i := checkedMember(t, func() preflight.Facts { return facts }, func() { changes++ })
+		for _, c := range []struct {
+			reason        string
+			after         time.Duration
+			agents, envoy int32 // of 10 that are ready
+			reported      []string
+			incomplete    bool
+			changes       int
+		}{
+			{"all are ready", 0, 10, 10, nil, false, 1},
+			{"some are not", time.Minute, 1, 9, nil, false, 1},
+			{"soon after that", 5 * time.Second, 1, 9, nil, false, 1},
+			{"in the next round", 25 * time.Second, 1, 8, []string{preflight.AgentsNotReady, preflight.EnvoyNotReady}, true, 2},
+			{"others are not", 30 * time.Second, 2, 9, []string{preflight.AgentsNotReady, preflight.EnvoyNotReady}, true, 2},
+			{"Envoy is ready", 30 * time.Second, 2, 10, []string{preflight.AgentsNotReady}, false, 3},
+			{"all are ready again", 30 * time.Second, 10, 10, nil, false, 3},
+			{"some are not, later", time.Hour, 9, 9, nil, false, 3},
+			{"no Envoy is ready", time.Minute, 10, 0, []string{preflight.NoHTTP}, false, 3},
+			{"nor in the next check, so the rules are not distributed", 5 * time.Second, 10, 0, []string{preflight.NoHTTP}, false, 4},
+		} {
+			time.Sleep(c.after)
+			facts.Cilium.Agents, facts.Cilium.Envoy = preflight.Workload{Desired: 10, Ready: c.agents}, preflight.Workload{Desired: 10, Ready: c.envoy}
+			i.checkAll(t.Context())
+			var reported []string
+			last, _ := i.LastResult("m1")
+			for _, f := range last.Findings {
+				if f.Code != preflight.MeshUndeclared && f.Code != preflight.GuardMissing && f.Code != preflight.GuardUnread {
+					reported = append(reported, f.Code)
+				}
+			}
+			if d := cmp.Diff(c.reported, reported, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("%s: %s", c.reason, d)
+			}
+			if got := i.RequestsIncomplete("m1"); got != c.incomplete || changes != c.changes {
+				t.Errorf("%s: rules about requests are incomplete: %v, %d changes", c.reason, got, changes)
+			}
+			if !i.Unenforced("m1", redisKey).IsZero() {
+				t.Errorf("%s: %q", c.reason, i.Unenforced("m1", redisKey))
+			}
+		}
+	})
+}
