@@ -25,6 +25,7 @@ const preview: SyncPreview = {
 const sources: CatalogSource[] = [
   { id: "company", kind: "files", location: "/etc/catalog", entities: 42, gone: 2, lastSync: "2026-11-20T10:00:00Z" },
   { id: "portal", kind: "portal", entities: 3 },
+  { id: "scim", kind: "scim", entities: 5 },
   { id: "held", kind: "backstage", entities: 9, waiting: preview },
 ];
 const entity = (over: Partial<Entity> = {}): Entity => ({ kind: "application", id: "app-9", title: "Nine", name: "trnv1:rsc:a:iam:sa:app/9", owners: ["user:bob"], source: "portal", version: 4, ...over });
@@ -51,6 +52,13 @@ describe("catalog sources", () => {
     start("/catalog");
     const row = await screen.findByTestId("source-company");
     expect([...row.querySelectorAll("a")].map((each) => each.getAttribute("href"))).toEqual(["/catalog/entities?source=company", "/catalog/entities?source=company&gone=yes"]);
+  });
+
+  it("say nothing about a sync where entities are changed one at a time", async () => {
+    start("/catalog");
+    for (const id of ["portal", "scim"]) expect(await screen.findByTestId(`source-${id}`)).not.toHaveTextContent("not yet");
+    expect(screen.getByTestId("source-held")).toHaveTextContent("not yet");
+    expect(screen.queryByTestId("check-scim")).toBeNull();
   });
 
   it("are synced only after the preview was looked at, with a reason", async () => {

@@ -24,6 +24,9 @@ interface Reviewed {
 
 const entitiesOf = (source: string, gone = false) => `/catalog/entities?${new URLSearchParams({ source, ...(gone ? { gone: "yes" } : {}) }).toString()}`;
 
+/** isUnsynced reports whether a source is never read as a whole: its entities are changed one at a time. */
+const isUnsynced = (source: CatalogSource) => source.kind === "portal" || source.kind === "scim";
+
 function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onReview: (reviewed: Reviewed) => void; mayChange: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -46,7 +49,7 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
       header: t("sources.lastSync"),
       cell: (row) => (
         <span className={tables.stack}>
-          {row.lastSync ? <RelativeTime at={row.lastSync} /> : row.kind === "portal" ? null : t("sources.never")}
+          {row.lastSync ? <RelativeTime at={row.lastSync} /> : isUnsynced(row) ? null : t("sources.never")}
           {row.lastError && <Notice>{words.message(row.lastError)}</Notice>}
           {row.waiting && (
             <Notice testId={`waiting-${row.id}`}>
@@ -63,7 +66,7 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
       end: true,
       cell: (row) => {
         const waiting = row.waiting;
-        if (!mayChange || row.kind === "portal" || row.kind === "scim") return null;
+        if (!mayChange || isUnsynced(row)) return null;
         if (waiting && waiting.token !== "") {
           return (
             <Button size="compact-sm" onClick={() => onReview({ source: row.id, preview: waiting })} data-testid={`review-${row.id}`}>
