@@ -176,7 +176,7 @@ func (d *Detector) Find(in Input) CiliumOpenings {
 		d.groups, d.addresses, d.workloads = in.Groups, newAddresses(in.Groups), map[string]*workload{}
 	}
 	targets := d.readIdentities(in)
-	if len(d.pods) == 0 {
+	if !slices.Contains(d.alive, true) { // pods that are gone say nothing about which pods exist
 		out.unsure, out.keys = opening, maps.Clone(in.Keys)
 		return out
 	}

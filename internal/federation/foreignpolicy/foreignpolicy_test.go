@@ -272,6 +272,12 @@ func TestFindWithoutIdentities(t *testing.T) {
 		if by := NewDetector().Find(in).OpenedBy(redisKey, "bobs"); (by != "") != c.opened {
 			t.Errorf("%s: opened by %q", c.reason, by)
 		}
+		d, earlier := NewDetector(), in
+		earlier.Each = each(pod("app=web", namespaceKey+"=data"))
+		d.Find(earlier)
+		if by := d.Find(in).OpenedBy(redisKey, "bobs"); (by != "") != c.opened {
+			t.Errorf("%s, after all pods are gone: opened by %q", c.reason, by)
+		}
 	}
 }
 
