@@ -4734,6 +4734,16 @@ func UnitOtherPortsClosed() Message {
 	return Message{Code: "unit.other-ports-closed", Text: "the ports of no action stay closed, because the denies do not leave room for them in a workload's policy map"}
 }
 
+// UnitOtherPortsUnclassed is "the ports of no action stay closed, because the deny {statement} covers an enforced resource whose class is missing, and may have meant any of them: create the class again".
+func UnitOtherPortsUnclassed(statement string) Message {
+	return build("unit.other-ports-unclassed", param{"statement", statement})
+}
+
+// UnitOtherPortsUnknown is "the ports of no action stay closed, because the deny {statement} names an action that no class has, and may have meant any of them: correct or remove the statement".
+func UnitOtherPortsUnknown(statement string) Message {
+	return build("unit.other-ports-unknown", param{"statement", statement})
+}
+
 // UnitOverfull is "the rules need more policy-map entries than a workload has room for ({room}) without any allow, so some of them are not in force: deny fewer subjects or ports".
 func UnitOverfull(room Message) Message {
 	return build("unit.overfull", param{"room", room})

@@ -71,7 +71,7 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 	if strictest == v1alpha1.ModeObserve {
 		return Unit{}, false
 	}
-	s.openOtherPorts(&u, c)
+	s.openOtherPorts(&u, c, at)
 	s.fill(&u, c, s.statementsFor(resource), s.overriders(resource, "", c, at, nil), at, nil)
 	if slices.ContainsFunc(u.Enforcers, func(e v1alpha1.EnforcerName) bool { return e != v1alpha1.EnforcerCilium }) {
 		u = s.WithStatements(u, at)
@@ -102,6 +102,9 @@ func (s *Snapshot) fill(u *Unit, c *resourceClass, about []*statement, overrider
 	if c.byCilium() {
 		refused = append(refused, s.fit(u, c, held, inherited)...)
 	}
+	if u.OtherPortsRefusal != nil {
+		refused = append(refused, *u.OtherPortsRefusal)
+	}
 	slices.SortFunc(refused, compareRefusals)
 	u.Refused = refused
 	for i := range u.Rules {
@@ -111,9 +114,12 @@ func (s *Snapshot) fill(u *Unit, c *resourceClass, about []*statement, overrider
 }
 
 // openOtherPorts sets the ports that are open for every source. A class that shares its label key with another class
-// opens none, because all of its workloads carry the other class's label.
-func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
+// opens none, because all of its workloads carry the other class's label. While a deny may have meant one of these ports, none is open.
+func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass, at time.Time) {
 	if !c.opensOtherPorts {
+		return
+	}
+	if u.OtherPortsRefusal = s.closesOtherPorts(u.Resource, at); u.OtherPortsRefusal != nil {
 		return
 	}
 	u.OtherPorts = v1alpha1.OtherPortsAllow

@@ -219,7 +219,13 @@ func (v *effectiveView) closes() bool {
 	case v.hasOtherClasses:
 		return true
 	case v.other == nil:
-		return v.shortage != nil && v.shortage.closed
+		if v.shortage == nil || !v.shortage.closed {
+			return false
+		}
+		if v.shortage.closedBy != nil {
+			v.leftOut = append(v.leftOut, *v.shortage.closedBy)
+		}
+		return true
 	case v.other.limits == nil || v.other.limits.OtherPorts == nil:
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // refusedDeny is a deny that is not compiled. Every allow that it could have overridden must be left out with it, or
@@ -89,6 +90,23 @@ func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.T
 		}
 	}
 	return out
+}
+
+// closesOtherPorts returns the reason why ports without an action may not be open on a resource: a deny in force whose ports are not known,
+// for example because its action was removed from the class, may have meant any of them. It returns nil if there is no such deny.
+func (s *Snapshot) closesOtherPorts(resource string, at time.Time) *Refusal {
+	for _, d := range s.refusedDenies {
+		if !d.inForce(at) {
+			continue
+		}
+		switch {
+		case d.unclassed:
+			return &Refusal{Ref: d.ref, Reason: v1alpha1.RefusedUnknownResource, Resource: resource, Message: message.UnitOtherPortsUnclassed(d.ref.String())}
+		case d.unresolvedAction && d.isAbout(resource):
+			return &Refusal{Ref: d.ref, Reason: v1alpha1.RefusedUnknownAction, Resource: resource, Message: message.UnitOtherPortsUnknown(d.ref.String())}
+		}
+	}
+	return nil
 }
 
 // enforcedIf returns the resources in Enforce that the deny covers, including the supposed ones.

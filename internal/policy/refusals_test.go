@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,25 @@ func TestUnusableActionKeepsOtherPortsClosed(t *testing.T) {
 	u, ok := s.CompileResource(shop, noon)
 	if !ok || u.OtherPorts != v1alpha1.OtherPortsDeny || len(u.OpenPorts) > 0 {
 		t.Errorf("unit = %v, otherPorts %s, open %v, want none open", ok, u.OtherPorts, u.OpenPorts)
+	}
+}
+
+// TestDenyOfAnUnknownActionKeepsOtherPortsClosed checks that removing an action from a class does not open its port for everyone while a
+// deny names the action.
+func TestDenyOfAnUnknownActionKeepsOtherPortsClosed(t *testing.T) {
+	deny := say("s", Deny, app888, "web:admin", shop)
+	s := NewSnapshot(world(protect(shop, v1alpha1.ModeEnforce), acp("p", deny)))
+	q := ask(on(shop), at(8443))
+	got := s.DecideEffective(&q)
+	if got.Verdict != DefaultDenied || got.Written.Verdict != Allowed || len(got.LeftOut) != 1 || got.LeftOut[0].Reason != v1alpha1.RefusedUnknownAction {
+		t.Errorf("the port is %s, %v, want %s", got.Verdict, got.LeftOut, DefaultDenied)
+	}
+	u, ok := s.CompileResource(shop, noon)
+	if !ok || u.OtherPorts != v1alpha1.OtherPortsDeny || len(u.OpenPorts) > 0 {
+		t.Errorf("unit = %v, otherPorts %s, open %v, want none open", ok, u.OtherPorts, u.OpenPorts)
+	}
+	if r := u.OtherPortsRefusal; r == nil || r.Message.Code != "unit.other-ports-unknown" || !slices.Contains(u.Refused, *r) {
+		t.Errorf("refusal %v in %v", r, u.Refused)
 	}
 }
 

@@ -14,6 +14,8 @@ type shortage struct {
 	any   bool
 	// closed reports that the unit does not open the ports of no action.
 	closed bool
+	// closedBy is the refused deny that closes these ports; nil if there is another reason.
+	closedBy *Refusal
 	// refused contains what the resource's own unit lacks, by statement.
 	refused map[Ref][]Refusal
 	// wildcards contains the shortages of the units of the wildcards that cover the resource, by name.
@@ -63,11 +65,11 @@ func (s *Snapshot) newShortage(resource string, c *resourceClass, at time.Time, 
 	sh := &shortage{wildcards: map[string]*wildcardShortage{}}
 	if supposed != nil {
 		u := newUnit(resource, c)
-		s.openOtherPorts(&u, c)
+		s.openOtherPorts(&u, c, at)
 		s.fill(&u, c, s.statementsFor(resource), s.overriders(resource, "", c, at, supposed), at, supposed)
-		sh.refused, sh.closed = byRef(u.Refused), c.opensOtherPorts && u.OtherPorts != v1alpha1.OtherPortsAllow
+		sh.ofUnit(&u, c)
 	} else if u, ok := s.CompileResource(resource, at); ok {
-		sh.refused, sh.closed = byRef(u.Refused), c.opensOtherPorts && u.OtherPorts != v1alpha1.OtherPortsAllow
+		sh.ofUnit(&u, c)
 	}
 	sh.any = len(sh.refused) > 0 || sh.closed || s.narrow && !s.namesUnknown && s.isNarrowAbout(resource)
 	for _, w := range s.index.wildcards[headOf(resource)] {
@@ -81,6 +83,11 @@ func (s *Snapshot) newShortage(resource string, c *resourceClass, at time.Time, 
 		sh.any = sh.any || sh.wildcards[name].unknown || len(sh.wildcards[name].refused) > 0
 	}
 	return sh
+}
+
+// ofUnit records what the resource's own unit lacks.
+func (sh *shortage) ofUnit(u *Unit, c *resourceClass) {
+	sh.refused, sh.closed, sh.closedBy = byRef(u.Refused), c.opensOtherPorts && u.OtherPorts != v1alpha1.OtherPortsAllow, u.OtherPortsRefusal
 }
 
 // isNarrowAbout reports whether an allow that covers a resource has a prefix as subject that stands for known names

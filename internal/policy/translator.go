@@ -360,7 +360,7 @@ func (s *Snapshot) limitsOf(x *effectiveView, resource string) *enforcerLimits {
 	}
 	u := newUnit(resource, c)
 	u.Mode = v1alpha1.ModeEnforce
-	s.openOtherPorts(&u, c)
+	s.openOtherPorts(&u, c, x.at)
 	u = s.withStatements(u, x.at, x.supposed, s.possibleNames)
 	l := &enforcerLimits{UnitLimits: x.other.translation.Limits(&u, member), epoch: x.other.translation.epoch}
 	l.refused = byRef(l.Refused)

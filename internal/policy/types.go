@@ -243,8 +243,11 @@ type Unit struct {
 	Rules []Rule
 	// Inherited are the rules of the wildcard units that cover the resource, for dataplanes without wildcards.
 	Inherited []Rule
-	// OtherPorts is the setting of the class. It is Deny while an action of the class is unusable.
+	// OtherPorts is the setting of the class. It is Deny while an action of the class is unusable, and with OtherPortsRefusal.
 	OtherPorts v1alpha1.OtherPorts
+	// OtherPortsRefusal is the reason why no other port is open although the class opens them: a refused deny may have meant any of
+	// them. It is in Refused, too.
+	OtherPortsRefusal *Refusal `json:",omitempty"`
 	// OpenPorts are the ports that no action of the class names; set only if OtherPorts is Allow.
 	OpenPorts []v1alpha1.Port
 	// ForeignKeys are the label keys of all other resource classes, sorted. A workload with one of these labels does

@@ -112,6 +112,7 @@ func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
 	if len(narrowed) > 0 {
 		t.limits.Narrowed = narrowed
 	}
+	t.limits.OtherPorts = u.OtherPortsRefusal
 	if u.OtherPorts == v1alpha1.OtherPortsAllow && len(u.OpenPorts) > 0 {
 		rule, flaw := otherPortsRule(u.OpenPorts)
 		switch {

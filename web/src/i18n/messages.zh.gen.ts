@@ -948,6 +948,8 @@ export const messages: Readonly<Record<string, string>> = {
   "unit.no-kubefed": "主集群没有安装 KubeFed 的 CRD 或 Federated 类型：请安装 KubeFed 并应用 deploy/kubefed；适配器会自动发现",
   "unit.not-written": "无法写入联邦对象 {object}；会自动重试，错误见适配器的日志",
   "unit.other-ports-closed": "没有操作指明的端口保持关闭，因为拒绝语句没有在工作负载的策略表中给它们留出空间",
+  "unit.other-ports-unclassed": "没有操作指明的端口保持关闭，因为拒绝语句 {statement} 覆盖的强制资源缺少类别，可能针对其中任一端口：请重新创建该类别",
+  "unit.other-ports-unknown": "没有操作指明的端口保持关闭，因为拒绝语句 {statement} 指明了任何类别都没有的操作，可能针对其中任一端口：请更正或删除该语句",
   "unit.overfull": "即使没有任何允许语句，规则所需的策略表条目也超出工作负载的容量（{room}），因此其中一部分没有生效：请减少拒绝的主体或端口",
   "unused.last-used": "最近一次使用在 {ago} 之前，而最近 {watched} 一直在观测：建议删除。",
   "unused.never-used": "从未见到使用，而最近 {watched} 一直在观测：建议删除。",
