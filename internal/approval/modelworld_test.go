@@ -207,9 +207,9 @@ type guard struct {
 
 // Put looks at the item after the check, that is at what is written and by what right.
 func (g *guard) Put(ctx context.Context, policy, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {
-	return g.Host.Put(ctx, policy, resource, statements, func(ctx context.Context) error {
+	return g.Host.Put(ctx, policy, resource, statements, func(ctx context.Context, present bool) error {
 		g.m.interfere(ctx)
-		if err := check(ctx); err != nil {
+		if err := check(ctx, present); err != nil {
 			return err
 		}
 		for _, s := range statements {
@@ -222,9 +222,9 @@ func (g *guard) Put(ctx context.Context, policy, resource string, statements []v
 // Replace looks at the item after the check, as Put does.
 func (g *guard) Replace(ctx context.Context, policy, resource string, statement v1alpha1.Statement, current func(v1alpha1.Statement) bool,
 	check approval.Check) (approval.Written, error) {
-	return g.Host.Replace(ctx, policy, resource, statement, current, func(ctx context.Context) error {
+	return g.Host.Replace(ctx, policy, resource, statement, current, func(ctx context.Context, present bool) error {
 		g.m.interfere(ctx)
-		if err := check(ctx); err != nil {
+		if err := check(ctx, present); err != nil {
 			return err
 		}
 		g.m.mayBeWritten(statement.SID)
@@ -243,8 +243,8 @@ func (m *model) interfere(ctx context.Context) {
 }
 
 func (g *guard) Apply(ctx context.Context, c approval.Change, check approval.Check) (approval.Written, error) {
-	return g.Host.Apply(ctx, c, func(ctx context.Context) error {
-		if err := check(ctx); err != nil {
+	return g.Host.Apply(ctx, c, func(ctx context.Context, present bool) error {
+		if err := check(ctx, present); err != nil {
 			return err
 		}
 		for _, t := range g.m.tickets() {

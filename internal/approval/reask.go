@@ -15,7 +15,7 @@ type stricterError struct {
 func (*stricterError) Error() string { return "more approvals are required" }
 
 // recheckBeforeRetry repeats the checks of the approval before a write is retried, because days may have passed while the host
-// cluster refused it. The requester must still be permitted to ask, no approval may be missing, and the rollout of a
+// cluster refused it or could not be reached. The requester must still be permitted to ask, no approval may be missing, and the rollout of a
 // resource that is closed must not have been stopped.
 func (s *Service) recheckBeforeRetry(ctx context.Context, t *Ticket, i int) error {
 	c, it := s.Catalog(), &t.Items[i]

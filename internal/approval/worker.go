@@ -21,8 +21,9 @@ type Written struct {
 	Policy     string // the name of the policy; the requested one if empty
 }
 
-// Check is called between reading an object and writing it. An error stops the write and is returned unchanged.
-type Check func(context.Context) error
+// Check is called between reading an object and writing it. present reports that the object has already what would be written, as after a
+// crash between the write and its record. An error stops the write and is returned unchanged.
+type Check func(ctx context.Context, present bool) error
 
 // PolicyWriter changes the policies that contain the grants on a resource. It reads a policy, calls the check, and writes
 // the policy with the resource version that it read; after a conflict it starts again. All methods are idempotent. A
@@ -212,13 +213,13 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end tim
 // write writes the statements or the object of a job's item to the host cluster, or removes them, and returns the name of the written
 // object.
 func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, written Written, err error) {
-	check := func(ctx context.Context) error { return w.check(ctx, j) }
+	check := func(ctx context.Context, present bool) error { return w.check(ctx, j, present) }
 	it := t.Items[j.Item]
 	switch {
 	case !j.wanted(t):
 		return "", Written{}, errSuperseded
 	case t.Kind == KindRevoke:
-		if err := check(ctx); err != nil {
+		if err := check(ctx, false); err != nil {
 			return "", Written{}, err
 		}
 		return "", Written{Generation: 1}, w.Service.revokeTarget(ctx, t, j.Item)
@@ -228,7 +229,7 @@ func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, wri
 		endWrite(span, written, err)
 		return j.Key, written, err
 	case j.Kind == JobShorten && it.Policy == "":
-		return "", Written{}, check(ctx) // it is written with its earlier end
+		return "", Written{}, check(ctx, false) // it is written with its earlier end
 	}
 	name = w.PolicyName(it.ResourceName)
 	ctx, span := w.Service.traceWrite(ctx, name, it)
@@ -259,8 +260,9 @@ func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
 	if err != nil || mode == "" {
 		return err
 	}
+	written := func(ctx context.Context, _ bool) error { return check(ctx, true) } // the statement is
 	_, err = w.Objects.Apply(ctx, Change{Kind: ObjectProtectedResource, Name: w.PolicyName(it.ResourceName), Verb: VerbCreate, ToMode: mode,
-		After: canonical(v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: mode})}, check)
+		After: canonical(v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: mode})}, written)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		// There is one already, or the host cluster refuses it. The grant stays; its ticket shows whether the resource is protected.
 		w.Log.Warn("a resource is not onboarded by its class's default mode", "resource", it.ResourceName, "mode", mode, "reason", refused.Message.Text)
@@ -270,9 +272,10 @@ func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
 }
 
 // check reads the ticket again before each write, because it may have been revoked meanwhile. It checks the lease, because a
-// worker that was suspended must not write after the next one, and compares the write with what was approved. After a
-// refusal it also checks whether the ticket may still be applied.
-func (w *Worker) check(ctx context.Context, j *Job) error {
+// worker that was suspended must not write after the next one, and compares the write with what was approved. In every
+// attempt but the first it also checks whether the ticket may still be applied. What is present already was checked when it was written: the
+// job has to be recorded then, and not to be approved again.
+func (w *Worker) check(ctx context.Context, j *Job, present bool) error {
 	t, err := w.Service.Store.Get(ctx, j.Ticket)
 	if err != nil {
 		return err
@@ -284,22 +287,8 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 		return ErrLeaseLost
 	}
 	it := t.Items[j.Item]
-	if j.Kind == JobApply && it.WrittenGeneration == 0 && t.Kind == KindWorkload {
-		if err := w.Service.registrable(t.Requester, it); err != nil {
-			return err
-		}
-	}
-	if j.Kind == JobApply && it.WrittenGeneration == 0 && !t.BreakGlass {
-		now, err := w.Service.shown(t.itemKind(j.Item), it)
-		if err != nil {
-			return err
-		}
-		if len(it.Shown.Grown(now)) > 0 {
-			return &exceedsApprovalError{now}
-		}
-	}
-	if j.Kind == JobApply && it.State == StateFailed && it.WrittenGeneration == 0 && !t.BreakGlass {
-		if err := w.Service.recheckBeforeRetry(ctx, t, j.Item); err != nil {
+	if j.Kind == JobApply && it.WrittenGeneration == 0 && !present {
+		if err := w.checkApproval(ctx, j, t); err != nil {
 			return err
 		}
 	}
@@ -309,6 +298,30 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 		}
 	}
 	w.step("checked")
+	return nil
+}
+
+// checkApproval compares the first write of an item with what was approved.
+func (w *Worker) checkApproval(ctx context.Context, j *Job, t *Ticket) error {
+	it := t.Items[j.Item]
+	if t.Kind == KindWorkload {
+		if err := w.Service.registrable(t.Requester, it); err != nil {
+			return err
+		}
+	}
+	if t.BreakGlass {
+		return nil
+	}
+	now, err := w.Service.shown(t.itemKind(j.Item), it)
+	if err != nil {
+		return err
+	}
+	if len(it.Shown.Grown(now)) > 0 {
+		return &exceedsApprovalError{now}
+	}
+	if j.Attempts > 1 || it.State == StateFailed {
+		return w.Service.recheckBeforeRetry(ctx, t, j.Item)
+	}
 	return nil
 }
 

@@ -181,8 +181,9 @@ func TestUnavailableHost(t *testing.T) {
 	}
 }
 
-// A write that the host cluster refused is retried only while the ticket may still be applied.
-func TestRefusedWriteIsRetriedWhileValid(t *testing.T) {
+// TestWriteIsRetriedWhileValid checks that a write which the host cluster refused, or for which it could not be reached, is retried only
+// while the ticket may still be applied.
+func TestWriteIsRetriedWhileValid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*world)
@@ -206,32 +207,68 @@ func TestRefusedWriteIsRetriedWhileValid(t *testing.T) {
 		}, approval.StatePending, "More approvals are required"},
 		"it grew": {"nobody was shown that", func(w *world) { w.host.Grow("allow anyone") }, approval.StatePending, "approved again"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			n := w.approved("a", "r")
-			tries := 0
-			w.refuse = func() error {
-				if tries++; tries == 1 {
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "accesscontrolpolicies"}, "p-r", errors.New("quota"))
+		for _, refused := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, refused %v", name, refused), func(t *testing.T) {
+				w := newWorld(t)
+				n := w.approved("a", "r")
+				tries := 0
+				once := func(err error) func() error {
+					return func() error {
+						if tries++; tries == 1 {
+							return err
+						}
+						return nil
+					}
 				}
-				return nil
-			}
-			x := w.worker("w")
-			w.drain(x)
-			if w.state(n) != approval.StateFailed {
-				t.Fatal("it was not refused")
-			}
-			tc.change(w)
-			w.clock.pass(time.Minute)
-			w.drain(x)
-			got, err := w.store.Get(t.Context(), n)
-			if err != nil || got.State() != tc.want || !strings.Contains(got.Items[0].Message.Text, tc.says) {
-				t.Errorf("%s: %s %q, want %s", tc.reason, got.State(), got.Items[0].Message.Text, tc.want)
-			}
-			if written := len(w.sids("r")) > 0; written != (tc.want == approval.StateApplying) {
-				t.Errorf("%s: written: %v", tc.reason, written)
-			}
-		})
+				before := approval.StateApplying
+				if refused {
+					before = approval.StateFailed
+					w.refuse = once(apierrors.NewForbidden(schema.GroupResource{Resource: "accesscontrolpolicies"}, "p-r", errors.New("quota")))
+				} else {
+					w.down = once(errors.New("connection refused"))
+				}
+				x := w.worker("w")
+				w.drain(x)
+				if got := w.state(n); got != before || len(w.sids("r")) > 0 {
+					t.Fatalf("it was written: %s", got)
+				}
+				tc.change(w)
+				w.clock.pass(time.Minute)
+				w.drain(x)
+				got, err := w.store.Get(t.Context(), n)
+				if err != nil || got.State() != tc.want || !strings.Contains(got.Items[0].Message.Text, tc.says) {
+					t.Errorf("%s: %s %q, want %s", tc.reason, got.State(), got.Items[0].Message.Text, tc.want)
+				}
+				if written := len(w.sids("r")) > 0; written != (tc.want == approval.StateApplying) {
+					t.Errorf("%s: written: %v", tc.reason, written)
+				}
+			})
+		}
+	}
+}
+
+// TestWrittenStatementIsRecorded kills a worker after its write. Meanwhile the ticket would need more approvals and grant more, and the next
+// worker records the write: the statement is on the host, so the ticket must not wait for approvals as if it were not.
+func TestWrittenStatementIsRecorded(t *testing.T) {
+	w := newWorld(t)
+	n := w.approved("a", "r")
+	first := w.worker("first")
+	first.SetStep(func(point string) {
+		if point == "written" {
+			panic(errCrash)
+		}
+	})
+	if err := untilCrash(first); !errors.Is(err, errCrash) || len(w.sids("r")) != 1 {
+		t.Fatalf("it was not written: %v, %v", err, w.sids("r"))
+	}
+	w.records[6].Sensitivity = catalog.SensitivityHigh
+	w.records = append(w.records, catalog.Record{Kind: catalog.KindPerson, ID: "dave"},
+		catalog.Record{Kind: catalog.KindGroup, ID: catalog.GroupSecurity, Members: []string{"dave"}})
+	w.host.Grow("allow anyone")
+	w.clock.pass(lease)
+	w.drain(w.worker("second"))
+	if got := w.state(n); got != approval.StateApplying {
+		t.Errorf("the ticket of a written statement is %s", got)
 	}
 }
 

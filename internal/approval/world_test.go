@@ -88,7 +88,12 @@ func newWorld(t *testing.T) *world {
 			if err := w.refuse(); err != nil {
 				return err
 			}
+			o.SetGeneration(1)
 			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			o.SetGeneration(o.GetGeneration() + 1)
+			return c.Update(ctx, o, opts...)
 		},
 	}).Build()
 	w.records = []catalog.Record{

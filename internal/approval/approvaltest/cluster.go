@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -26,8 +27,8 @@ func (h *Host) Put(ctx context.Context, policy, resource string, statements []v1
 func (h *Host) Replace(ctx context.Context, policy, resource string, statement v1alpha1.Statement, current func(v1alpha1.Statement) bool,
 	check approval.Check) (approval.Written, error) {
 	gone := false
-	written, err := h.edit(ctx, policy, func(ctx context.Context) error {
-		if err := check(ctx); err != nil || !gone {
+	written, err := h.edit(ctx, policy, func(ctx context.Context, present bool) error {
+		if err := check(ctx, present); err != nil || !gone {
 			return err
 		}
 		return errNothingToReplace
@@ -73,7 +74,7 @@ func (h *Host) edit(ctx context.Context, name string, check approval.Check, chan
 		}
 		now := before.DeepCopy()
 		change(now)
-		if err := check(ctx); err != nil {
+		if err := check(ctx, equality.Semantic.DeepEqual(before, now)); err != nil {
 			return approval.Written{}, err
 		}
 		if h.swap(before, now) {

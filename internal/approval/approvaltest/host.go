@@ -200,13 +200,13 @@ func (h *Host) Apply(ctx context.Context, c approval.Change, check approval.Chec
 	}
 	switch {
 	case c.Verb == approval.VerbDelete && before == nil:
-		return approval.Written{Generation: 1}, check(ctx)
+		return approval.Written{Generation: 1}, check(ctx, true)
 	case c.Verb != approval.VerbDelete && before != nil && string(spec) == string(c.After):
-		return approval.Written{Generation: before.generation, UID: before.uid}, check(ctx)
+		return approval.Written{Generation: before.generation, UID: before.uid}, check(ctx, true)
 	case string(spec) != string(c.Before):
 		return approval.Written{}, &approval.RefusedError{Message: message.Verbatim(key + " was changed since the request was submitted"), Final: true}
 	}
-	if err := check(ctx); err != nil {
+	if err := check(ctx, false); err != nil {
 		return approval.Written{}, err
 	}
 	h.mu.Lock()

@@ -37,7 +37,7 @@ func statement(sid, resource string) v1alpha1.Statement {
 		Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
 }
 
-func yes(context.Context) error { return nil }
+func yes(context.Context, bool) error { return nil }
 
 func sids(t *testing.T, h *host.Host, name string) []string {
 	t.Helper()
@@ -83,7 +83,7 @@ func TestWriter(t *testing.T) {
 
 	stop := errors.New("stop")
 	if _, err := w.Put(
-		ctx, "checked", portaltest.BobsCluster, []v1alpha1.Statement{statement("x", portaltest.BobsCluster)}, func(context.Context) error { return stop },
+		ctx, "checked", portaltest.BobsCluster, []v1alpha1.Statement{statement("x", portaltest.BobsCluster)}, func(context.Context, bool) error { return stop },
 	); !errors.Is(err, stop) {
 		t.Errorf("the check's error is returned as it is: %v", err)
 	}
@@ -97,7 +97,7 @@ func TestWriter(t *testing.T) {
 	}
 
 	calls := 0
-	_, err = w.Put(ctx, "fenced", portaltest.BobsCluster, []v1alpha1.Statement{statement("late", portaltest.BobsCluster)}, func(ctx context.Context) error {
+	_, err = w.Put(ctx, "fenced", portaltest.BobsCluster, []v1alpha1.Statement{statement("late", portaltest.BobsCluster)}, func(ctx context.Context, _ bool) error {
 		if calls++; calls > 1 {
 			return stop // the ticket is revoked when it is looked at again
 		}

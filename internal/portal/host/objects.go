@@ -213,7 +213,7 @@ func Seen(ctx context.Context, c client.Reader, problems func() []policy.Problem
 // DryRun implements approval.Host. It returns the object as the API server would store it, or the reason why it would refuse it.
 func (h *Host) DryRun(ctx context.Context, c approval.Change) (json.RawMessage, error) {
 	w := &Writer{Client: client.NewDryRunClient(h.client)}
-	o, err := w.apply(ctx, c, func(context.Context) error { return nil })
+	o, err := w.apply(ctx, c, func(context.Context, bool) error { return nil })
 	if err != nil || o == nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (w *Writer) apply(ctx context.Context, c approval.Change, check approval.Ch
 		if err != nil {
 			return nil, err
 		}
-		if err := check(ctx); err != nil {
+		if err := check(ctx, done); err != nil {
 			return nil, err
 		}
 		if done {

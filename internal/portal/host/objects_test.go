@@ -51,7 +51,7 @@ func TestObjects(t *testing.T) {
 
 	create.After = after
 	stop := errors.New("stop")
-	if _, err := w.Apply(ctx, create, func(context.Context) error { return stop }); !errors.Is(err, stop) {
+	if _, err := w.Apply(ctx, create, func(context.Context, bool) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("the check's error is returned as it is: %v", err)
 	}
 	one, err := w.Apply(ctx, create, yes)

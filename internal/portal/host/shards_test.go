@@ -58,7 +58,7 @@ func grantOf(sid string) v1alpha1.Statement {
 	}
 }
 
-func always(context.Context) error { return nil }
+func always(context.Context, bool) error { return nil }
 
 // full makes a resource's first policies full.
 func full(t *testing.T, w *Writer, shards int) (base string) {
@@ -143,7 +143,7 @@ func TestARevokedStatementIsNotWrittenToAnyPolicy(t *testing.T) {
 			}
 			revoked := errors.New("the ticket no longer wants this")
 			checks := 0
-			_, err := w.Put(t.Context(), base, shardedResource, []v1alpha1.Statement{grantOf("t-900-1")}, func(ctx context.Context) error {
+			_, err := w.Put(t.Context(), base, shardedResource, []v1alpha1.Statement{grantOf("t-900-1")}, func(ctx context.Context, _ bool) error {
 				if checks++; checks > 1 {
 					return revoked
 				}

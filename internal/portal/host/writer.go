@@ -93,11 +93,11 @@ func (w *Writer) Replace(ctx context.Context, name, resource string, statement v
 		}
 		gone := false
 		read := func(ctx context.Context) (*v1alpha1.AccessControlPolicy, bool, error) { return w.read(ctx, shard) }
-		stillThere := func(ctx context.Context) error {
+		stillThere := func(ctx context.Context, present bool) error {
 			if gone {
 				return errNothingToReplace
 			}
-			return check(ctx)
+			return check(ctx, present)
 		}
 		written, err := w.edit(ctx, resource, true, read, stillThere, []string{statement.SID}, func(p *v1alpha1.AccessControlPolicy) {
 			i := replaced(p)
@@ -110,7 +110,7 @@ func (w *Writer) Replace(ctx context.Context, name, resource string, statement v
 		}
 		return written, err
 	}
-	return approval.Written{}, check(ctx)
+	return approval.Written{}, check(ctx, false)
 }
 
 // errNothingToReplace ends the edit of a policy that no longer has the statement.
@@ -175,7 +175,7 @@ func (w *Writer) edit(ctx context.Context, resource string, grants bool, read fu
 				return approval.Written{}, err
 			}
 		}
-		if err := check(ctx); err != nil {
+		if err := check(ctx, exists && equality.Semantic.DeepEqual(statementsOf(before, sids), statementsOf(&p, sids))); err != nil {
 			return approval.Written{}, err
 		}
 		switch {
@@ -194,6 +194,11 @@ func (w *Writer) edit(ctx context.Context, resource string, grants bool, read fu
 		}
 	}
 	return approval.Written{}, fmt.Errorf("write a policy of %s: it changed %d times in between", resource, maxConflicts)
+}
+
+// statementsOf returns the statements of a policy with some sids.
+func statementsOf(p *v1alpha1.AccessControlPolicy, sids []string) []v1alpha1.Statement {
+	return slices.DeleteFunc(slices.Clone(p.Spec.Statements), func(s v1alpha1.Statement) bool { return !slices.Contains(sids, s.SID) })
 }
 
 // isConflict reports whether an error is a conflict with another write.
