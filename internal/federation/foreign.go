@@ -22,24 +22,33 @@ type ForeignPolicies struct {
 	groups *fleet[foreignpolicy.Group]
 	// own returns ACP's object of the host with that name.
 	own func(name string) (*Object, bool)
+	// revision computes the revision of a spec.
+	revision Revision
 }
 
 // policyObject is a policy in a member.
 type policyObject struct {
 	*foreignpolicy.Policy
-	// own reports that the host has an object of ACP with that name that selects the same pods. The rules are then not parsed.
+	// own reports that isOwn is true for the object. The rules are then not parsed.
 	own bool
-	// selection describes which pods a policy selects that has a name of ACP.
-	selection string
+	ownName
 }
 
-// NewForeignPolicies returns ForeignPolicies. The config needs no Kind and Revision. Copies of the objects in own are
+// ownName describes a policy that has a name of ACP.
+type ownName struct {
+	// selection describes which pods the policy selects; "" for a policy with another name.
+	selection string
+	// altered reports that the content does not match the label of its revision, unless the policy is known to be no wildcard's.
+	altered bool
+}
+
+// NewForeignPolicies returns ForeignPolicies. The config needs no Kind. Copies of the objects in own are
 // not stored. own must be listed before Run.
 func NewForeignPolicies(config FleetConfig, own *Objects) (*ForeignPolicies, error) {
 	f := &ForeignPolicies{own: func(name string) (*Object, bool) {
 		found, ok := own.Get(name)
 		return found, ok && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
-	}}
+	}, revision: config.Revision}
 	for _, k := range []Kind{CiliumPolicy, ciliumNetworkPolicy, networkPolicy, clusterNetworkPolicy} {
 		config.Kind = k
 		one, err := newFleet(config, func(u *unstructured.Unstructured) (policyObject, error) { return f.parse(u, k), nil })
@@ -59,7 +68,11 @@ func (f *ForeignPolicies) parse(u *unstructured.Unstructured, k Kind) policyObje
 	var out policyObject
 	if k.Target == CiliumPolicy.Target && strings.HasPrefix(u.GetName(), v1alpha1.ObjectPrefix) {
 		out.selection = selectionOf(u.Object)
-		if out.own = f.isOwn(u.GetName(), out.selection); out.own {
+		if o, ok := f.own(u.GetName()); !ok || o.isOfWildcard() {
+			read, err := f.revision.parse(u)
+			out.altered = err != nil || read.Revision != read.Label
+		}
+		if out.own = f.isOwn(u.GetName(), out.ownName); out.own {
 			return policyObject{own: true, Policy: &foreignpolicy.Policy{Kind: k.Target.Kind, Name: u.GetName()}}
 		}
 	}
@@ -74,12 +87,13 @@ func (f *ForeignPolicies) parse(u *unstructured.Unstructured, k Kind) policyObje
 
 // isOwn reports whether the host has an object of ACP with that name that selects the same pods as the member's. What its other fields
 // let in affects only the unit's own pods, and the unit's read-back compares them. An object that selects other pods is a policy of
-// others, although it has a name of ACP.
-func (f *ForeignPolicies) isOwn(name, selection string) bool {
+// others, although it has a name of ACP. So is an altered object of a wildcard, because it affects pods of other units.
+func (f *ForeignPolicies) isOwn(name string, found ownName) bool {
 	o, ok := f.own(name)
-	if !ok {
+	if !ok || found.altered && o.isOfWildcard() {
 		return false
 	}
+	selection := found.selection
 	if selectionOf(map[string]any{"spec": o.TemplateSpec}) == selection {
 		return true
 	}
@@ -185,7 +199,7 @@ func (f *ForeignPolicies) In(cluster string) (policies []*foreignpolicy.Policy, 
 	for _, k := range f.kinds {
 		if _, m := k.present(cluster); m != nil {
 			m.watch.each(func(p policyObject) {
-				if !p.own && (p.selection == "" || !f.isOwn(p.Name, p.selection)) {
+				if !p.own && (p.selection == "" || !f.isOwn(p.Name, p.ownName)) {
 					policies = append(policies, p.Policy)
 				}
 			})

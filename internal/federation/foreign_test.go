@@ -2,6 +2,7 @@ package federation
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -79,23 +80,36 @@ func TestOwnPoliciesSelectTheirPods(t *testing.T) {
 	managed := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
 	host := &Object{Meta: metav1.ObjectMeta{Name: "acp-x", Labels: managed}, TemplateSpec: open("x"),
 		Overrides: map[string]Override{"m1": {Spec: open("y")}}}
-	f := &ForeignPolicies{own: func(name string) (*Object, bool) { return host, name == host.Meta.Name }}
+	wildcard := &Object{Meta: metav1.ObjectMeta{Name: "acp-w", Labels: managed, Annotations: map[string]string{AnnotationResource: "trnv1:rsc:o:s:t:w*"}},
+		TemplateSpec: open("w")}
+	f := &ForeignPolicies{revision: testRevision, own: func(name string) (*Object, bool) {
+		if name == wildcard.Meta.Name {
+			return wildcard, true
+		}
+		return host, name == host.Meta.Name
+	}}
+	labeled := func(revision map[string]any, spec map[string]any) map[string]any {
+		return map[string]any{"spec": spec, "metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelRevision: testRevision(revision)}}}
+	}
 	for reason, c := range map[string]struct {
 		name   string
 		object map[string]any
 		own    bool
 	}{
-		"as on the host":                  {"acp-x", map[string]any{"spec": open("x")}, true},
-		"as a member's own part":          {"acp-x", map[string]any{"spec": open("y")}, true},
-		"the unit repairs other rules":    {"acp-x", map[string]any{"spec": map[string]any{"endpointSelector": selector("x")}}, true},
-		"other pods":                      {"acp-x", map[string]any{"spec": open("z")}, false},
-		"all pods":                        {"acp-x", map[string]any{"spec": map[string]any{"endpointSelector": map[string]any{}}}, false},
-		"nodes":                           {"acp-x", map[string]any{"spec": map[string]any{"nodeSelector": map[string]any{}}}, false},
-		"other pods, too":                 {"acp-x", map[string]any{"spec": open("x"), "specs": []any{open("z")}}, false},
-		"more that cannot be read":        {"acp-x", map[string]any{"spec": open("x"), "specs": "z"}, false},
-		"not on the host":                 {"acp-z", map[string]any{"spec": open("x")}, false},
-		"a name that ACP never gives":     {"theirs", map[string]any{"spec": open("x")}, false},
-		"a label of ACP and another name": {"theirs", map[string]any{"spec": open("x"), "metadata": map[string]any{}}, false},
+		"as on the host":                   {"acp-x", map[string]any{"spec": open("x")}, true},
+		"as a member's own part":           {"acp-x", map[string]any{"spec": open("y")}, true},
+		"the unit repairs other rules":     {"acp-x", map[string]any{"spec": map[string]any{"endpointSelector": selector("x")}}, true},
+		"a wildcard's":                     {"acp-w", labeled(open("w"), open("w")), true},
+		"a wildcard's of another revision": {"acp-w", labeled(map[string]any{"endpointSelector": selector("w")}, map[string]any{"endpointSelector": selector("w")}), true},
+		"a wildcard's that was altered":    {"acp-w", labeled(map[string]any{"endpointSelector": selector("w")}, open("w")), false},
+		"other pods":                       {"acp-x", map[string]any{"spec": open("z")}, false},
+		"all pods":                         {"acp-x", map[string]any{"spec": map[string]any{"endpointSelector": map[string]any{}}}, false},
+		"nodes":                            {"acp-x", map[string]any{"spec": map[string]any{"nodeSelector": map[string]any{}}}, false},
+		"other pods, too":                  {"acp-x", map[string]any{"spec": open("x"), "specs": []any{open("z")}}, false},
+		"more that cannot be read":         {"acp-x", map[string]any{"spec": open("x"), "specs": "z"}, false},
+		"not on the host":                  {"acp-z", map[string]any{"spec": open("x")}, false},
+		"a name that ACP never gives":      {"theirs", map[string]any{"spec": open("x")}, false},
+		"a label of ACP and another name":  {"theirs", map[string]any{"spec": open("x"), "metadata": map[string]any{}}, false},
 	} {
 		u := &unstructured.Unstructured{Object: c.object}
 		u.SetName(c.name)
@@ -104,8 +118,8 @@ func TestOwnPoliciesSelectTheirPods(t *testing.T) {
 			t.Errorf("%s: own %t", reason, p.own)
 		}
 		// An object may be parsed before the host's is known.
-		early := (&ForeignPolicies{own: func(string) (*Object, bool) { return nil, false }}).parse(u, CiliumPolicy)
-		if early.own || (early.selection != "" && f.isOwn(c.name, early.selection)) != c.own {
+		early := (&ForeignPolicies{revision: testRevision, own: func(string) (*Object, bool) { return nil, false }}).parse(u, CiliumPolicy)
+		if early.own || (early.selection != "" && f.isOwn(c.name, early.ownName)) != c.own {
 			t.Errorf("%s: parsed before the host's object was known: %t", reason, early.own)
 		}
 	}
@@ -133,3 +147,6 @@ func TestSelectsByLabels(t *testing.T) {
 		}
 	}
 }
+
+// testRevision describes a spec.
+func testRevision(spec map[string]any) string { return fmt.Sprint(spec) }

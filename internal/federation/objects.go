@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,9 @@ func (o *Object) Resource() string {
 	}
 	return o.Meta.Annotations[AnnotationResource]
 }
+
+// isOfWildcard reports whether the object contains the rules of a wildcard of resources, which apply to pods of other units.
+func (o *Object) isOfWildcard() bool { return strings.HasSuffix(o.Resource(), "*") }
 
 // Run watches until the context ends.
 func (o *Objects) Run(ctx context.Context) error {
