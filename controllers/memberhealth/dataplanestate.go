@@ -25,6 +25,8 @@ type dataplaneState struct {
 	// unread is the reason why the last check could not read the configuration, or zero. outdated is the reason why the
 	// facts are too old to count, or zero.
 	unread, outdated message.Message
+	// config is the configuration of Cilium that was read completely last.
+	config preflight.Cilium
 	// hostPodsOld, unproxiedOld and mtlsOld report that these facts are those of an earlier read.
 	hostPodsOld, unproxiedOld, mtlsOld bool
 	// invalidating are the findings that change the meaning of policies.
@@ -320,7 +322,8 @@ func withoutHarmless(findings []preflight.Finding) []preflight.Finding {
 }
 
 // record stores the facts of a member, of which the read began at some time, and triggers the controllers of units if the
-// result changed. If the configuration was not read, the previous result is kept, until expire finds it outdated.
+// result changed. If the configuration was not read, the previous result is kept, until expire finds it outdated. The settings that outdated
+// agents may use are added to the facts.
 func (i *Inspector) record(cluster string, facts *preflight.Facts, began time.Time) {
 	if !facts.ConfigRead() {
 		i.recordUnread(cluster, facts.UnreachableReason())
@@ -332,7 +335,12 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts, began time.Ti
 	}
 	i.mu.Lock()
 	before := i.members[cluster]
-	now := dataplaneState{known: true, facts: *facts, readAt: began}
+	config := before.config
+	if facts.Cilium.Complete() {
+		facts.Cilium = facts.Cilium.After(config)
+		config = facts.Cilium
+	}
+	now := dataplaneState{known: true, facts: *facts, config: config, readAt: began}
 	now.keepUnread(&before)
 	now.agentsMissing = missingSince(before.agentsMissing, facts.Cilium.Agents, began)
 	now.envoyMissing = missingSince(before.envoyMissing, facts.Cilium.Envoy, began)

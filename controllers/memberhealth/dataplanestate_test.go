@@ -331,3 +331,54 @@ func TestPodsThatStayUnreadyAreReported(t *testing.T) {
 		}
 	})
 }
+
+// TestSettingsOfOutdatedAgentsCount checks that settings which void policies count until the agents that may use them have started again, and
+// that settings which were never read count as voiding.
+func TestSettingsOfOutdatedAgentsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		facts := configured(nil)
+		i := checkedMember(t, func() preflight.Facts { return facts }, func() {})
+		audit := map[string]string{"policy-audit-mode": "true"}
+		for _, c := range []struct {
+			reason   string
+			settings map[string]string
+			outdated int
+			unread   bool
+			unknown  bool // whether policies count as enforced
+			reported []string
+		}{
+			{"the first check finds agents with unknown settings", nil, 2, false, true, []string{preflight.AgentsOutdated}},
+			{"they are still there", nil, 1, false, true, []string{preflight.AgentsOutdated}},
+			{"they restarted", nil, 0, false, false, nil},
+			{"a change that voids nothing", map[string]string{"debug": "true"}, 3, false, false, []string{preflight.AgentsOutdated}},
+			{"all agents use it", map[string]string{"debug": "true"}, 0, false, false, nil},
+			{"a setting voids policies", audit, 3, false, true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
+			{"agents use it", audit, 0, false, true, []string{preflight.AuditMode}},
+			{"it was removed, and the agents did not restart", nil, 3, false, true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
+			{"a later change does not hide it", map[string]string{"debug": "true"}, 3, false, true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
+			{"nor does a check that reads nothing", nil, 0, true, true, []string{preflight.ConfigUnread}},
+			{"the next check reads it again", map[string]string{"debug": "true"}, 1, false, true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
+			{"all agents restarted", map[string]string{"debug": "true"}, 0, false, false, nil},
+		} {
+			time.Sleep(time.Minute)
+			facts.Cilium = configured(c.settings).Cilium
+			if facts.Cilium.Outdated.Agents = c.outdated; c.unread {
+				facts.Cilium = preflight.Cilium{Unread: message.Verbatim("forbidden")}
+			}
+			i.checkAll(t.Context())
+			var reported []string
+			last, _ := i.LastResult("m1")
+			for _, f := range last.Findings {
+				if f.Code != preflight.MeshUndeclared && f.Code != preflight.GuardMissing && f.Code != preflight.GuardUnread && f.Code != preflight.NoHTTP {
+					reported = append(reported, f.Code)
+				}
+			}
+			if d := cmp.Diff(c.reported, reported, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("%s: %s", c.reason, d)
+			}
+			if got := i.Unenforced("m1", redisKey); got.IsZero() == c.unknown {
+				t.Errorf("%s: %q", c.reason, got)
+			}
+		}
+	})
+}

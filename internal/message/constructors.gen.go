@@ -2889,6 +2889,16 @@ func PreflightAgentsNotReady(agents int) Message {
 	return build("preflight.agents-not-ready", param{"agents", agents})
 }
 
+// PreflightAgentsOutdated is "{agents} agents of Cilium started before their configuration was changed at {changed:time}, and still use the earlier settings".
+func PreflightAgentsOutdated(agents int, changed time.Time) Message {
+	return build("preflight.agents-outdated", param{"agents", agents}, param{"changed", changed})
+}
+
+// PreflightAgentsOutdatedUnknown is "{agents} agents of Cilium started before their configuration was changed at {changed:time}, so it is not known which settings they use".
+func PreflightAgentsOutdatedUnknown(agents int, changed time.Time) Message {
+	return build("preflight.agents-outdated-unknown", param{"agents", agents}, param{"changed", changed})
+}
+
 // PreflightAgentsPartlyReady is "{missing} of the {agents} agents of Cilium are not ready: no change of a policy is taken on their nodes".
 func PreflightAgentsPartlyReady(missing int, agents int) Message {
 	return build("preflight.agents-partly-ready", param{"agents", agents}, param{"missing", missing})
@@ -3547,6 +3557,11 @@ func RemedyRejoinRole() Message {
 // RemedyRemoveSetting is "remove it and restart the agents".
 func RemedyRemoveSetting() Message {
 	return Message{Code: "remedy.remove-setting", Text: "remove it and restart the agents"}
+}
+
+// RemedyRestartAgents is "restart the agents: kubectl rollout restart their DaemonSet".
+func RemedyRestartAgents() Message {
+	return Message{Code: "remedy.restart-agents", Text: "restart the agents: kubectl rollout restart their DaemonSet"}
 }
 
 // RemedyResume is "kubectl acp resume there, when the reason is gone".

@@ -66,6 +66,9 @@ const (
 	// AgentsNotReady reports that agents of Cilium are not ready, so that no change takes effect on their nodes. It fails the
 	// preflight if none is ready.
 	AgentsNotReady = "AgentsNotReady"
+	// AgentsOutdated reports agents of Cilium that started before their configuration was changed, so that it is not known which settings
+	// they use.
+	AgentsOutdated = "AgentsOutdated"
 	// SmallPolicyMaps reports that a policy map has fewer entries than Cilium's default.
 	SmallPolicyMaps = "SmallPolicyMaps"
 	// LabelNotIdentity reports that a label of a class is not in Cilium's identities, so that policies with it select

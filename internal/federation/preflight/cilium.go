@@ -18,10 +18,12 @@ type Cilium struct {
 	// Version is the version of the agents' image, as v1.20.2, or "" if it is not known.
 	Version string
 	// Sources are the places from which agents read settings. The first is the ConfigMap; each of the others overrides
-	// it on some or all nodes. Without sources, nothing was read.
+	// it on some or all nodes. The last ones are those of outdated agents. Without sources, nothing was read.
 	Sources []Source
 	// Agents is the agents' DaemonSet. Envoy is the DaemonSet of the proxy, if it runs separately.
 	Agents, Envoy Workload
+	// Outdated are the agents that are older than their configuration.
+	Outdated Outdated
 }
 
 // Source is one place that configures agents.
@@ -29,6 +31,10 @@ type Source struct {
 	// Where is the description of the place for messages.
 	Where    string
 	Settings map[string]string
+	// Base reports that the settings which it lacks have their defaults. Other places override it.
+	Base bool
+	// Earlier reports settings that were changed since, which agents may still use that did not start again.
+	Earlier bool
 }
 
 // Workload is the readiness of a DaemonSet.
@@ -156,7 +162,7 @@ const (
 // parsed counts as the minimum.
 func (c Cilium) PolicyMapMax() int {
 	out := 0
-	for i, s := range c.Sources {
+	for _, s := range c.Sources {
 		n := defaultPolicyMapMax
 		v, ok := s.Settings["bpf-policy-map-max"]
 		switch {
@@ -166,7 +172,7 @@ func (c Cilium) PolicyMapMax() int {
 			} else {
 				n = leastPolicyMapMax
 			}
-		case i > 0:
+		case !s.Base:
 			continue
 		}
 		if out == 0 || n < out {
@@ -178,5 +184,5 @@ func (c Cilium) PolicyMapMax() int {
 
 // ParseCilium parses the agents' ConfigMap.
 func ParseCilium(data map[string]string) Cilium {
-	return Cilium{Sources: []Source{{Where: "the ConfigMap", Settings: data}}}
+	return Cilium{Sources: []Source{{Where: "the ConfigMap", Settings: data, Base: true}}}
 }

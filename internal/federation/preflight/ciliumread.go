@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
@@ -27,7 +29,7 @@ const agentContainer = "cilium-agent"
 
 // readCilium reads everything that configures agents: the ConfigMap, the CiliumNodeConfigs in its namespace, and the
 // arguments and environment in the agents' DaemonSet. A part that cannot be read makes the whole configuration unknown.
-func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface, at federation.Locations) Cilium {
+func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface, pods metadata.Interface, at federation.Locations) Cilium {
 	if !at.Problem.IsZero() {
 		return Cilium{Unread: at.Problem}
 	}
@@ -35,7 +37,7 @@ func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface
 	if err != nil {
 		return Cilium{Unread: unread(err, "ConfigMap "+at.CiliumConfig.String())}
 	}
-	out := Cilium{Sources: []Source{{Where: "ConfigMap " + at.CiliumConfig.String(), Settings: m.Data}}}
+	out := Cilium{Sources: []Source{{Where: "ConfigMap " + at.CiliumConfig.String(), Settings: m.Data, Base: true}}}
 	agents, err := c.AppsV1().DaemonSets(at.CiliumAgents.Namespace).Get(ctx, at.CiliumAgents.Name, metav1.GetOptions{})
 	if err != nil {
 		out.Unread = unread(err, "DaemonSet "+at.CiliumAgents.String())
@@ -45,12 +47,18 @@ func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface
 	if out.Unread = unreadSource(agents, at); !out.Unread.IsZero() {
 		return out
 	}
-	overrides, why := readNodeConfigs(ctx, d, at.CiliumAgents.Namespace)
+	overrides, changed, why := readNodeConfigs(ctx, d, at.CiliumAgents.Namespace)
 	if !why.IsZero() {
 		out.Unread = why
 		return out
 	}
 	out.Sources = append(append(out.Sources, overrides...), arguments(agents, at.CiliumAgents.String())...)
+	if t := lastChange(m); t.After(changed) {
+		changed = t
+	}
+	if out.Outdated, out.Unread = readOutdated(ctx, pods, agents, at, changed); !out.Unread.IsZero() {
+		return out
+	}
 	envoy, err := c.AppsV1().DaemonSets(at.CiliumEnvoy.Namespace).Get(ctx, at.CiliumEnvoy.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
@@ -62,16 +70,15 @@ func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface
 }
 
 // readNodeConfigs returns the CiliumNodeConfigs of a namespace that agents apply: one without a selector applies to no
-// node, and one with a selector may apply to some node at any time.
-func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string) ([]Source, message.Message) {
+// node, and one with a selector may apply to some node at any time. changed is the time of the last change of one of them.
+func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string) (out []Source, changed time.Time, why message.Message) {
 	list, err := d.Resource(nodeConfigs).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		return nil, message.Message{}
+		return nil, changed, message.Message{}
 	case err != nil:
-		return nil, unread(err, "CiliumNodeConfigs in "+namespace)
+		return nil, changed, unread(err, "CiliumNodeConfigs in "+namespace)
 	}
-	var out []Source
 	for i := range list.Items {
 		o := &list.Items[i]
 		if _, selects, _ := unstructured.NestedMap(o.Object, "spec", "nodeSelector"); !selects {
@@ -79,12 +86,15 @@ func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string)
 		}
 		defaults, _, err := unstructured.NestedStringMap(o.Object, "spec", "defaults")
 		if err != nil {
-			return nil, message.PreflightUnreadable("CiliumNodeConfig "+namespace+"/"+o.GetName(), message.Of(err))
+			return nil, changed, message.PreflightUnreadable("CiliumNodeConfig "+namespace+"/"+o.GetName(), message.Of(err))
 		}
 		out = append(out, Source{Where: "CiliumNodeConfig " + namespace + "/" + o.GetName(), Settings: defaults})
+		if t := lastChange(o); t.After(changed) {
+			changed = t
+		}
 	}
 	slices.SortFunc(out, func(a, b Source) int { return strings.Compare(a.Where, b.Where) })
-	return out, message.Message{}
+	return out, changed, message.Message{}
 }
 
 // unreadSource returns the reason why agents read settings from a place that is not read here, or zero. It reads the

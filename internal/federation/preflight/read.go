@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/internal/federation"
@@ -96,7 +97,11 @@ func (f *Facts) readConfig(ctx context.Context, reader *rest.Config, at federati
 	if err != nil {
 		return fmt.Errorf("the reader's configuration cannot be used: %w", err)
 	}
-	f.Cilium = readCilium(ctx, clients, reading, at)
+	pods, err := metadata.NewForConfig(bounded(reader))
+	if err != nil {
+		return fmt.Errorf("the reader's configuration cannot be used: %w", err)
+	}
+	f.Cilium = readCilium(ctx, clients, reading, pods, at)
 	f.Istio = readIstio(ctx, clients, at.IstioRoot)
 	if f.Istio.Served {
 		f.Istio.MTLS = readMTLS(ctx, reading, at.IstioRoot)

@@ -121,6 +121,18 @@ func settingFindings(f Facts, n Needs) []Finding {
 		out = append(out, Finding{Severity: Warns, Code: AgentsNotReady,
 			Message: message.PreflightAgentsPartlyReady(int(a.Missing()), int(a.Desired)), Remedy: message.RemedyMendAgents()})
 	}
+	if o := c.Outdated; o.Agents > 0 {
+		outdated := Finding{
+			Severity: Warns,
+			Code:     AgentsOutdated,
+			Message:  message.PreflightAgentsOutdated(o.Agents, o.Changed),
+			Remedy:   message.RemedyRestartAgents(),
+		}
+		if !o.Known {
+			outdated.Message, outdated.invalidates = message.PreflightAgentsOutdatedUnknown(o.Agents, o.Changed), invalidatesAll
+		}
+		out = append(out, outdated)
+	}
 	if why := c.NoHTTP(); !why.IsZero() {
 		out = append(out, Finding{Severity: Warns, Code: NoHTTP, Message: message.PreflightNoHTTP(why), Remedy: message.RemedyEnableProxy()})
 	}
@@ -146,9 +158,9 @@ func settingFindings(f Facts, n Needs) []Finding {
 func identityLabels(c Cilium, keys []Key) []Finding {
 	var out []Finding
 	missing := map[Key]bool{}
-	for i, source := range c.Sources {
+	for _, source := range c.Sources {
 		text, ok := source.Settings["labels"]
-		if !ok && i > 0 {
+		if !ok && !source.Base {
 			continue
 		}
 		filter, err := ParseFilter(text)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
@@ -117,7 +118,7 @@ func TestPolicyMapMax(t *testing.T) {
 	} {
 		var cilium Cilium
 		for i, v := range c.values {
-			s := Source{Where: strconv.Itoa(i), Settings: map[string]string{}}
+			s := Source{Where: strconv.Itoa(i), Settings: map[string]string{}, Base: i == 0}
 			if v != "-" {
 				s.Settings["bpf-policy-map-max"] = v
 			}
@@ -321,7 +322,13 @@ func TestReadCilium(t *testing.T) {
 				runtime.NewScheme(),
 				map[schema.GroupVersionResource]string{nodeConfigs: "CiliumNodeConfigList"},
 				c.configs...)
-			read := readCilium(t.Context(), fake.NewClientset(c.objects...), objects, federation.ParseLocations(c.annotations))
+			read := readCilium(
+				t.Context(),
+				fake.NewClientset(c.objects...),
+				objects,
+				metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
+				federation.ParseLocations(c.annotations),
+			)
 			if !read.Unread.IsZero() != c.unread {
 				t.Fatalf("unread: %q", read.Unread)
 			}

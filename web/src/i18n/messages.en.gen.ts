@@ -120,6 +120,8 @@ export const messages: Readonly<Record<string, string>> = {
   "notification.voided.title": "{ticket}: the approvals are void: {subject}",
   "notification.withdrawn.title": "{ticket}: withdrawn, no action needed: {subject}",
   "parts": "{parts}",
+  "preflight.agents-outdated": "{agents} agents of Cilium started before their configuration was changed at {changed:time}, and still use the earlier settings",
+  "preflight.agents-outdated-unknown": "{agents} agents of Cilium started before their configuration was changed at {changed:time}, so it is not known which settings they use",
   "preflight.cilium-unread": "Cilium's configuration is unknown: {reason}",
   "preflight.downgraded": "it is {mark}: nothing is refused there",
   "preflight.envoy-unknown": "it is unknown whether Envoy runs: {reason}",
