@@ -29,7 +29,7 @@ func (s *setup) addHealthChecks() error {
 	}
 	keys := func() []preflight.Key {
 		in := s.cache.ClassesOnly()
-		return preflight.Keys(in.ResourceClasses, in.SubjectClasses)
+		return preflight.LabelKeys(in.ResourceClasses, in.SubjectClasses)
 	}
 	read := func(ctx context.Context, c federation.Cluster) preflight.Facts {
 		return host.FactsWith(ctx, c, keys())

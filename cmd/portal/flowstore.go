@@ -27,9 +27,9 @@ type remoteFlows struct {
 }
 
 const (
-	// reopenEvery is the interval between two attempts to open the store, and reopenPatience the timeout of one.
-	reopenEvery    = 2 * time.Second
-	reopenPatience = 3 * time.Second
+	// reopenEvery is the interval between two attempts to open the store, and reopenTimeout the timeout of one.
+	reopenEvery   = 2 * time.Second
+	reopenTimeout = 3 * time.Second
 )
 
 func (r *remoteFlows) get(ctx context.Context) (flowstore.Reader, error) {
@@ -42,7 +42,7 @@ func (r *remoteFlows) get(ctx context.Context) (flowstore.Reader, error) {
 		return nil, r.err
 	}
 	// The end of the caller's context must not count as a failure of the store.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenTimeout)
 	defer cancel()
 	store, err := r.open(ctx)
 	r.tried = r.now()

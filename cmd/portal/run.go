@@ -64,11 +64,11 @@ const (
 	pruneEvery   = 10 * time.Minute
 	guardEvery   = 10 * time.Second
 	reviewEvery  = 10 * time.Second
-	// downgradePatience is how long a request for a downgrade waits for its completion. The downgrade then continues in the
+	// downgradeMaxWait is how long a request for a downgrade waits for its completion. The downgrade then continues in the
 	// background.
-	downgradePatience = 5 * time.Second
-	jobLease          = 5 * time.Second // longer than the timeout of a write
-	workers           = 4               // jobs of one resource run in order, those of different resources concurrently
+	downgradeMaxWait = 5 * time.Second
+	jobLease         = 5 * time.Second // longer than the timeout of a write
+	workers          = 4               // jobs of one resource run in order, those of different resources concurrently
 	// gcPercent is the GC percentage. The long-lived heap is small compared with short-lived response data, so a larger heap
 	// halves the work of the garbage collector. The environment variable GOGC overrides it.
 	gcPercent = 200
@@ -246,10 +246,10 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Service: rollout.NewService(
 			rollout.Config{Store: states, Switch: h.UnlimitedWriter(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log},
 		),
-		Objects:  rolloutapi.ProtectedBy(h),
-		ClassOf:  h.ClassOf,
-		Patience: downgradePatience,
-		Running:  ctx,
+		Objects: rolloutapi.ProtectedBy(h),
+		ClassOf: h.ClassOf,
+		MaxWait: downgradeMaxWait,
+		Running: ctx,
 	}
 	guard := &rollout.Watcher{
 		Service:   rollouts,

@@ -48,8 +48,8 @@ type istioInput struct {
 // Reason is the reason why there is no enforcer. Absent reports that the host distributes nothing of it, so no member
 // has objects of it.
 type Reason struct {
-	Absent bool
-	Why    message.Message
+	Absent  bool
+	Message message.Message
 }
 
 // Of returns the enforcer with a name, or the reason why there is none.
@@ -59,15 +59,15 @@ func (d *Enforcers) Of(name v1alpha1.EnforcerName, v *policycache.View, clusters
 		return d.forCilium(clusters), nil
 	case v1alpha1.EnforcerIstio:
 		if supported, why := d.IstioSupport(); !supported || !why.IsZero() {
-			return nil, &Reason{Absent: !supported, Why: why}
+			return nil, &Reason{Absent: !supported, Message: why}
 		}
 		e, err := d.forIstio(v, clusters, now)
 		if err != nil {
-			return nil, &Reason{Why: message.Of(err)}
+			return nil, &Reason{Message: message.Of(err)}
 		}
 		return e, nil
 	}
-	return nil, &Reason{Absent: true, Why: message.EnforcerNotDriven()}
+	return nil, &Reason{Absent: true, Message: message.EnforcerNotDriven()}
 }
 
 // forCilium returns Cilium's enforcer for the capabilities of the agents in each member.

@@ -145,7 +145,7 @@ func TestAvailableEnforcers(t *testing.T) {
 	if r := of("iptables"); r == nil || !r.Absent {
 		t.Errorf("an unknown enforcer: %+v", r)
 	}
-	if r := of(v1alpha1.EnforcerIstio); r == nil || !r.Absent || r.Why != why {
+	if r := of(v1alpha1.EnforcerIstio); r == nil || !r.Absent || r.Message != why {
 		t.Errorf("nothing carries Istio's policies: %+v", r)
 	}
 	if carried = true; of(v1alpha1.EnforcerIstio) == nil || of(v1alpha1.EnforcerIstio).Absent {

@@ -25,8 +25,8 @@ import (
 // Detectors records what policies of others open for each dataplane. Each dataplane decides separately: what one lets in
 // must also be let in by the other. The zero value ignores requests.
 type Detectors struct {
-	cilium *detector[foreignpolicy.CiliumOpenings]
-	istio  *detector[federation.IstioOpenings]
+	cilium *detector[foreignpolicy.CiliumExposure]
+	istio  *detector[federation.IstioExposure]
 	groups *classGroups
 }
 
@@ -52,8 +52,8 @@ type Config struct {
 // AddToManager adds the detectors of both dataplanes to a manager.
 func AddToManager(mgr manager.Manager, config Config) (Detectors, error) {
 	out := Detectors{
-		cilium: newDetector[foreignpolicy.CiliumOpenings](config.Objects, &config),
-		istio:  newDetector[federation.IstioOpenings](config.Istio.Objects, &config),
+		cilium: newDetector[foreignpolicy.CiliumExposure](config.Objects, &config),
+		istio:  newDetector[federation.IstioExposure](config.Istio.Objects, &config),
 		groups: &classGroups{own: config.OwnGroup, changed: config.Changed, foreign: map[string]map[string]string{}},
 	}
 	reading := func(changed func(cluster string)) federation.FleetConfig {
@@ -132,11 +132,11 @@ func classKeys(cache *policycache.Cache, dataplane v1alpha1.EnforcerName) map[st
 }
 
 // findForIstio returns a function that computes what is opened for Istio in a member.
-func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster string) federation.IstioOpenings {
+func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster string) federation.IstioExposure {
 	own := &federation.OwnAllows{}
-	return func(cluster string) (found federation.IstioOpenings) {
+	return func(cluster string) (found federation.IstioExposure) {
 		if policies := foreign.In(cluster, config.Istio.Objects.IsOwn); len(policies) > 0 {
-			found = federation.FindIstioOpenings(policies, own.In(cluster, config.Istio.Objects), classKeys(config.Cache, v1alpha1.EnforcerIstio),
+			found = federation.FindIstioExposure(policies, own.In(cluster, config.Istio.Objects), classKeys(config.Cache, v1alpha1.EnforcerIstio),
 				func(do func([]federation.Handle)) { config.PodLabels.Identities.Each(cluster, do) })
 		}
 		return found
@@ -144,9 +144,9 @@ func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster 
 }
 
 // findForCilium returns a function that computes what is opened for Cilium in a member.
-func findForCilium(foreign *federation.ForeignPolicies, classes *classGroups, config *Config) func(cluster string) foreignpolicy.CiliumOpenings {
+func findForCilium(foreign *federation.ForeignPolicies, classes *classGroups, config *Config) func(cluster string) foreignpolicy.CiliumExposure {
 	own, detectors := &federation.OwnPolicies{}, map[string]*foreignpolicy.Detector{}
-	return func(cluster string) foreignpolicy.CiliumOpenings {
+	return func(cluster string) foreignpolicy.CiliumExposure {
 		detector := detectors[cluster]
 		if detector == nil {
 			detector = foreignpolicy.NewDetector()

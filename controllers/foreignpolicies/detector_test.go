@@ -18,10 +18,10 @@ func (r readable) Observe(cluster string) federation.Observation { return r[clus
 // A policy that cannot be read is reported as unknown, so that it is never taken for one that opens nothing.
 func TestUnknownReason(t *testing.T) {
 	changes := 0
-	o := &detector[federation.IstioOpenings]{changed: func() { changes++ }, requested: map[string]bool{}, trigger: make(chan struct{}, 1),
-		members: map[string]federation.IstioOpenings{}, unknown: map[string]message.Message{},
+	o := &detector[federation.IstioExposure]{changed: func() { changes++ }, requested: map[string]bool{}, trigger: make(chan struct{}, 1),
+		members: map[string]federation.IstioExposure{}, unknown: map[string]message.Message{},
 		pods: func(string) federation.Observation { return federation.Observation{Reachable: true} },
-		find: func(string) federation.IstioOpenings { return federation.IstioOpenings{} }}
+		find: func(string) federation.IstioExposure { return federation.IstioExposure{} }}
 	seen := readable{"m1": {Reachable: true}, "m2": {Unknown: true, Message: message.Verbatim("m2 has not been contacted yet")}}
 	o.policies = seen
 	if o.unknownReason("m1").IsZero() {
@@ -49,8 +49,8 @@ func TestUnknownReason(t *testing.T) {
 func TestUnreadableIdentitiesAreUnknown(t *testing.T) {
 	changes := 0
 	pods := federation.Observation{Reachable: true}
-	o := &detector[federation.IstioOpenings]{changed: func() { changes++ }, requested: map[string]bool{}, trigger: make(chan struct{}, 1),
-		members: map[string]federation.IstioOpenings{}, unknown: map[string]message.Message{},
+	o := &detector[federation.IstioExposure]{changed: func() { changes++ }, requested: map[string]bool{}, trigger: make(chan struct{}, 1),
+		members: map[string]federation.IstioExposure{}, unknown: map[string]message.Message{},
 		policies: readable{"m1": {Reachable: true}, "m2": {Reachable: true}},
 		pods: func(cluster string) federation.Observation {
 			if cluster == "m1" {
@@ -58,7 +58,7 @@ func TestUnreadableIdentitiesAreUnknown(t *testing.T) {
 			}
 			return federation.Observation{Reachable: true}
 		},
-		find: func(string) federation.IstioOpenings { return federation.IstioOpenings{} }}
+		find: func(string) federation.IstioExposure { return federation.IstioExposure{} }}
 	o.evaluate()
 	for n, c := range []struct {
 		reason string

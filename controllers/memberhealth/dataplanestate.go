@@ -43,7 +43,7 @@ type dataplaneState struct {
 // Lack describes a member whose pods a selector over some label keys may not match.
 type Lack struct {
 	Member string
-	Why    message.Message
+	Reason message.Message
 	// Unknown reports that the member's identities could not be read, so that the selector may match.
 	Unknown bool
 }
@@ -142,7 +142,7 @@ func (i *Inspector) MissingLabels(cluster string, keys []string) message.Message
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
-	return m.lacks(keys).Why
+	return m.lacks(keys).Reason
 }
 
 // MembersLacking returns the members whose identities may lack one of some label keys, by name. A member whose first
@@ -157,7 +157,7 @@ func (i *Inspector) MembersLacking(keys []string) []Lack {
 	var out []Lack
 	for cluster := range i.lacking {
 		m := i.members[cluster]
-		if l := m.lacks(keys); !l.Why.IsZero() {
+		if l := m.lacks(keys); !l.Reason.IsZero() {
 			l.Member = cluster
 			out = append(out, l)
 		}
@@ -215,13 +215,13 @@ func (i *Inspector) store(cluster string, m dataplaneState) {
 // lacks returns the first finding about one of the keys; a known fault takes precedence over something unread.
 func (s *dataplaneState) lacks(keys []string) Lack {
 	if !s.known {
-		return Lack{Why: unknownYet(), Unknown: true}
+		return Lack{Reason: unknownYet(), Unknown: true}
 	}
 	var out Lack
 	for _, f := range s.invalidating {
 		unknown := f.Label == ""
-		if mayMatchNothing(f) && concerns(&f, keys) && (out.Why.IsZero() || out.Unknown && !unknown) {
-			out = Lack{Why: f.Message, Unknown: unknown}
+		if mayMatchNothing(f) && concerns(&f, keys) && (out.Reason.IsZero() || out.Unknown && !unknown) {
+			out = Lack{Reason: f.Message, Unknown: unknown}
 		}
 	}
 	return out

@@ -167,14 +167,14 @@ const maxNamedMembers = 5
 func membersOf(lacks []memberhealth.Lack) message.Message {
 	first, more := lacks[0], lacks[1:]
 	if len(more) == 0 {
-		return message.LackOne(first.Member, first.Why)
+		return message.LackOne(first.Member, first.Reason)
 	}
 	var names []string
 	for _, l := range more[:min(len(more), maxNamedMembers-1)] {
 		names = append(names, l.Member)
 	}
 	if len(more) > len(names) {
-		return message.LackMany(first.Member, first.Why, len(more), names)
+		return message.LackMany(first.Member, first.Reason, len(more), names)
 	}
-	return message.LackSeveral(first.Member, first.Why, len(more), names)
+	return message.LackSeveral(first.Member, first.Reason, len(more), names)
 }

@@ -155,11 +155,14 @@ func (r *Reconciler) render(f *facts) {
 		e, why := r.Enforcers.Of(name, f.View, f.Clusters, f.Now)
 		switch {
 		case why != nil && why.Absent:
-			f.Refused = append(f.Refused, unsupported(f.Unit, name, why.Why)...)
-			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonStatementsRefused, Message: message.EnforcerOfClass(f.Unit.Class, string(name), why.Why)}
+			f.Refused = append(f.Refused, unsupported(f.Unit, name, why.Message)...)
+			f.Problem = &statuscache.Problem{
+				Reason:  v1alpha1.ReasonStatementsRefused,
+				Message: message.EnforcerOfClass(f.Unit.Class, string(name), why.Message),
+			}
 			continue
 		case why != nil:
-			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.EnforcerUnavailable(string(name), why.Why)}
+			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.EnforcerUnavailable(string(name), why.Message)}
 			f.UnrenderedKinds = append(f.UnrenderedKinds, kindOf(name))
 			continue
 		}

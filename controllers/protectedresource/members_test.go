@@ -40,9 +40,9 @@ type labelless map[string]string
 func (l labelless) lack(cluster string, keys []string) memberhealth.Lack {
 	switch key := l[cluster]; {
 	case key == "?":
-		return memberhealth.Lack{Member: cluster, Why: message.Verbatim("nobody could look"), Unknown: true}
+		return memberhealth.Lack{Member: cluster, Reason: message.Verbatim("nobody could look"), Unknown: true}
 	case key != "" && slices.Contains(keys, key):
-		return memberhealth.Lack{Member: cluster, Why: message.Verbatim(key + " is not in identities")}
+		return memberhealth.Lack{Member: cluster, Reason: message.Verbatim(key + " is not in identities")}
 	}
 	return memberhealth.Lack{}
 }
@@ -51,7 +51,7 @@ func (l labelless) Unenforced(cluster string, keys []string) message.Message {
 	return l.MissingLabels(cluster, keys)
 }
 func (l labelless) MissingLabels(cluster string, keys []string) message.Message {
-	return l.lack(cluster, keys).Why
+	return l.lack(cluster, keys).Reason
 }
 
 func (labelless) HostPodProblem(_, _, _ string) (none message.Message) { return none }
@@ -62,7 +62,7 @@ func (labelless) MeaningChanged(string) (none message.Message)         { return 
 func (l labelless) MembersLacking(keys []string) []memberhealth.Lack {
 	var out []memberhealth.Lack
 	for _, c := range slices.Sorted(maps.Keys(l)) {
-		if lack := l.lack(c, keys); !lack.Why.IsZero() && len(keys) > 0 {
+		if lack := l.lack(c, keys); !lack.Reason.IsZero() && len(keys) > 0 {
 			out = append(out, lack)
 		}
 	}

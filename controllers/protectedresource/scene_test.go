@@ -70,7 +70,7 @@ func (enforcersOf) Of(name v1alpha1.EnforcerName, _ *policycache.View, clusters 
 	}
 	e, err := istio.New(istio.Config{Default: istio.Capabilities{Dataplane: istio.Sidecar, Version: "1.31", StrictMTLS: true}})
 	if err != nil {
-		return nil, &dataplane.Reason{Why: message.Of(err)}
+		return nil, &dataplane.Reason{Message: message.Of(err)}
 	}
 	return e, nil
 }

@@ -50,7 +50,7 @@ func (f *facts) delayEnforcement() enforcementDelay {
 			why = message.MemberDataplaneUnread()
 		}
 		if !why.IsZero() {
-			w.lacks = append(w.lacks, memberhealth.Lack{Member: c, Why: why})
+			w.lacks = append(w.lacks, memberhealth.Lack{Member: c, Reason: why})
 		}
 	}
 	if len(w.members) == 0 || len(w.lacks) == 0 {

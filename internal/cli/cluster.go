@@ -86,7 +86,7 @@ func keys(cmd *cobra.Command, config *rest.Config) ([]preflight.Key, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	return preflight.Keys(set.Input.ResourceClasses, set.Input.SubjectClasses), nil
+	return preflight.LabelKeys(set.Input.ResourceClasses, set.Input.SubjectClasses), nil
 }
 
 func newCluster(s Streams) *cobra.Command {

@@ -113,7 +113,7 @@ func (o *unusedOptions) work(ctx context.Context) error {
 		}
 		rows = append(
 			rows,
-			[]string{u.Ref.String(), join(u.Statement.Subjects), join(u.Statement.Actions), join(u.Statement.Resources), last, u.Why.Render(language())},
+			[]string{u.Ref.String(), join(u.Statement.Subjects), join(u.Statement.Actions), join(u.Statement.Resources), last, u.Reason.Render(language())},
 		)
 	}
 	if err := o.print(found, section{"", rows}); err != nil {

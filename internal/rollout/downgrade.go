@@ -32,8 +32,8 @@ type Downgrades struct {
 	Objects func() ([]*v1alpha1.ProtectedResource, bool)
 	// ClassOf returns the class of a resource, or "" if no class covers it.
 	ClassOf func(resource string) string
-	// Patience is how long the caller waits for the whole run.
-	Patience time.Duration
+	// MaxWait is how long the caller waits for the whole run.
+	MaxWait time.Duration
 	// Running is the context of runs that continue after the call.
 	Running context.Context
 
@@ -173,11 +173,11 @@ func (d *Downgrades) start(
 		}
 		go d.work(d.Running, r, reason, audit, objects, still) //nolint:contextcheck // the run continues after the request
 	}
-	patience := time.NewTimer(d.Patience)
-	defer patience.Stop()
+	deadline := time.NewTimer(d.MaxWait)
+	defer deadline.Stop()
 	select {
 	case <-r.finished:
-	case <-patience.C:
+	case <-deadline.C:
 	case <-ctx.Done(): // the run continues; the next call reports on it
 	}
 	return r.state(), nil

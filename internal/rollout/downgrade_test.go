@@ -101,7 +101,7 @@ func downgrades(t *testing.T) (*world, *host, *rollout.Downgrades) {
 	add("events", "k:events", v1alpha1.ModeAudit, v1alpha1.ClusterMode{Cluster: "m1", Mode: v1alpha1.ModeEnforce})
 	service := *w.Service
 	service.Switch = h
-	return w, h, &rollout.Downgrades{Service: &service, Objects: h.list, ClassOf: classOf, Patience: time.Minute, Running: t.Context()}
+	return w, h, &rollout.Downgrades{Service: &service, Objects: h.list, ClassOf: classOf, MaxWait: time.Minute, Running: t.Context()}
 }
 
 func TestDowngradeOpensAndCloses(t *testing.T) {
@@ -241,7 +241,7 @@ func TestDowngradesDoNotCross(t *testing.T) {
 	w, h, d := downgrades(t)
 	hour := rollout.Audit{Until: w.now.Add(time.Hour), Reason: "an outage"}
 	h.gate = make(chan struct{})
-	d.Patience = time.Millisecond
+	d.MaxWait = time.Millisecond
 	if r, err := d.Begin(t.Context(), sam, rollout.Scope{}, hour); err != nil || !r.FinishedAt.IsZero() || r.Total != 3 {
 		t.Fatalf("a concurrent call gets the progress: %+v %v", r, err)
 	}
@@ -252,7 +252,7 @@ func TestDowngradesDoNotCross(t *testing.T) {
 		t.Errorf("another waits: %v", err)
 	}
 	close(h.gate)
-	d.Patience = time.Minute
+	d.MaxWait = time.Minute
 	if r, err := d.Begin(t.Context(), sam, rollout.Scope{}, hour); err != nil || r.FinishedAt.IsZero() {
 		t.Errorf("the same joins: %+v %v", r, err)
 	}

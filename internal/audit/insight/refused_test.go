@@ -188,7 +188,7 @@ func TestRefusedAllowsDoNotCount(t *testing.T) {
 				)(
 					Unused(t.Context(), store(seen...), UnusedInput{Snapshot: s, Fleet: Fleet{Everywhere: []string{"m1"}, Known: true}, Now: now}),
 				)
-				if len(unused) != 1 || unused[0].Ref.SID != "a" || unused[0].Why != message.UnusedRefused() || unused[0].LastUsed != nil {
+				if len(unused) != 1 || unused[0].Ref.SID != "a" || unused[0].Reason != message.UnusedRefused() || unused[0].LastUsed != nil {
 					t.Errorf("%s: in %s the unused grants are %+v, want the one that is in no member", tc.reason, mode, unused)
 				}
 			}

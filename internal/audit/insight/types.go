@@ -35,8 +35,8 @@ type UnusedStatement struct {
 	LastUsed *time.Time `json:"lastUsed,omitempty"`
 	// DaysObserved is the number of days of the quiet time on which flows were watched.
 	DaysObserved int `json:"daysObserved"`
-	// Why says why the removal is proposed.
-	Why message.Message `json:"reason"`
+	// Reason says why the removal is proposed.
+	Reason message.Message `json:"reason"`
 }
 
 // EvidenceInput is the input of Evidence.

@@ -68,12 +68,12 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 		u := UnusedStatement{Ref: w.Ref, Statement: *w.Statement, DaysObserved: watch.DaysObserved()}
 		switch {
 		case refused[w.Ref]:
-			u.Why = message.UnusedRefused()
+			u.Reason = message.UnusedRefused()
 		case known:
 			u.LastUsed = &last
-			u.Why = message.UnusedLastUsed(span(in.Now.Sub(last)), span(in.QuietFor))
+			u.Reason = message.UnusedLastUsed(span(in.Now.Sub(last)), span(in.QuietFor))
 		default:
-			u.Why = message.UnusedNeverUsed(span(in.QuietFor))
+			u.Reason = message.UnusedNeverUsed(span(in.QuietFor))
 		}
 		out = append(out, u)
 	}

@@ -155,7 +155,7 @@ func TestUnused(t *testing.T) {
 			tc.in.Snapshot, tc.in.Now, tc.in.Fleet = with(world(), tc.add...), now, whereWatched(tc.flows...)
 			var got []string
 			for _, u := range must[[]UnusedStatement](t)(Unused(t.Context(), store(tc.flows...), tc.in)) {
-				got = append(got, u.Ref.String()+" "+u.Why.Text)
+				got = append(got, u.Ref.String()+" "+u.Reason.Text)
 				if u.Statement.SID != u.Ref.SID || len(u.Statement.Subjects) == 0 {
 					t.Errorf("%s comes with the statement %+v", u.Ref, u.Statement)
 				}

@@ -21,8 +21,8 @@ type Input struct {
 	Each func(do func(labels []Handle))
 }
 
-// CiliumOpenings records which pods of some classes are opened in a member by Cilium policies of others.
-type CiliumOpenings struct {
+// CiliumExposure records which pods of some classes are opened in a member by Cilium policies of others.
+type CiliumExposure struct {
 	// labels are the labels of existing pods, with the policy that opens them.
 	labels map[Label]string
 	// unsure are policies that may open pods that are not known.
@@ -31,7 +31,7 @@ type CiliumOpenings struct {
 }
 
 // OpenedBy returns the name of a policy that opens, or may open, the pods with a label; "" if there is none.
-func (o CiliumOpenings) OpenedBy(key, value string) string {
+func (o CiliumExposure) OpenedBy(key, value string) string {
 	if by := o.labels[Label{key, value}]; by != "" || !o.keys[key] {
 		return by
 	}
@@ -44,7 +44,7 @@ func (o CiliumOpenings) OpenedBy(key, value string) string {
 }
 
 // Equal reports whether two values are equal.
-func (o CiliumOpenings) Equal(p CiliumOpenings) bool {
+func (o CiliumExposure) Equal(p CiliumExposure) bool {
 	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && slices.Equal(o.unsure, p.unsure)
 }
 
@@ -162,8 +162,8 @@ func (x *selection) has(at int) match {
 }
 
 // Find computes which pods are opened now.
-func (d *Detector) Find(in Input) CiliumOpenings {
-	out := CiliumOpenings{labels: map[Label]string{}, keys: map[string]bool{}}
+func (d *Detector) Find(in Input) CiliumExposure {
+	out := CiliumExposure{labels: map[Label]string{}, keys: map[string]bool{}}
 	opening := slices.DeleteFunc(slices.Clone(in.Foreign), func(p *Policy) bool { return !p.Opens() })
 	if len(opening) == 0 {
 		d.reset()

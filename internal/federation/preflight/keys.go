@@ -12,9 +12,9 @@ func EnforcedBy(c *v1alpha1.ResourceClass, name v1alpha1.EnforcerName) bool {
 	return slices.Contains(c.Spec.Enforcers, name) || len(c.Spec.Enforcers) == 0 && name == v1alpha1.EnforcerCilium
 }
 
-// Keys returns the labels by which classes identify pods. Cilium needs the labels of the classes that it enforces and
+// LabelKeys returns the labels by which classes identify pods. Cilium needs the labels of the classes that it enforces and
 // those of all clients. Istio identifies clients by service accounts, and its policies select servers by labels.
-func Keys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass) []Key {
+func LabelKeys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass) []Key {
 	var out []Key
 	cilium, istio := false, false
 	for _, c := range resources {

@@ -89,9 +89,9 @@ func (s *Server) acceptsMedia(c *gin.Context) bool {
 }
 
 func (s *Server) readBody(c *gin.Context, limit int64) {
-	patience := bodyTimeout + time.Duration(limit/slowestBody)*time.Second
+	allowed := bodyTimeout + time.Duration(limit/slowestBody)*time.Second
 	// A writer without deadlines is a test's.
-	if err := http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(allowed)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		s.fail(c, err)
 		return
 	}

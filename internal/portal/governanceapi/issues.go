@@ -136,7 +136,7 @@ func (a *API) findUnused(ctx context.Context, snap *policy.Snapshot, now time.Ti
 	}
 	found := make(map[policy.Ref]message.Message, len(all))
 	for _, u := range all {
-		found[u.Ref] = u.Why
+		found[u.Ref] = u.Reason
 	}
 	return found, watch.CoversAll(fleet, snap), nil
 }

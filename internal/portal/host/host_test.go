@@ -97,13 +97,19 @@ func TestWriter(t *testing.T) {
 	}
 
 	calls := 0
-	_, err = w.Put(ctx, "fenced", portaltest.BobsCluster, []v1alpha1.Statement{statement("late", portaltest.BobsCluster)}, func(ctx context.Context, _ bool) error {
-		if calls++; calls > 1 {
-			return stop // the ticket is revoked when it is looked at again
-		}
-		_, err := w.Drop(ctx, "fenced", portaltest.BobsCluster, []string{"late"}, yes)
-		return err
-	})
+	_, err = w.Put(
+		ctx,
+		"fenced",
+		portaltest.BobsCluster,
+		[]v1alpha1.Statement{statement("late", portaltest.BobsCluster)},
+		func(ctx context.Context, _ bool) error {
+			if calls++; calls > 1 {
+				return stop // the ticket is revoked when it is looked at again
+			}
+			_, err := w.Drop(ctx, "fenced", portaltest.BobsCluster, []string{"late"}, yes)
+			return err
+		},
+	)
 	if got := sids(t, h, "fenced"); !errors.Is(err, stop) || len(got) != 0 {
 		t.Errorf("a removal fences writes that were prepared before: %v, %v", got, err)
 	}

@@ -220,7 +220,7 @@ func unusedOf(c *catalog.Catalog, u insight.UnusedStatement, from views.Origins,
 		Resources:    []openapi.CatalogRef{},
 		Actions:      []string{},
 		DaysObserved: u.DaysObserved,
-		Reason:       u.Why,
+		Reason:       u.Reason,
 	}
 	if u.LastUsed != nil {
 		x.LastUsed = views.Time(*u.LastUsed)

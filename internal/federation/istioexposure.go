@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// IstioOpenings records which pods of some classes are opened in a member by Istio policies of others, by the labels of the
+// IstioExposure records which pods of some classes are opened in a member by Istio policies of others, by the labels of the
 // classes.
 //
 // If the member's identities are known, it is computed for the existing pods. Otherwise (agents may store identities
 // elsewhere), it is computed for any pod with the class's label.
-type IstioOpenings struct {
+type IstioExposure struct {
 	// labels are the labels of existing pods, with a policy that opens them.
 	labels map[Label]string
 	// unsure are all policies, for label keys without identities that show which pods exist.
@@ -27,11 +27,11 @@ type harmless struct {
 	to     Label
 }
 
-// FindIstioOpenings determines what policies open in a member beyond ACP's own. each calls its argument with the labels of
+// FindIstioExposure determines what policies open in a member beyond ACP's own. each calls its argument with the labels of
 // every identity there. keys are the label keys of the classes, and whether every pod with the key has an identity with
 // it, if identities exist at all.
-func FindIstioOpenings(policies []IstioAllow, own []*OwnAllowed, keys map[string]bool, each func(do func(labels []Handle))) IstioOpenings {
-	out, known := IstioOpenings{labels: map[Label]string{}, keys: map[string]bool{}, harmless: map[harmless]bool{}}, map[string]bool{}
+func FindIstioExposure(policies []IstioAllow, own []*OwnAllowed, keys map[string]bool, each func(do func(labels []Handle))) IstioExposure {
+	out, known := IstioExposure{labels: map[Label]string{}, keys: map[string]bool{}, harmless: map[harmless]bool{}}, map[string]bool{}
 	compared := newComparison(own)
 	each(func(labels []Handle) {
 		for _, h := range labels {
@@ -87,7 +87,7 @@ func FindIstioOpenings(policies []IstioAllow, own []*OwnAllowed, keys map[string
 }
 
 // OpenedBy returns the name of a policy that opens, or may open, the pods with a label; "" if there is none.
-func (o IstioOpenings) OpenedBy(key, value string) string {
+func (o IstioExposure) OpenedBy(key, value string) string {
 	if name := o.labels[Label{Key: key, Value: value}]; name != "" || !o.keys[key] {
 		return name
 	}
@@ -100,7 +100,7 @@ func (o IstioOpenings) OpenedBy(key, value string) string {
 }
 
 // Equal reports whether two values are equal.
-func (o IstioOpenings) Equal(p IstioOpenings) bool {
+func (o IstioExposure) Equal(p IstioExposure) bool {
 	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && maps.Equal(o.harmless, p.harmless) &&
 		slices.EqualFunc(o.unsure, p.unsure, IstioAllow.Equal)
 }

@@ -54,7 +54,7 @@ func TestOpened(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := FindIstioOpenings([]IstioAllow{o}, nil, c.keys, func(do func([]Handle)) {
+			found := FindIstioExposure([]IstioAllow{o}, nil, c.keys, func(do func([]Handle)) {
 				for _, identity := range c.identities {
 					var labels []Handle
 					for k, v := range identity {
@@ -72,7 +72,7 @@ func TestOpened(t *testing.T) {
 					t.Errorf("%s is opened by %q, want %q", value, got, by)
 				}
 			}
-			if by := found.OpenedBy("another/key", "fraud"); by != "" || !found.Equal(found) || found.Equal(IstioOpenings{}) {
+			if by := found.OpenedBy("another/key", "fraud"); by != "" || !found.Equal(found) || found.Equal(IstioExposure{}) {
 				t.Errorf("of no class, and opened by %q", by)
 			}
 		})
@@ -134,7 +134,7 @@ func TestOpenedBesideOwn(t *testing.T) {
 			if again := allows.from(c.member, own); len(again) != len(lets) || len(lets) > 0 && again[0] != lets[0] {
 				t.Error("what did not change was read again")
 			}
-			found := FindIstioOpenings([]IstioAllow{o}, lets, map[string]bool{key: true}, func(do func([]Handle)) {
+			found := FindIstioExposure([]IstioAllow{o}, lets, map[string]bool{key: true}, func(do func([]Handle)) {
 				for _, value := range []string{"fraud", "risk"} {
 					if known {
 						do([]Handle{unique.Make(Label{Key: key, Value: value}), unique.Make(Label{Key: namespaceKey, Value: "pay"})})
@@ -144,7 +144,7 @@ func TestOpenedBesideOwn(t *testing.T) {
 			if fraud, risk := found.OpenedBy(key, "fraud") != "", found.OpenedBy(key, "risk") != ""; fraud != c.fraud || risk != c.risk {
 				t.Errorf("%s, pods known %v: fraud %v, risk %v", c.reason, known, fraud, risk)
 			}
-			if everything := FindIstioOpenings(
+			if everything := FindIstioExposure(
 				[]IstioAllow{o}, nil, map[string]bool{key: true}, func(func([]Handle)) {},
 			); !known && !c.fraud && found.Equal(everything) {
 				t.Errorf("%s: it is the same as without ACP's policies", c.reason)
