@@ -3,7 +3,6 @@ package externalgroup
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -78,76 +77,58 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Co
 
 // Reconcile reconciles the groups of one subject.
 func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.Result, error) {
-	for _, state := range []func() (bool, error){r.Federated.State, r.Fleet.Registry} {
-		if listed, _ := state(); !listed {
-			return reconcile.Result{}, nil // All subjects are enqueued when the list is complete.
-		}
+	if !r.ready() {
+		return reconcile.Result{}, nil // All subjects are enqueued when the lists are complete.
 	}
-	if !r.Cache.GroupsSupported() {
-		return reconcile.Result{}, nil
+	request := r.Subjects.Pending(subject)
+	out := outcome{Err: federation.ErrStale}
+	for attempt := 0; attempt < attempts && errors.Is(out.Err, federation.ErrStale); attempt++ {
+		out = r.reconcileSubject(ctx, subject, request != 0)
 	}
-	request, queued := r.Subjects.Pending(subject), false
-	err := federation.ErrStale
-	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
-		queued, err = r.reconcileSubject(ctx, subject, request != 0)
-	}
-	if errors.Is(err, errHandover) {
+	if out.Step != stepQueued {
 		r.Queue.Done(subject)
-		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
-	if !queued {
-		r.Queue.Done(subject)
-		if err == nil {
-			r.Subjects.Complete(subject, request)
-		}
+	if out.complete() {
+		r.Subjects.Complete(subject, request)
 	}
-	if errors.Is(err, federation.ErrStale) {
-		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
-	}
-	return reconcile.Result{}, err
+	return out.result()
 }
 
-// reconcileSubject makes the changes that a subject needs, if the queue admits them; otherwise it returns queued. requested
-// reports that a user waits for this subject in particular.
-func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, requested bool) (queued bool, err error) {
-	view := r.Cache.View()
-	wanted, err := r.render(view, subject)
-	if err != nil {
-		return false, err
-	}
-	writes, err := r.writes(view, subject, wanted)
-	if err != nil {
-		return false, err
-	}
-	handover := (len(wanted) == 0 || r.revokes(writes)) && r.awaitsHandover(view, subject)
-	if handover {
-		if writes, err = r.writesBeforeHandover(view, subject); err != nil {
-			return false, err
-		}
-		if len(writes) == 0 {
-			return false, errHandover
+// ready reports whether the host's objects and the members are listed, and the host serves groups.
+func (r *Reconciler) ready() bool {
+	for _, state := range []func() (bool, error){r.Federated.State, r.Fleet.Registry} {
+		if listed, _ := state(); !listed {
+			return false
 		}
 	}
-	priority := r.priorityOf(view, subject, writes, requested)
-	if !r.admitted(subject, writes, priority) {
-		return true, nil
+	return r.Cache.GroupsSupported()
+}
+
+// reconcileSubject plans the changes that a subject needs, and makes them if the queue admits them. requested reports that a user waits
+// for this subject in particular.
+func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, requested bool) outcome {
+	p, err := r.newPlan(r.Cache.View(), subject, requested)
+	switch {
+	case err != nil:
+		return outcome{Step: stepPlanned, Err: err}
+	case p.Handover && len(p.Writes) == 0:
+		return outcome{Step: stepHandover}
+	case !r.admitted(subject, p.Writes, p.Priority):
+		return outcome{Step: stepQueued}
 	}
-	if err := r.write(ctx, subject, writes, priority >= writequeue.Revocation); err != nil {
-		return false, err
+	if err := r.write(ctx, subject, p.Writes, p.Priority >= writequeue.Revocation); err != nil {
+		return outcome{Step: stepPlanned, Err: err}
 	}
-	if handover {
-		return false, errHandover
+	if p.Handover {
+		return outcome{Step: stepHandover}
 	}
 	r.inGrace(subject, false)
-	for _, e := range r.Federated.Of(subject) {
-		if contains(wanted, e.Meta.Name) {
-			continue
-		}
+	for _, e := range p.Removals {
 		if err := r.remove(ctx, e); err != nil {
-			return false, err
+			return outcome{Step: stepPlanned, Err: err}
 		}
 	}
-	return false, nil
+	return outcome{Step: stepApplied}
 }
 
 // admitted reports whether objects may be written now. Members whose engine carries urgent objects first need no queue.
@@ -159,54 +140,4 @@ func (r *Reconciler) admitted(subject string, writes []*federation.Object, prior
 	}
 	ordered := len(members) > 0 && len(request.Members) == 0
 	return len(writes) == 0 || ordered || r.Queue.TryAdmit(request, r.Clock.Now())
-}
-
-// priorityOf returns the priority of writing objects of a subject.
-func (r *Reconciler) priorityOf(view *policycache.View, subject string, writes []*federation.Object, requested bool) writequeue.Priority {
-	switch {
-	case r.urgent(view, subject, writes):
-		return writequeue.Revocation
-	case requested:
-		return writequeue.Grant
-	default:
-		return writequeue.Bulk
-	}
-}
-
-// revokes reports whether a subject loses an address in a member.
-func (r *Reconciler) revokes(writes []*federation.Object) bool {
-	for _, next := range writes {
-		e, exists := r.Federated.Get(next.Meta.Name)
-		if !exists {
-			continue
-		}
-		for _, c := range slices.Concat(e.Placement, next.Placement) {
-			if r.Effect(e.SpecIn(c), next.SpecIn(c)) > enforcer.Grants {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// urgent reports whether access may be taken away by objects of a subject: the subject loses an address, or it gets one
-// and a deny names it, so that members refuse the address only when they have it in the group.
-func (r *Reconciler) urgent(view *policycache.View, subject string, writes []*federation.Object) bool {
-	return r.revokes(writes) || r.adds(writes) && view.Denies(subject, r.Clock.Now())
-}
-
-// adds reports whether a subject gets an address in a member other than by the placement of its group in a further member.
-func (r *Reconciler) adds(writes []*federation.Object) bool {
-	for _, next := range writes {
-		e, exists := r.Federated.Get(next.Meta.Name)
-		if !exists || len(e.Placement) == 0 {
-			return true
-		}
-		for _, c := range next.Placement {
-			if slices.Contains(e.Placement, c) && r.Effect(next.SpecIn(c), e.SpecIn(c)) > enforcer.Grants { // The reverse change would revoke.
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -1,7 +1,6 @@
 package externalgroup
 
 import (
-	"errors"
 	"fmt"
 	"math/big"
 	"net/netip"
@@ -13,9 +12,6 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
-
-// errHandover reports that the subject's addresses stay for a moment, because the subjects that get them are not ready.
-var errHandover = errors.New("the addresses' new subject does not have them yet")
 
 // maxHandoverDelay is the longest time for which an address stays with its former subject. It bounds the delay of
 // taking an address from a subject because another one gets it.
