@@ -145,7 +145,7 @@ type setup struct {
 	fleet   *federation.Fleet
 	istio   *istiodistribution.Distribution
 	stores  federation.KindStores
-	// records are the stores with the engines that carry the objects to the members.
+	// records are the stores with the engines that distribute the objects to the members.
 	records propagation.Store
 	engines *engines
 	backlog *backlog.Tracker

@@ -32,7 +32,7 @@ type Reconciler struct {
 	Queue         *writequeue.Queue
 	PendingWrites func(object string)
 	Subjects      *requestqueue.Queue
-	// Engines carry the objects to the members; nil means that only KubeFed does.
+	// Engines distribute the objects to the members; nil means that only KubeFed does.
 	Engines Engines
 	// InUse reports whether every member that answers has every unit that refers to the groups of a subject; nil means that it does.
 	InUse func(view *policycache.View, subject string) bool
@@ -48,9 +48,9 @@ type Reconciler struct {
 
 // Engines are what is needed of the propagation engines. propagation.Engines implements it.
 type Engines interface {
-	// Expedite carries an object that was just written before everything that is not urgent.
+	// Expedite distributes an object that was just written before everything that is not urgent.
 	Expedite(o *federation.Object)
-	// Unordered returns those of some members whose engine does not carry urgent objects first.
+	// Unordered returns those of some members whose engine does not write urgent objects first.
 	Unordered(clusters []string) []string
 }
 
@@ -131,7 +131,7 @@ func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, reque
 	return outcome{Step: stepApplied}
 }
 
-// admitted reports whether objects may be written now. Members whose engine carries urgent objects first need no queue.
+// admitted reports whether objects may be written now. Members whose engine writes urgent objects first need no queue.
 func (r *Reconciler) admitted(subject string, writes []*federation.Object, priority writequeue.Priority) bool {
 	members := federation.MembersOf(writes)
 	request := writequeue.Request{Unit: subject, Priority: priority, Members: members}

@@ -34,7 +34,7 @@ func (r *Reconciler) admit(f *facts, p *plan, priority writequeue.Priority) (at 
 	}
 	members := federation.MembersOf(p.Writes)
 	request := writequeue.Request{Unit: f.Resource, Priority: priority, Members: r.unordered(members)}
-	ordered := len(members) > 0 && len(request.Members) == 0 // every member's engine carries urgent objects first
+	ordered := len(members) > 0 && len(request.Members) == 0 // every member's engine writes urgent objects first
 	if len(p.Writes) > 0 && !ordered && !r.Queue.TryAdmit(request, f.Now) {
 		return stepQueued, ""
 	}

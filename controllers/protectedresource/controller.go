@@ -64,7 +64,7 @@ type Reconciler struct {
 	// Workers is the number of resources that are reconciled concurrently; 0 means DefaultWorkers.
 	Workers       int
 	UpdatePending func(object string)
-	// Engines carry the objects to the members; nil means that only KubeFed does, and at its own pace.
+	// Engines distribute the objects to the members; nil means that only KubeFed does, and at its own pace.
 	Engines Engines
 	// MaxInFlight bounds how long a write waits for KubeFed to report on the previous version of the same object.
 	MaxInFlight time.Duration
@@ -92,9 +92,9 @@ type Reconciler struct {
 
 // Engines are what is needed of the propagation engines. propagation.Engines implements it.
 type Engines interface {
-	// Expedite carries an object that was just written before everything that is not urgent.
+	// Expedite distributes an object that was just written before everything that is not urgent.
 	Expedite(o *federation.Object)
-	// Unordered returns those of some members whose engine does not carry urgent objects first.
+	// Unordered returns those of some members whose engine does not write urgent objects first.
 	Unordered(clusters []string) []string
 }
 

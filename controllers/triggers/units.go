@@ -106,7 +106,7 @@ func (u *Units) RequeueAll() {
 	u.Cache.EnqueueAll(requestqueue.Bulk)
 	u.Queue.Add(requestqueue.Bulk, u.Reports.Resources()...)
 	for _, o := range u.Stores.List() {
-		// This includes resources that nothing wants any more.
+		// This includes resources that nothing needs any more.
 		if r := o.Resource(); r != "" {
 			u.Queue.Add(requestqueue.Bulk, r)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// Engine names the propagation engine of a member: what carries the recorded objects to it. Package propagation implements the
+// Engine names the propagation engine of a member: what distributes the recorded objects to it. Package propagation implements the
 // engines.
 type Engine string
 

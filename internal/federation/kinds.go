@@ -135,7 +135,7 @@ const (
 	// AnnotationEnforcer is EnforcerIstio for a member in which Istio alone enforces, so that Cilium is not required
 	// there. A member without it has Cilium, with or without Istio. `kubectl acp cluster join --enforcer` writes it.
 	AnnotationEnforcer = "acp.io/enforcer"
-	// AnnotationEngine is the propagation engine that carries objects to the member, an Engine. Without it, KubeFed does. `kubectl
+	// AnnotationEngine is the propagation engine that distributes objects to the member, an Engine. Without it, KubeFed does. `kubectl
 	// acp cluster join --engine` writes it.
 	AnnotationEngine = "acp.io/engine"
 	// AnnotationQuarantinedSecret contains the name of the Secret that KubeFed used before the quarantine. See

@@ -2,7 +2,7 @@ package federation
 
 import "slices"
 
-// Report is what a propagation engine knows about the present version of an object in one member. It is never evidence of what
+// Report is what a propagation engine recorded about the present version of an object in one member. It is never evidence of what
 // the member has: only what was read back from the member is.
 type Report struct {
 	// Settled reports that the engine has handled the present version in the member, with or without success, and that it will not
@@ -21,7 +21,7 @@ type Reporter interface {
 	Handled(o *Object) bool
 }
 
-// ReportIn returns what the member's engine knows about the object there. Without a Reporter, every member's engine is KubeFed.
+// ReportIn returns what the member's engine recorded about the object there. Without a Reporter, every member's engine is KubeFed.
 func (o *Object) ReportIn(cluster string) Report {
 	if o.Reporter != nil {
 		return o.Reporter.Report(o, cluster)

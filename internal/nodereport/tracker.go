@@ -13,7 +13,7 @@ const settleTime = 10 * time.Second
 
 // Tracker computes reports from what an agent answers. An agent numbers its states of all policies, and reports for each
 // endpoint the number that the endpoint enforces, but not the number since which it has a policy. The tracker therefore
-// remembers at which number it first saw each revision of each policy.
+// records at which number it first saw each revision of each policy.
 type Tracker struct {
 	node string
 	// since is when the agent began to answer without interruption; zero while it does not.

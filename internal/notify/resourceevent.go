@@ -42,7 +42,7 @@ const (
 )
 
 // ResourceEvent reports a change of a resource without a ticket: an announcement, a temporary audit, or a stopped rollout. The author
-// of the event lists the recipients, because only the rollout knows who was observed using the resource.
+// of the event lists the recipients, because only the rollout has recorded who was observed using the resource.
 type ResourceEvent struct {
 	Event string    `json:"event"` // unique: a repeated event is notified once
 	At    time.Time `json:"at"`

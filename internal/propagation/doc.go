@@ -1,5 +1,5 @@
-// Package propagation is the seam between the objects that the host records and the members that must have them. An engine carries
-// the recorded objects to the members that use it, and reports what it knows. Each member uses one engine, which its registration
+// Package propagation is the seam between the objects that the host records and the members that must have them. An engine distributes
+// the recorded objects to the members that use it, and reports what it recorded. Each member uses one engine, which its registration
 // names; members of different engines can be mixed.
 //
 // The record of an object on the host, the Federated object, is the same for every engine: the template, the placement, the

@@ -2,7 +2,7 @@ package propagation
 
 import "github.com/acp-io/acp/internal/federation"
 
-// Engine carries objects to the members that use it. The conformance suite in package conformance states what every engine has to
+// Engine distributes objects to the members that use it. The conformance suite in package conformance states what every engine has to
 // do. An engine is safe for concurrent use.
 type Engine interface {
 	// Name returns the name by which registrations select the engine.
@@ -13,10 +13,10 @@ type Engine interface {
 	// placed. It does not block. The version that the host has by then counts, if it is newer than the given one. An engine never
 	// changes a member because of a record that it cannot read in full.
 	Deliver(o *federation.Object)
-	// Expedite is Deliver for an object whose present version revokes access or opens a resource, after Deliver. The engine carries it
+	// Expedite is Deliver for an object whose present version revokes access or opens a resource, after Deliver. The engine distributes it
 	// before everything that is not urgent.
 	Expedite(o *federation.Object)
-	// Report returns what the engine knows about the given version of an object in a member that uses it.
+	// Report returns the engine's record of the given version of an object in a member that uses it.
 	Report(o *federation.Object, cluster string) federation.Report
 	// Recheck makes the engine compare what a member has with the record: of an object, or of all objects for "". It is called for
 	// events in the member, and when a member is registered, lost or found again.
@@ -39,7 +39,7 @@ type Capabilities struct {
 	Mode Mode
 	// Overrides reports that members can have different specs of one object.
 	Overrides bool
-	// Ordered reports that the engine carries urgent objects first, so that bulk changes need not be held back for them.
+	// Ordered reports that the engine writes urgent objects first, so that bulk changes need not be held back for them.
 	Ordered bool
 	// WritesPerSecond is the expected number of objects that the engine writes into a member per second, or 0 if only the member
 	// limits it.

@@ -42,7 +42,7 @@ func (e *Engines) of(cluster string) (Engine, *federation.Cluster) {
 // ReasonUnknownEngine is the reason in the reports about a member whose registration names an engine that does not exist.
 const ReasonUnknownEngine = "UnknownEngine"
 
-// Report returns what the member's engine knows about an object there. While KubeFed still has access to a member of another engine,
+// Report returns what the member's engine recorded about an object there. While KubeFed still has access to a member of another engine,
 // nothing is settled before KubeFed has handled the object, too.
 func (e *Engines) Report(o *federation.Object, cluster string) federation.Report {
 	engine, c := e.of(cluster)
@@ -73,13 +73,13 @@ func (e *Engines) dependsOnKubeFed(cluster string) bool {
 	return c == nil || c.Engine.IsKubeFed() || !c.KubeFedLocked()
 }
 
-// UsesKubeFed reports whether KubeFed carries objects to a registered member, or to no member yet.
+// UsesKubeFed reports whether KubeFed distributes objects to a registered member, or to no member yet.
 func (e *Engines) UsesKubeFed() bool {
 	clusters := e.members.Clusters()
 	return len(clusters) == 0 || slices.ContainsFunc(clusters, func(c federation.Cluster) bool { return e.dependsOnKubeFed(c.Name) })
 }
 
-// Unordered returns the members whose engine does not carry urgent objects first, so that others have to be held back for them. The
+// Unordered returns the members whose engine does not write urgent objects first, so that others have to be held back for them. The
 // members that are not registered are among them.
 func (e *Engines) Unordered(clusters []string) []string {
 	return slices.DeleteFunc(slices.Clone(clusters), func(name string) bool {

@@ -1,6 +1,6 @@
 // Package sqlquery composes SQL statements for every database of ACP: text that the program contains as constants, and
 // the values of its placeholders. Nothing that a caller has sent becomes part of a text. A statement is written as SQL;
-// Conditions add the parts that depend on a filter. The package knows no driver and executes nothing.
+// Conditions add the parts that depend on a filter. The package depends on no driver and executes nothing.
 package sqlquery
 
 import (

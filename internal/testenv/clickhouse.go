@@ -70,7 +70,7 @@ func startClickHouse() (string, error) {
 		return "", errors.New("ClickHouse's engine is not installed: " + howToClickHouse)
 	}
 	password := rand.Text()
-	//nolint:noctx,gosec // it lives as long as the program; what is run was built here
+	//nolint:noctx,gosec // it runs until the program ends; what is run was built here
 	cmd := exec.Command(program, "--library", libraries[0], "--user", clickHouseUser)
 	cmd.Env = append(os.Environ(), "ACP_CLICKHOUSE_PASSWORD="+password)
 	cmd.Stderr = os.Stderr

@@ -129,7 +129,7 @@ func startClickHouseServerIn(dir string, command []string, libraries string) (st
 		}
 	}
 	args := append([]string{"-c", clickHouseServerScript, "clickhouse", dir}, command...)
-	//nolint:noctx,gosec // it lives as long as the program; what is run comes from this file
+	//nolint:noctx,gosec // it runs until the program ends; what is run comes from this file
 	cmd := exec.Command("/bin/sh", append(args, "--config-file="+config)...)
 	cmd.Dir = dir
 	if cmd.Env = os.Environ(); libraries != "" {

@@ -108,7 +108,7 @@ func startPostgresIn(dir, bin, settings string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	//nolint:noctx,gosec // it lives as long as the program; what is run comes from this file
+	//nolint:noctx,gosec // it runs until the program ends; what is run comes from this file
 	cmd := exec.Command("/bin/sh", "-c", postgresScript, "postgres", dir, bin, strconv.Itoa(port), settings)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C")

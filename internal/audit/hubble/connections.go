@@ -15,7 +15,7 @@ const (
 	maxConnections = 1 << 20
 )
 
-// connections remembers which connections were counted, in two generations: an entry that is used moves to the young generation,
+// connections records which connections were counted, in two generations: an entry that is used moves to the young generation,
 // and the old generation is dropped as a whole. Time is the time of the events, not a clock. A connection is identified by a hash
 // of its two ends.
 type connections struct {

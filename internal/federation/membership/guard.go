@@ -32,7 +32,7 @@ type Fix struct {
 	// the member.
 	Keys        []preflight.Key
 	ClassLabels bool
-	// Istio creates what Istio's policies need, even if the host does not carry them yet.
+	// Istio creates what Istio's policies need, even if the host does not distribute them yet.
 	Istio  bool
 	DryRun bool
 	// OnStep is called after each step.

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Needed returns the kinds that are pushed to every member now: Istio's only if the host carries it.
+// Needed returns the kinds that are pushed to every member now: Istio's only if the host distributes it.
 func (h *Host) Needed(ctx context.Context) ([]federation.Kind, error) {
 	out := []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup}
 	k := federation.IstioPolicy

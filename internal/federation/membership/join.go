@@ -36,7 +36,7 @@ type Join struct {
 	Keys []preflight.Key
 	// ClassLabels makes setting these labels on pods need a right in the member.
 	ClassLabels bool
-	// Istio creates what Istio's policies need, even if the host does not carry them yet.
+	// Istio creates what Istio's policies need, even if the host does not distribute them yet.
 	Istio bool
 	// Lifetime is the requested lifetime of the tokens; a cluster may grant less.
 	Lifetime time.Duration

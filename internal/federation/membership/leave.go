@@ -270,7 +270,7 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 			return err
 		}
 		if step.Outcome == Absent && slices.Contains(roles, o) {
-			continue // Not every fleet carries Istio's policies.
+			continue // Not every fleet distributes Istio's policies.
 		}
 		l.step(step)
 	}

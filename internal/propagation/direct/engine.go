@@ -190,7 +190,7 @@ func (e *Engine) queueOf(cluster string) priorityqueue.PriorityQueue[place] {
 	return q
 }
 
-// Report returns what the engine knows about an object in a member.
+// Report returns the engine's record of an object in a member.
 func (e *Engine) Report(o *federation.Object, cluster string) federation.Report {
 	e.mu.Lock()
 	r, ok := e.results[place{cluster, o.Key()}]
@@ -233,7 +233,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// release shuts down the queues of members that no longer use the engine, and forgets what it knows about them.
+// release shuts down the queues of members that no longer use the engine, and forgets its records of them.
 func (e *Engine) release() {
 	used := e.used()
 	e.mu.Lock()
