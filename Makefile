@@ -337,9 +337,12 @@ tools:
 fmt: tools ## Format the Go code
 	$(BIN)/golangci-lint fmt
 
+LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND)
+
 .PHONY: lint
 lint: tools ## Lint, import rules included
 	$(BIN)/golangci-lint run ./...
+	@for module in $(LINTED_MODULES); do (cd $$module && $(BIN)/golangci-lint run ./...) || exit 1; done
 
 .PHONY: deadcode
 deadcode: tools ## Fail when a function is used by no program and no test

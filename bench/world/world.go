@@ -93,8 +93,8 @@ func New(seed uint64, n int) World {
 	seen := map[pair]bool{}
 	for len(w.Grants) < n {
 		g := Grant{App: app(), AppTeam: -1, Redis: w.Resources[r.IntN(len(w.Resources))], RedisTeam: -1}
-		switch k := r.IntN(100); {
-		case k == 0:
+		switch r.IntN(100) {
+		case 0:
 			switch r.IntN(4) {
 			case 0:
 				g.EveryRedis = true
@@ -103,7 +103,7 @@ func New(seed uint64, n int) World {
 			default:
 				g.AppTeam = r.IntN(appTeams)
 			}
-		case k == 1:
+		case 1:
 			g.Deny = true
 		}
 		if key := (pair{g.App, g.Redis}); !seen[key] { // a duplicate would not be requested

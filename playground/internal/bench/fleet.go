@@ -59,8 +59,7 @@ func startFleet(ctx context.Context, o Options, stateDir string, port int) (*fle
 			return nil, fmt.Errorf("make run was not ready after %s", startLimit)
 		case <-ctx.Done():
 			_ = cmd.Process.Signal(syscall.SIGTERM) // the caller reports the interruption
-			<-f.done
-			return nil, ctx.Err()
+			return nil, errors.Join(ctx.Err(), <-f.done)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -72,7 +71,7 @@ func (f *fleet) stop() error {
 		return fmt.Errorf("stop the fleet: %w", err)
 	}
 	select {
-	case <-f.done: // make reports the interruption as a failure, which is expected
+	case <-f.done: //nolint:errcheck // make reports the interruption as a failure, which is expected
 		return nil
 	case <-time.After(time.Minute):
 		return errors.New("the fleet did not stop within a minute")

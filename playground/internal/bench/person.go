@@ -124,12 +124,12 @@ func (p *person) events(ctx context.Context) (<-chan ticketEvent, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.http.Do(req)
+	res, err := p.http.Do(req) //nolint:bodyclose // the reading goroutine closes it
 	if err != nil {
 		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {
-		res.Body.Close()
+		_ = res.Body.Close()
 		return nil, fmt.Errorf("open the event stream: %s", res.Status)
 	}
 	out := make(chan ticketEvent, 1024)

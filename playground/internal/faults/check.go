@@ -182,22 +182,9 @@ func (d *drill) presentRevisions(ctx context.Context, member string) ([]string, 
 func (d *drill) checkStatus(o *v1alpha1.ProtectedResource, wrong map[string]map[string]string, revisions map[string][]string) error {
 	states := map[string]v1alpha1.ClusterState{}
 	for _, c := range o.Status.States() {
-		m := string(c.Name)
-		states[m] = c
-		away := d.outage != nil && d.outage.unavailable(m)
-		switch {
-		case c.State == v1alpha1.MemberRealized && away && d.outage.unreadable:
-			return fmt.Errorf("it is reported as Realized in %s, which cannot be read", m)
-		case c.State == v1alpha1.MemberRealized && d.outage != nil && d.outage.changesMeaning(m, c.Mode):
-			return fmt.Errorf("it is reported as Realized in %s, whose agent settings change the meaning of %s", m, c.Mode)
-		case c.State != v1alpha1.MemberRealized:
-			continue
-		}
-		if what, bad := wrong[m][d.serverOf(m, string(o.Spec.Resource))]; bad {
-			return fmt.Errorf("it is reported as Realized in %s, but %s", m, what)
-		}
-		if c.ObservedRevision != "" && revisions[m] != nil && !slices.Contains(revisions[m], c.ObservedRevision) {
-			return fmt.Errorf("revision %s is reported in %s, which has %v", c.ObservedRevision, m, revisions[m])
+		states[string(c.Name)] = c
+		if err := d.checkRealized(o, c, wrong, revisions); err != nil {
+			return err
 		}
 	}
 	wanted, ok := d.model.resources[o.Name]
@@ -229,6 +216,32 @@ func (d *drill) checkStatus(o *v1alpha1.ProtectedResource, wrong map[string]map[
 	}
 	if o.Status.ObservedGeneration != o.Generation {
 		return errors.New("its status is of an older generation")
+	}
+	return nil
+}
+
+// checkRealized returns an error when a member's state of a resource is Realized and must not be.
+func (d *drill) checkRealized(
+	o *v1alpha1.ProtectedResource,
+	c v1alpha1.ClusterState,
+	wrong map[string]map[string]string,
+	revisions map[string][]string,
+) error {
+	m := string(c.Name)
+	if c.State != v1alpha1.MemberRealized {
+		return nil
+	}
+	if d.outage != nil && d.outage.unavailable(m) && d.outage.unreadable {
+		return fmt.Errorf("it is reported as Realized in %s, which cannot be read", m)
+	}
+	if d.outage != nil && d.outage.changesMeaning(m, c.Mode) {
+		return fmt.Errorf("it is reported as Realized in %s, whose agent settings change the meaning of %s", m, c.Mode)
+	}
+	if what, bad := wrong[m][d.serverOf(m, string(o.Spec.Resource))]; bad {
+		return fmt.Errorf("it is reported as Realized in %s, but %s", m, what)
+	}
+	if c.ObservedRevision != "" && revisions[m] != nil && !slices.Contains(revisions[m], c.ObservedRevision) {
+		return fmt.Errorf("revision %s is reported in %s, which has %v", c.ObservedRevision, m, revisions[m])
 	}
 	return nil
 }

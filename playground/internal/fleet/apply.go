@@ -161,7 +161,7 @@ func (a *Applier) waitEstablished(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if !hasCondition(crd, "Established", "True") {
+		if !isTrue(crd, "Established") {
 			return errors.New("its condition Established is not True")
 		}
 		return nil
@@ -185,15 +185,15 @@ func poll(ctx context.Context, what string, f func(context.Context) error) error
 	}
 }
 
-// hasCondition reports whether an object has a condition with the status.
-func hasCondition(obj *unstructured.Unstructured, kind, status string) bool {
+// isTrue reports whether an object has a condition that is True.
+func isTrue(obj *unstructured.Unstructured, condition string) bool {
 	conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	if err != nil {
 		return false
 	}
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		m, ok := c.(map[string]any)
-		return ok && m["type"] == kind && m["status"] == status
+		return ok && m["type"] == condition && m["status"] == "True"
 	})
 }
 

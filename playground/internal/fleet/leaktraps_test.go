@@ -64,7 +64,7 @@ func (x *trap) removalWhileAway() {
 	x.must(x.s.Kill("apiserver-m2"))
 	x.until("KubeFed still finds m2 ready", func() error {
 		u, err := x.f.Applier(Host).Client.Resource(kubeFedClusterResource).Namespace(KubeFedNamespace).Get(x.ctx, "m2", metav1.GetOptions{})
-		if err == nil && hasCondition(u, "Ready", "True") {
+		if err == nil && isTrue(u, "Ready") {
 			err = errors.New("it is")
 		}
 		return err

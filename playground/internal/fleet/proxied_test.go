@@ -243,7 +243,7 @@ func waitReady(t *testing.T, ctx context.Context, f *Fleet, member string, ready
 		if err != nil {
 			return err
 		}
-		if hasCondition(u, "Ready", "True") != ready {
+		if isTrue(u, "Ready") != ready {
 			return fmt.Errorf("it says %v", u.Object["status"])
 		}
 		return nil

@@ -180,7 +180,7 @@ func (f *Fleet) startKubeFed(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if !hasCondition(obj, "Ready", "True") {
+			if !isTrue(obj, "Ready") {
 				return errors.New("its condition Ready is not True")
 			}
 			conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")

@@ -56,7 +56,7 @@ func key(p Part, moduleDir, goVersion string) (string, error) {
 		}
 		fmt.Fprintf(h, "%s\n", file)
 		_, err = io.Copy(h, f)
-		f.Close()
+		_ = f.Close()
 		if err != nil {
 			return "", fmt.Errorf("read the sources of %s: %w", p.Name, err)
 		}

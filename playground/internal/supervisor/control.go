@@ -22,7 +22,7 @@ func shortSocketPath(runDir string) (path string, release func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), socketName), func() { dir.Close() }, nil
+	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), socketName), func() { _ = dir.Close() }, nil
 }
 
 // ServeControl serves the control socket for `ctl` until the context ends. Only the same user can connect: the socket has mode 0600
@@ -42,11 +42,11 @@ func (s *Supervisor) ServeControl(ctx context.Context, runDir string) error {
 		return fmt.Errorf("open the control socket: %w", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
+		_ = l.Close() // the first error is reported
 		return fmt.Errorf("protect the control socket: %w", err)
 	}
 	srv := &http.Server{Handler: s.controlHandler(), ReadHeaderTimeout: 5 * time.Second}
-	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the control socket: %w", err)

@@ -38,15 +38,17 @@ func Acquire(stateDir string) (*Lock, error) {
 		holder, _ := os.ReadFile(path) // only for the message
 		return nil, &LockedError{Dir: stateDir, Holder: strings.TrimSpace(string(holder))}
 	}
-	if err := f.Truncate(0); err == nil {
+	if err = f.Truncate(0); err == nil {
 		_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
 	if err != nil {
-		f.Close()
+		_ = f.Close() // nothing was written that counts
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
 	return &Lock{file: f}, nil
 }
 
 // Release releases the lock. It keeps the file, because removing it would let two runs lock two different files.
-func (l *Lock) Release() error { return l.file.Close() }
+func (l *Lock) Release() {
+	_ = l.file.Close() // the kernel releases the lock in any case
+}

