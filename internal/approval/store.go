@@ -30,8 +30,8 @@ type TicketStore interface {
 	// Update loads a ticket, applies a transition and stores what it changed, with ledger lines, claims and jobs. Updates
 	// of one ticket are serialized. An error of the transition is returned unchanged, and nothing is stored.
 	Update(ctx context.Context, number int64, change func(*Ticket) error) (*Ticket, error)
-	// List returns tickets, newest first by number, or by the last change if the filter says so. They must not be changed;
-	// use Update.
+	// List returns tickets in the order of the filter: newest first by number, unless it says otherwise. They must not be
+	// changed; use Update.
 	List(ctx context.Context, f Filter) ([]*Ticket, error)
 	// Count returns the number of tickets of each filter, without its cursor and limit, up to CountLimit.
 	Count(ctx context.Context, f ...Filter) ([]int, error)
@@ -101,9 +101,9 @@ type Filter struct {
 	DueBy       time.Time // Item.Due is at or before this instant
 	ExpiresBy   time.Time // it expires at or before this instant
 
-	Oldest   bool   // order by number, the oldest first; without cursor
-	ByUpdate bool   // order by the last change, then the number
-	After    Cursor // continue after this ticket; zero begins with the newest
+	Oldest   bool   // ascending order, where it is descending otherwise
+	ByUpdate bool   // order by the last change, then the number; by the number otherwise
+	After    Cursor // continue after this ticket in the order; zero begins with the first
 	Limit    int    // 0 means all
 
 	OmitEvents bool // Ticket.Events stays empty: for pages that do not show the events, which are most of what is read

@@ -194,6 +194,11 @@ func CallBrowserOnly() Message {
 	return Message{Code: "call.browser-only", Text: "A token cannot do this: log in with a browser."}
 }
 
+// CallCursorOrder is "The cursor belongs to another order of the list: begin at the first page.".
+func CallCursorOrder() Message {
+	return Message{Code: "call.cursor-order", Text: "The cursor belongs to another order of the list: begin at the first page."}
+}
+
 // CallCursorUnknown is "{name} is not one that a page before returned.".
 func CallCursorUnknown(name string) Message {
 	return build("call.cursor-unknown", param{"name", name})
@@ -1197,6 +1202,11 @@ func FieldOwnersForm() Message {
 // FieldPageCursor is "is not one that a page before returned".
 func FieldPageCursor() Message {
 	return Message{Code: "field.page-cursor", Text: "is not one that a page before returned"}
+}
+
+// FieldPageCursorOrder is "is that of a page in another order".
+func FieldPageCursorOrder() Message {
+	return Message{Code: "field.page-cursor-order", Text: "is that of a page in another order"}
 }
 
 // FieldRange is "must be between {least} and {most}".

@@ -292,7 +292,7 @@ func (x *site) token(who string, scopes ...credential.Scope) string {
 type problemBody struct {
 	Code, Detail, Ticket, RequestID string
 	Status                          int
-	Fields                          []struct{ Field string }
+	Fields                          []struct{ Field, Code string }
 }
 
 func newTicket(app, resource string) map[string]any {

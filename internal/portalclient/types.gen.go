@@ -1498,6 +1498,30 @@ func (e ListTicketsParamsView) Valid() bool {
 	}
 }
 
+// Defines values for ListTicketsParamsSort.
+const (
+	ListTicketsParamsSortCreated      ListTicketsParamsSort = "created"
+	ListTicketsParamsSortMinusCreated ListTicketsParamsSort = "-created"
+	ListTicketsParamsSortMinusUpdated ListTicketsParamsSort = "-updated"
+	ListTicketsParamsSortUpdated      ListTicketsParamsSort = "updated"
+)
+
+// Valid indicates whether the value is a known member of the ListTicketsParamsSort enum.
+func (e ListTicketsParamsSort) Valid() bool {
+	switch e {
+	case ListTicketsParamsSortCreated:
+		return true
+	case ListTicketsParamsSortMinusCreated:
+		return true
+	case ListTicketsParamsSortMinusUpdated:
+		return true
+	case ListTicketsParamsSortUpdated:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetTicketImpactParamsChange.
 const (
 	GetTicketImpactParamsChangeRevoke GetTicketImpactParamsChange = "revoke"
@@ -4916,6 +4940,9 @@ type ListTicketsParams struct {
 	// Resource a resource id
 	Resource *string `form:"resource,omitempty" json:"resource,omitempty"`
 
+	// Sort by number, which is the order of submission, or by the last change; a minus sign means descending
+	Sort *ListTicketsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
@@ -4923,6 +4950,9 @@ type ListTicketsParams struct {
 
 // ListTicketsParamsView defines parameters for ListTickets.
 type ListTicketsParamsView string
+
+// ListTicketsParamsSort defines parameters for ListTickets.
+type ListTicketsParamsSort string
 
 // CreateTicketParams defines parameters for CreateTicket.
 type CreateTicketParams struct {

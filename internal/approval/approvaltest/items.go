@@ -2,6 +2,7 @@ package approvaltest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -97,32 +98,53 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	}
 }
 
-func byUpdate(t *testing.T, ctx context.Context, s approval.TicketStore) {
-	one, two, three := create(
-		t,
-		ctx,
-		s,
-		Ticket("a", "r", ""),
-	).Number, create(
-		t,
-		ctx,
-		s,
-		Ticket("b", "r", ""),
-	).Number, create(
-		t,
-		ctx,
-		s,
-		Ticket("c", "r", ""),
-	).Number
-	approve(t, ctx, s, two, "carol")
-	first, err := s.List(ctx, approval.Filter{ByUpdate: true, Limit: 2})
-	if err != nil || len(first) != 2 || first[0].Number != two || first[1].Number != three {
-		t.Fatalf("the last changed first, then the newest: %v, %v", first, err)
+// orders checks that the pages of each order contain every ticket once, also if several were changed in one instant.
+func orders(t *testing.T, ctx context.Context, s approval.TicketStore) {
+	var made []int64
+	for i := range 5 {
+		made = append(made, create(t, ctx, s, Ticket(fmt.Sprint("a", i), "r", "")).Number)
 	}
-	last := first[1]
-	after := approval.Filter{ByUpdate: true, After: approval.Cursor{UpdatedAt: last.UpdatedAt, Number: last.Number}}
-	if d := cmp.Diff([]int64{one}, numbers(t, ctx, s, after)); d != "" {
-		t.Errorf("a page continues where the one before ended: (-want +got)\n%s", d)
+	one, two, three, four, five := made[0], made[1], made[2], made[3], made[4]
+	approve(t, ctx, s, two, "carol")
+	approve(t, ctx, s, four, "carol")
+	for name, tc := range map[string]struct {
+		f    approval.Filter
+		want []int64
+	}{
+		"newest":                      {approval.Filter{}, []int64{five, four, three, two, one}},
+		"oldest":                      {approval.Filter{Oldest: true}, made},
+		"last changed":                {approval.Filter{ByUpdate: true}, []int64{four, two, five, three, one}},
+		"longest unchanged":           {approval.Filter{ByUpdate: true, Oldest: true}, []int64{one, three, five, two, four}},
+		"oldest of a person":          {approval.Filter{Oldest: true, WaitsFor: &approval.Waits{Person: "carol"}}, []int64{one, three, five}},
+		"last changed of a state":     {approval.Filter{ByUpdate: true, States: []approval.State{approval.StatePending}}, []int64{four, two, five, three, one}},
+		"last changed of a requester": {approval.Filter{ByUpdate: true, Requester: "alice"}, []int64{four, two, five, three, one}},
+		"longest unchanged that is visible": {
+			approval.Filter{ByUpdate: true, Oldest: true, VisibleTo: &approval.Visible{Person: "carol"}},
+			[]int64{one, three, five, two, four},
+		},
+	} {
+		for _, limit := range []int{1, 2, 3, 5, 6} {
+			f := tc.f
+			f.Limit = limit
+			var got []int64
+			for {
+				page, err := s.List(ctx, f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, x := range page {
+					got = append(got, x.Number)
+				}
+				if len(page) < limit || len(got) > len(made) {
+					break
+				}
+				last := page[len(page)-1]
+				f.After = approval.Cursor{UpdatedAt: last.UpdatedAt, Number: last.Number}
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("%s in pages of %d: (-want +got)\n%s", name, limit, d)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package approvaltest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -139,10 +140,11 @@ func behind(t *approval.Ticket, f approval.Filter) bool {
 	if after.Number == 0 {
 		return true
 	}
-	if !f.ByUpdate || t.UpdatedAt.Equal(after.UpdatedAt) {
-		return t.Number < after.Number
+	order := cmp.Compare(t.Number, after.Number)
+	if f.ByUpdate && !t.UpdatedAt.Equal(after.UpdatedAt) {
+		order = t.UpdatedAt.Compare(after.UpdatedAt)
 	}
-	return t.UpdatedAt.Before(after.UpdatedAt)
+	return order < 0 != f.Oldest && order != 0
 }
 
 // Count implements approval.TicketStore.

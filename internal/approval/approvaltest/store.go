@@ -91,7 +91,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Store) {
 func RunTickets(t *testing.T, fresh func(t *testing.T) approval.TicketStore) {
 	run(t, fresh, map[string]func(*testing.T, context.Context, approval.TicketStore){
 		"round trip": roundTrip, "idempotency": idempotency, "claims": claims, "rollback": rollback, "filters": filters, "not found": notFound,
-		"concurrent updates": concurrent, "items": items, "by update": byUpdate,
+		"concurrent updates": concurrent, "items": items, "orders": orders,
 	})
 }
 

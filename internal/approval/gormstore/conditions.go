@@ -14,14 +14,22 @@ import (
 // or empty.
 func list(tx *gorm.DB, columns string, f approval.Filter, rare string) sqlquery.Statement {
 	var c sqlquery.Conditions
-	if scans, rest := indexScans(f, rare); len(scans) == 1 && scans[0].table == "" {
+	switch scans, rest := indexScans(f, rare); {
+	case len(scans) == 1 && scans[0].table == "":
 		c.AddAll(scans[0].conditions)
 		addFilter(&c, tx, rest)
 		addAfter(&c, f, "tickets.number")
-	} else {
+	case f.ByUpdate:
+		addSorted(&c, tx, scans, f, rest)
+	default:
 		numbers := union(tx, f, rare, f.Limit)
 		c.Add("number IN ("+numbers.Text+")", numbers.Args...)
 	}
+	return pageOf(columns, c, f)
+}
+
+// pageOf returns the query of the tickets that meet the conditions, in the order and with the limit of a filter.
+func pageOf(columns string, c sqlquery.Conditions, f approval.Filter) sqlquery.Statement {
 	s := sqlquery.Statement{Text: "SELECT " + columns + " FROM tickets" + c.Where() + " ORDER BY " + listOrder(f), Args: c.Args()}
 	if f.Limit > 0 {
 		s.Text, s.Args = s.Text+" LIMIT ?", append(s.Args, f.Limit)
@@ -32,10 +40,12 @@ func list(tx *gorm.DB, columns string, f approval.Filter, rare string) sqlquery.
 // listOrder returns the order of a list, by columns of tickets.
 func listOrder(f approval.Filter) string {
 	switch {
-	case f.Oldest:
-		return "number"
+	case f.ByUpdate && f.Oldest:
+		return "updated_at, number"
 	case f.ByUpdate:
 		return "updated_at DESC, number DESC"
+	case f.Oldest:
+		return "number"
 	}
 	return "number DESC"
 }
@@ -67,15 +77,23 @@ func addFilter(c *sqlquery.Conditions, tx *gorm.DB, f approval.Filter) {
 	if f.DecidedBy != "" {
 		c.Add("EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND c.role = 'decided' AND c.person = ?)", f.DecidedBy)
 	}
-	if v := f.VisibleTo; v != nil {
-		c.Add(`(tickets.requester = ?
- OR EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND (c.person = ? OR c.person IN ? AND c.role = 'named'))
- OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN ? OR i.resource_name IN ?)))`,
-			v.Person, v.Person, v.StandsFor, v.Applications, v.Resources)
+	if f.VisibleTo != nil {
+		addVisible(c, *f.VisibleTo, concernsOfTicket)
 	}
 	if item := ofItem(f, "i."); !item.IsEmpty() {
 		c.Add("EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND "+item.And()+")", item.Args()...)
 	}
+}
+
+// concernsOfTicket selects from the concerns of the ticket, as c.
+const concernsOfTicket = "FROM concerns c WHERE c.ticket = tickets.number"
+
+// addVisible adds the condition that a person may see the ticket. concerns selects from the concerns of the ticket, as c.
+func addVisible(c *sqlquery.Conditions, v approval.Visible, concerns string) {
+	c.Add(`(tickets.requester = ?
+ OR EXISTS (SELECT 1 `+concerns+` AND (c.person = ? OR c.person IN ? AND c.role = 'named'))
+ OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN ? OR i.resource_name IN ?)))`,
+		v.Person, v.Person, v.StandsFor, v.Applications, v.Resources)
 }
 
 // ofItem returns the conditions that a single item must meet, with a prefix before the names of the columns.

@@ -155,7 +155,7 @@ func padToPowerOfTwo[T any](values []T) []T {
 	return out
 }
 
-// numbers returns the query of one scan. It selects the numbers of its tickets, limited in the order of the list.
+// numbers returns the query of one scan. It selects the numbers of its tickets, limited in the order of the list, which is by number.
 func (w indexScan) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) sqlquery.Statement {
 	number, from := "tickets.number", "tickets"
 	var c, item sqlquery.Conditions
@@ -165,7 +165,7 @@ func (w indexScan) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) sqlq
 	}
 	if w.table != "" {
 		number, from = "d.ticket", w.table+" AS d"
-		if f.ByUpdate || w.joined || hasTicketConditions(rest) {
+		if w.joined || hasTicketConditions(rest) {
 			// Each ticket is read by its number. SQLite keeps the order of the tables of a CROSS JOIN. The expression keeps
 			// PostgreSQL from reading all tickets in the order of their index.
 			from += " CROSS JOIN tickets"
@@ -186,14 +186,9 @@ func (w indexScan) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) sqlq
 		// sorts once for both the groups and the order if they are the same.
 		order = number + " + 0" + direction
 	}
-	group := number
-	if f.ByUpdate {
-		order = "tickets.updated_at DESC, " + order
-		group += ", tickets.updated_at"
-	}
 	s := sqlquery.Statement{Text: "SELECT " + number + " AS n FROM " + from + c.Where(), Args: c.Args()}
 	if w.table != "" {
-		s.Text += " GROUP BY " + group // a ticket's items are adjacent in the index
+		s.Text += " GROUP BY " + number // a ticket's items are adjacent in the index
 	}
 	if limit > 0 {
 		s.Text, s.Args = s.Text+" ORDER BY "+order+" LIMIT ?", append(s.Args, limit)
@@ -203,12 +198,16 @@ func (w indexScan) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) sqlq
 
 // addAfter adds the condition for the tickets after the last one of the previous page.
 func addAfter(c *sqlquery.Conditions, f approval.Filter, number string) {
+	than := " < "
+	if f.Oldest {
+		than = " > "
+	}
 	switch {
 	case f.After.Number == 0:
 	case f.ByUpdate:
-		c.Add("(tickets.updated_at, tickets.number) < (?, ?)", micros(f.After.UpdatedAt), f.After.Number)
+		c.Add("(tickets.updated_at, tickets.number)"+than+"(?, ?)", micros(f.After.UpdatedAt), f.After.Number)
 	default:
-		c.Add(number+" < ?", f.After.Number)
+		c.Add(number+than+"?", f.After.Number)
 	}
 }
 

@@ -70,6 +70,9 @@ func (o *office) filters() (out []approval.Filter) {
 		for _, f := range []approval.Filter{
 			{Requester: p, VisibleTo: v}, {DecidedBy: p, VisibleTo: v}, {VisibleTo: v}, {VisibleTo: &approval.Visible{Person: p}},
 			{VisibleTo: v, States: []approval.State{approval.StatePending}}, {VisibleTo: v, ByUpdate: true}, {VisibleTo: v, After: approval.Cursor{Number: 12}},
+			{Requester: p, ByUpdate: true}, {DecidedBy: p, ByUpdate: true, Oldest: true}, {VisibleTo: v, Oldest: true, After: approval.Cursor{Number: 7}},
+			{ByUpdate: true, States: []approval.State{approval.StatePending}}, {WaitsFor: w, ByUpdate: true},
+			{VisibleTo: v, ByUpdate: true, Text: "because", Oldest: true},
 			{WaitsFor: w, ItemStates: []approval.State{approval.StatePending}}, {VisibleTo: v, Application: "a1"},
 			{Resource: "r1", States: []approval.State{approval.StateRejected}},
 			{Kinds: []approval.Kind{approval.KindExtend}},
@@ -107,7 +110,9 @@ func TestListsMatchTheFilter(t *testing.T) {
 			}
 			for range 8 {
 				f := filters[o.IntN(len(filters))]
-				got, err := stores[o.IntN(2)].List(t.Context(), f)
+				limits := limitsOfPages
+				limits.sorted = o.IntN(4)
+				got, err := stores[o.IntN(2)].listWith(t.Context(), f, limits)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -122,12 +127,15 @@ func TestListsMatchTheFilter(t *testing.T) {
 // matching returns the page of a filter among all tickets, which are given newest first.
 func matching(all []*approval.Ticket, f approval.Filter) (out []*approval.Ticket) {
 	for _, x := range all {
-		if f.Matches(x) && (f.After.Number == 0 || x.Number < f.After.Number) {
+		if f.Matches(x) && (f.After.Number == 0 || x.Number != f.After.Number && x.Number < f.After.Number != f.Oldest) {
 			out = append(out, x)
 		}
 	}
 	if f.ByUpdate {
 		slices.SortStableFunc(out, func(a, b *approval.Ticket) int { return b.UpdatedAt.Compare(a.UpdatedAt) })
+	}
+	if f.Oldest {
+		slices.Reverse(out)
 	}
 	return out[:min(len(out), f.Limit)]
 }

@@ -145,14 +145,18 @@ func (s *Store) listWith(ctx context.Context, f approval.Filter, limits pageLimi
 	}
 	byCandidates := usesCandidates(f, word.rare)
 	read := s.read
-	if f.OmitEvents && !byCandidates {
+	if f.OmitEvents && !byCandidates && !f.ByUpdate {
 		read = s.readOne
 	}
 	err = read(ctx, func(tx *gorm.DB) (err error) {
 		if byCandidates {
 			out, err = readByCandidates(tx, f, word.selective, limits)
 		} else {
-			out, err = readTickets(tx, list(tx, ticketColumns, f, word.rare), listOrder(f))
+			var query sqlquery.Statement
+			if query, err = listQuery(tx, f, word.rare, limits); err != nil {
+				return err
+			}
+			out, err = readTickets(tx, query, listOrder(f))
 		}
 		if err != nil || f.OmitEvents {
 			return err
@@ -162,9 +166,19 @@ func (s *Store) listWith(ctx context.Context, f approval.Filter, limits pageLimi
 	return out, err
 }
 
+// listQuery returns the query of the tickets of a list that is not read by candidates. rare is a word of its text that few tickets have,
+// or empty.
+func listQuery(tx *gorm.DB, f approval.Filter, rare string, limits pageLimits) (sqlquery.Statement, error) {
+	scan, err := scansUpdates(tx, f, rare, limits.sorted)
+	if scan {
+		return byUpdate(tx, ticketColumns, f), err
+	}
+	return list(tx, ticketColumns, f, rare), err
+}
+
 // count returns the query of the number of tickets that a filter selects, at most approval.CountLimit.
 func count(tx *gorm.DB, f approval.Filter, rare string) sqlquery.Statement {
-	f.After, f.ByUpdate = approval.Cursor{}, false
+	f.After, f.ByUpdate, f.Oldest = approval.Cursor{}, false, false
 	numbers := union(tx, f, rare, approval.CountLimit)
 	return sqlquery.Statement{Text: "SELECT COUNT(*) FROM (" + numbers.Text + " LIMIT ?) AS t", Args: append(numbers.Args, approval.CountLimit)}
 }

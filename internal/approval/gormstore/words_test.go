@@ -30,7 +30,7 @@ func TestSearchReturnsVisibleTickets(t *testing.T) {
 		slices.Reverse(all)
 		for _, text := range []string{"the", "che nee", "缓存", "订", "存", "a1", "a", "ann r2", "cache once", "nothing", "%", "a%"} {
 			for _, f := range o.filters() {
-				f.Text, f.Limit, f.ByUpdate, f.After = text, 0, false, approval.Cursor{}
+				f.Text, f.Limit, f.ByUpdate, f.Oldest, f.After = text, 0, false, false, approval.Cursor{}
 				var want []int64
 				for _, x := range all {
 					if f.Matches(x) {

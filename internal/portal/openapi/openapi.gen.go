@@ -1507,6 +1507,30 @@ func (e ListTicketsParamsView) Valid() bool {
 	}
 }
 
+// Defines values for ListTicketsParamsSort.
+const (
+	ListTicketsParamsSortCreated      ListTicketsParamsSort = "created"
+	ListTicketsParamsSortMinusCreated ListTicketsParamsSort = "-created"
+	ListTicketsParamsSortMinusUpdated ListTicketsParamsSort = "-updated"
+	ListTicketsParamsSortUpdated      ListTicketsParamsSort = "updated"
+)
+
+// Valid indicates whether the value is a known member of the ListTicketsParamsSort enum.
+func (e ListTicketsParamsSort) Valid() bool {
+	switch e {
+	case ListTicketsParamsSortCreated:
+		return true
+	case ListTicketsParamsSortMinusCreated:
+		return true
+	case ListTicketsParamsSortMinusUpdated:
+		return true
+	case ListTicketsParamsSortUpdated:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetTicketImpactParamsChange.
 const (
 	GetTicketImpactParamsChangeRevoke GetTicketImpactParamsChange = "revoke"
@@ -4925,6 +4949,9 @@ type ListTicketsParams struct {
 	// Resource a resource id
 	Resource *string `form:"resource,omitempty" json:"resource,omitempty"`
 
+	// Sort by number, which is the order of submission, or by the last change; a minus sign means descending
+	Sort *ListTicketsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
@@ -4932,6 +4959,9 @@ type ListTicketsParams struct {
 
 // ListTicketsParamsView defines parameters for ListTickets.
 type ListTicketsParamsView string
+
+// ListTicketsParamsSort defines parameters for ListTickets.
+type ListTicketsParamsSort string
 
 // CreateTicketParams defines parameters for CreateTicket.
 type CreateTicketParams struct {
@@ -5341,7 +5371,7 @@ type ServerInterface interface {
 	// Search Search applications, resources, people and tickets
 	// (GET /search)
 	Search(c *gin.Context, params SearchParams)
-	// ListTickets Tickets that the caller may see, newest first
+	// ListTickets Tickets that the caller may see, newest first unless sorted otherwise
 	// (GET /tickets)
 	ListTickets(c *gin.Context, params ListTicketsParams)
 	// CreateTicket Request access
@@ -8493,6 +8523,14 @@ func (siw *ServerInterfaceWrapper) ListTickets(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "resource", c.Request.URL.Query(), &params.Resource, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter resource: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -13417,7 +13455,7 @@ type StrictServerInterface interface {
 	// Search Search applications, resources, people and tickets
 	// (GET /search)
 	Search(ctx context.Context, request SearchRequestObject) (SearchResponseObject, error)
-	// ListTickets Tickets that the caller may see, newest first
+	// ListTickets Tickets that the caller may see, newest first unless sorted otherwise
 	// (GET /tickets)
 	ListTickets(ctx context.Context, request ListTicketsRequestObject) (ListTicketsResponseObject, error)
 	// CreateTicket Request access

@@ -2,6 +2,7 @@ package ticketapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -31,6 +32,14 @@ func (a *API) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 	if err != nil {
 		return nil, err
 	}
+	sort, err := core.ParseSort(r.Params.Sort, ticketOrders...)
+	if err != nil {
+		return nil, err
+	}
+	f.ByUpdate, f.Oldest = sort.Column == "updated", !sort.Descending
+	if f.After, err = decodeTicketCursor(sort, r.Params.Cursor); err != nil {
+		return nil, err
+	}
 	f.Limit, f.VisibleTo, f.OmitEvents = n+1, approval.VisibleTo(c, who), true
 	list, err := a.Tickets.Store.List(core.RequestContext(ctx), f)
 	if err != nil {
@@ -39,7 +48,7 @@ func (a *API) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 	var next *string
 	if len(list) > n {
 		list = list[:n]
-		next = core.EncodeNumberCursor(listTickets, list[n-1].Number)
+		next = encodeTicketCursor(sort, list[n-1])
 	}
 	out := openapi.ListTickets200JSONResponse{Items: make([]openapi.Ticket, 0, len(list)), NextCursor: next}
 	for _, t := range list {
@@ -102,8 +111,36 @@ func (a *API) ticketFilter(p openapi.ListTicketsParams, who approval.Actor) (f a
 			f.Text = q
 		}
 	}
-	f.After.Number, err = core.DecodeNumberCursor(listTickets, p.Cursor)
-	return f, err
+	return f, nil
+}
+
+// ticketOrders are the orders of a list of tickets. Other columns have no index that would give a page in their order.
+var ticketOrders = []string{"-created", "created", "-updated", "updated"}
+
+// encodeTicketCursor returns the cursor after a ticket. In lists by update it begins with the last change in microseconds.
+func encodeTicketCursor(sort core.Sort, t *approval.Ticket) *string {
+	if sort.Column == "updated" {
+		return core.EncodeCursor(sort.List(listTickets), fmt.Sprintf("%d %d", t.UpdatedAt.UnixMicro(), t.Number))
+	}
+	return core.EncodeNumberCursor(sort.List(listTickets), t.Number)
+}
+
+// decodeTicketCursor returns the position in a cursor of encodeTicketCursor.
+func decodeTicketCursor(sort core.Sort, cursor *string) (at approval.Cursor, err error) {
+	if sort.Column != "updated" {
+		at.Number, err = core.DecodeNumberCursor(sort.List(listTickets), cursor)
+		return at, err
+	}
+	place, err := core.DecodeCursor(sort.List(listTickets), cursor)
+	if place == "" || err != nil {
+		return at, err
+	}
+	var updated int64
+	if n, err := fmt.Sscanf(place, "%d %d", &updated, &at.Number); err != nil || n != 2 || place != fmt.Sprintf("%d %d", updated, at.Number) || at.Number < 1 {
+		return at, core.InvalidCursor()
+	}
+	at.UpdatedAt = time.UnixMicro(updated).UTC()
+	return at, nil
 }
 
 // waiting is the filter of items that a person has to decide, and reviewing that of items that they have to review afterwards.

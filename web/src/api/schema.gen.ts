@@ -188,7 +188,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tickets that the caller may see, newest first */
+        /** Tickets that the caller may see, newest first unless sorted otherwise */
         get: operations["listTickets"];
         put?: never;
         /**
@@ -4236,6 +4236,8 @@ export interface operations {
                 application?: string;
                 /** @description a resource id */
                 resource?: string;
+                /** @description by number, which is the order of submission, or by the last change; a minus sign means descending */
+                sort?: "-created" | "created" | "-updated" | "updated";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
