@@ -3,6 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { client, unwrap } from "./client";
 import { useLive } from "./live-context";
 import type { Decision, NewTicket, SearchHit, TicketKind, TicketState } from "./types";
+import type { TicketOrder } from "../lib/use-server-sort";
 import { keys } from "./keys";
 
 /** fallbackInterval is the interval in milliseconds at which tickets are read while the event stream is lost. */
@@ -215,6 +216,7 @@ export interface TicketFilter {
   application?: string;
   resource?: string;
   limit?: number;
+  sort?: TicketOrder;
 }
 
 /** useTickets reads the tickets that match the filter. While the event stream is lost, it reads them every 5 s. */

@@ -50,7 +50,7 @@ const columns: Column<Member>[] = [
   { key: "note", header: "Note", cell: () => "–" },
 ];
 
-function open(at: string, props: { partial?: boolean; sortParam?: string } = {}) {
+function open(at: string, props: { partial?: boolean; orders?: string[]; sortParam?: string } = {}) {
   const router = createMemoryRouter([{ path: "/", element: <DataTable label="Members" columns={columns} rows={members} rowKey={(row) => row.name} {...props} /> }], { initialEntries: [at] });
   render(
     <MantineProvider theme={theme} env="test">
@@ -118,5 +118,28 @@ describe("a table that can be sorted", () => {
     expect(names()).toEqual(["m10", "m2", "m1"]);
     expect(header("Name")).not.toHaveAttribute("aria-sort");
     expect(screen.queryByRole("button")).toBeNull();
+  });
+
+  it("is sorted by the server while further rows are there: the rows stay as they came", async () => {
+    const user = userEvent.setup();
+    const router = open("/?sort=-size", { partial: true, orders: ["-size", "note", "-note"] });
+    expect(names()).toEqual(["m10", "m2", "m1"]);
+    expect(header("Size")).toHaveAttribute("aria-sort", "descending");
+    expect(header("Note")).toHaveAttribute("aria-sort", "none");
+    expect(header("Name")).not.toHaveAttribute("aria-sort");
+    expect(within(header("Name")).queryByRole("button")).toBeNull();
+    await user.click(within(header("Size")).getByRole("button", { name: "Size" }));
+    expect(router.state.location.search).toBe("");
+    within(header("Note")).getByRole("button", { name: "Note" }).focus();
+    await user.keyboard("{Enter}");
+    expect(router.state.location.search).toBe("?sort=note");
+    expect(names()).toEqual(["m10", "m2", "m1"]);
+    await user.click(screen.getByRole("button", { name: "Sort", hidden: true }));
+    expect((await screen.findAllByRole("menuitem")).map((item) => item.textContent)).toEqual(["Default order", "Size, descending", "Note, ascending", "Note, descending"]);
+  });
+
+  it("ignores an order that neither the server nor the rows have", () => {
+    open("/?sort=size", { partial: true, orders: ["-size"] });
+    expect(header("Size")).toHaveAttribute("aria-sort", "none");
   });
 });

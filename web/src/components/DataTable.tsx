@@ -16,7 +16,7 @@ export interface Column<Row> {
   /** A column of buttons, whose header only screen readers need. */
   silent?: boolean;
   cell: (row: Row) => ReactNode;
-  /** Makes the table sortable by this column. */
+  /** Makes the table sortable by this column when all rows were read; see DataTable's `orders` for the others. */
   sortBy?: (row: Row) => Sortable;
   end?: boolean;
   nowrap?: boolean;
@@ -32,8 +32,10 @@ interface DataTableProps<Row> {
   /** Called when a row is clicked. A control in the row must do the same for the keyboard. */
   onRow?: (row: Row) => void;
   testId?: string;
-  /** More rows are on the server. Sorting only those that were read would show a wrong order, so the table cannot be sorted. */
+  /** More rows are on the server. Sorting only those that were read would show a wrong order, so only the server can sort the table. */
   partial?: boolean;
+  /** The orders in which the server returns the rows (see useServerSort). Their columns can be sorted even if the table is partial. */
+  orders?: readonly string[];
   /** The URL's parameter with the sort; a second table of a page needs a name of its own. */
   sortParam?: string;
 }
@@ -41,6 +43,8 @@ interface DataTableProps<Row> {
 /** Sorting is the sort of a table, and the function that a press on a header calls. */
 interface Sorting {
   sort: Sort | undefined;
+  /** The sorts that a column can have, in the order in which presses on its header select them; empty if it cannot be sorted. */
+  choices: (key: string) => Sort[];
   onSort: (sort: Sort | undefined) => void;
 }
 
@@ -129,12 +133,13 @@ function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<
 
 function HeaderCell<Row>({ column, sorting }: { column: Column<Row>; sorting: Sorting | undefined }) {
   const active = sorting?.sort?.key === column.key ? sorting.sort : undefined;
-  const sortable = sorting !== undefined && column.sortBy !== undefined;
+  const choices = sorting?.choices(column.key) ?? [];
+  const sortable = sorting !== undefined && choices.length > 0;
   const Icon = active === undefined ? IconArrowsSort : active.descending ? IconArrowDown : IconArrowUp;
   return (
     <th role="columnheader" scope="col" className={classOf(column)} aria-sort={!sortable ? undefined : active === undefined ? "none" : active.descending ? "descending" : "ascending"}>
       {sortable ? (
-        <button type="button" className={classes.sort} data-active={active !== undefined || undefined} onClick={() => sorting.onSort(nextSort(sorting.sort, column.key))}>
+        <button type="button" className={classes.sort} data-active={active !== undefined || undefined} onClick={() => sorting.onSort(nextSort(sorting.sort, choices))}>
           {column.header}
           <Icon size={13} aria-hidden />
         </button>
@@ -148,9 +153,9 @@ function HeaderCell<Row>({ column, sorting }: { column: Column<Row>; sorting: So
 }
 
 /** SortMenu selects the sort where the narrow layout hides the headers. */
-function SortMenu<Row>({ columns, sort, onSort }: Sorting & { columns: Column<Row>[] }) {
+function SortMenu<Row>({ columns, sort, choices: choicesOf, onSort }: Sorting & { columns: Column<Row>[] }) {
   const { t } = useTranslation();
-  const choices = columns.filter((column) => column.sortBy !== undefined).flatMap(({ key, header }) => [false, true].map((descending) => ({ key, header, descending })));
+  const choices = columns.flatMap(({ key, header }) => choicesOf(key).map((choice) => ({ ...choice, header })));
   return (
     <div className={classes.sortMenu}>
       <Menu position="bottom-start">
@@ -162,7 +167,7 @@ function SortMenu<Row>({ columns, sort, onSort }: Sorting & { columns: Column<Ro
         <Menu.Dropdown>
           <Menu.Item onClick={() => onSort(undefined)} aria-current={sort === undefined}>{t("table.original")}</Menu.Item>
           {choices.map((choice) => (
-            <Menu.Item key={writeSort(choice)} onClick={() => onSort(choice)} aria-current={sort?.key === choice.key && sort.descending === choice.descending}>
+            <Menu.Item key={writeSort(choice)} onClick={() => onSort({ key: choice.key, descending: choice.descending })} aria-current={sort?.key === choice.key && sort.descending === choice.descending}>
               {t(choice.descending ? "table.descending" : "table.ascending", { column: choice.header })}
             </Menu.Item>
           ))}
@@ -172,7 +177,7 @@ function SortMenu<Row>({ columns, sort, onSort }: Sorting & { columns: Column<Ro
   );
 }
 
-function Rows<Row>({ label, rows, rowKey, testId, sorting, ...rest }: Omit<DataTableProps<Row>, "partial" | "sortParam"> & { sorting?: Sorting }) {
+function Rows<Row>({ label, rows, rowKey, testId, sorting, ...rest }: Omit<DataTableProps<Row>, "partial" | "orders" | "sortParam"> & { sorting?: Sorting }) {
   const frame = useRef<HTMLDivElement>(null);
   const virtual = rows.length > rowsAtOnce;
   return (
@@ -200,14 +205,21 @@ function Rows<Row>({ label, rows, rowKey, testId, sorting, ...rest }: Omit<DataT
 }
 /* eslint-enable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role */
 
+/** choicesOf returns the sorts of a column: those of the server, or both directions if all rows were read and the column can be compared. */
+function choicesOf<Row>(column: Column<Row>, partial: boolean, orders: readonly string[]): Sort[] {
+  const both = [false, true].map((descending) => ({ key: column.key, descending }));
+  return !partial && column.sortBy ? both : both.filter((sort) => orders.includes(writeSort(sort) ?? ""));
+}
+
 /** SortedRows shows the rows in the order of the URL. */
-function SortedRows<Row>({ rows, columns, sortParam = "sort", ...rest }: Omit<DataTableProps<Row>, "partial">) {
+function SortedRows<Row>({ rows, columns, partial = false, orders = [], sortParam = "sort", ...rest }: DataTableProps<Row>) {
   const { i18n } = useTranslation();
   const [search, change] = useFilters();
-  const sort = parseSort(search.get(sortParam), columns.filter(({ sortBy }) => sortBy).map(({ key }) => key));
-  const by = columns.find(({ key }) => key === sort?.key)?.sortBy;
+  const choices = new Map(columns.map((column) => [column.key, choicesOf(column, partial, orders)]));
+  const sort = parseSort(search.get(sortParam), [...choices.values()].flat());
+  const by = partial ? undefined : columns.find(({ key }) => key === sort?.key)?.sortBy;
   const sorted = by && sort ? sortRows(rows, by, sort.descending, i18n.language) : rows;
-  const sorting: Sorting = { sort, onSort: (next) => change({ [sortParam]: writeSort(next) }) };
+  const sorting: Sorting = { sort, choices: (key) => choices.get(key) ?? [], onSort: (next) => change({ [sortParam]: writeSort(next) }) };
   return (
     <>
       <SortMenu columns={columns} {...sorting} />
@@ -216,8 +228,8 @@ function SortedRows<Row>({ rows, columns, sortParam = "sort", ...rest }: Omit<Da
   );
 }
 
-/** DataTable is the table of all pages. It can be sorted by columns with `sortBy` when all rows were read. */
-export function DataTable<Row>({ partial = false, sortParam, ...rest }: DataTableProps<Row>) {
-  const sortable = !partial && rest.rows.length > 1 && rest.columns.some(({ sortBy }) => sortBy !== undefined);
-  return sortable ? <SortedRows sortParam={sortParam} {...rest} /> : <Rows {...rest} />;
+/** DataTable is the table of all pages. It can be sorted by the columns that the server sorts, and by those with `sortBy` when all rows were read. */
+export function DataTable<Row>({ partial = false, orders = [], sortParam, ...rest }: DataTableProps<Row>) {
+  const sortable = rest.rows.length > 1 && rest.columns.some((column) => choicesOf(column, partial, orders).length > 0);
+  return sortable ? <SortedRows partial={partial} orders={orders} sortParam={sortParam} {...rest} /> : <Rows {...rest} />;
 }

@@ -2,6 +2,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Ticket } from "../api/types";
 import { expiryOfTicket } from "../lib/items";
+import type { TicketOrder } from "../lib/use-server-sort";
 import { useHeading } from "../lib/use-heading";
 import { useWords } from "../lib/use-words";
 import { KindBadge, TicketStateBadge } from "./Badge";
@@ -13,8 +14,17 @@ import classes from "./Tables.module.css";
 import { RelativeTime } from "./Time";
 import { instant } from "../lib/table-sort";
 
+interface Props {
+  tickets: Ticket[];
+  label: string;
+  requester?: boolean;
+  partial?: boolean;
+  /** The orders in which the server returns the tickets; the table then shows the last change, too. */
+  orders?: readonly TicketOrder[];
+}
+
 /** TicketTable lists tickets with their state, requester, progress and time of submission. */
-export function TicketTable({ tickets, label, requester = true, partial = false }: { tickets: Ticket[]; label: string; requester?: boolean; partial?: boolean }) {
+export function TicketTable({ tickets, label, requester = true, partial = false, orders }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const heading = useHeading();
@@ -67,5 +77,6 @@ export function TicketTable({ tickets, label, requester = true, partial = false 
     },
     { key: "created", header: t("requests.created"), nowrap: true, cell: (ticket) => <RelativeTime at={ticket.createdAt} />, sortBy: (ticket) => instant(ticket.createdAt) },
   );
-  return <DataTable partial={partial} label={label} columns={columns} rows={tickets} rowKey={(ticket) => ticket.id} rowTestId={(ticket) => `ticket-row-${ticket.id}`} testId="ticket-table" />;
+  if (orders) columns.push({ key: "updated", header: t("requests.updated"), nowrap: true, cell: (ticket) => <RelativeTime at={ticket.updatedAt} />, sortBy: (ticket) => instant(ticket.updatedAt) });
+  return <DataTable partial={partial} orders={orders} label={label} columns={columns} rows={tickets} rowKey={(ticket) => ticket.id} rowTestId={(ticket) => `ticket-row-${ticket.id}`} testId="ticket-table" />;
 }

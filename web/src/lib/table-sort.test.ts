@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { nextSort, parseSort, sortRows, writeSort } from "./table-sort";
+import type { Sort } from "./table-sort";
+
+const both = (key: string): Sort[] => [{ key, descending: false }, { key, descending: true }];
 
 describe("the sort of a table", () => {
   it.each([
@@ -10,20 +13,28 @@ describe("the sort of a table", () => {
     { value: "", want: undefined },
     { value: null, want: undefined },
   ])("is read from the URL value $value", ({ value, want }) => {
-    expect(parseSort(value, ["name"])).toEqual(want);
+    expect(parseSort(value, both("name"))).toEqual(want);
   });
 
   it("is written as it is read", () => {
-    for (const value of ["name", "-name", undefined]) expect(writeSort(parseSort(value ?? null, ["name"]))).toBe(value);
+    for (const value of ["name", "-name", undefined]) expect(writeSort(parseSort(value ?? null, both("name")))).toBe(value);
   });
 
   it("goes from ascending to descending to the original order, and starts anew on another column", () => {
-    const first = nextSort(undefined, "name");
+    const first = nextSort(undefined, both("name"));
     expect(first).toEqual({ key: "name", descending: false });
-    const second = nextSort(first, "name");
+    const second = nextSort(first, both("name"));
     expect(second).toEqual({ key: "name", descending: true });
-    expect(nextSort(second, "name")).toBeUndefined();
-    expect(nextSort(second, "size")).toEqual({ key: "size", descending: false });
+    expect(nextSort(second, both("name"))).toBeUndefined();
+    expect(nextSort(second, both("size"))).toEqual({ key: "size", descending: false });
+  });
+
+  it("has only the directions that a column offers", () => {
+    const down = both("size").slice(1);
+    expect(parseSort("size", down)).toBeUndefined();
+    const first = nextSort(undefined, down);
+    expect(first).toEqual({ key: "size", descending: true });
+    expect(nextSort(first, down)).toBeUndefined();
   });
 
   it.each([

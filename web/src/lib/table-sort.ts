@@ -9,11 +9,9 @@ export interface Sort {
   descending: boolean;
 }
 
-/** parseSort parses the sort of a URL. It is undefined if the value names none of the columns. */
-export function parseSort(value: string | null, keys: readonly string[]): Sort | undefined {
-  const descending = value?.startsWith("-") ?? false;
-  const key = descending ? value?.slice(1) : value;
-  return key && keys.includes(key) ? { key, descending } : undefined;
+/** parseSort parses the sort of a URL. It is undefined if the value is none of the choices. */
+export function parseSort(value: string | null, choices: readonly Sort[]): Sort | undefined {
+  return choices.find((each) => writeSort(each) === value);
 }
 
 /** writeSort returns the sort as the URL has it. */
@@ -21,10 +19,9 @@ export function writeSort(sort: Sort | undefined): string | undefined {
   return sort && (sort.descending ? `-${sort.key}` : sort.key);
 }
 
-/** nextSort returns the sort after a press on a column's header: ascending, then descending, then the order in which the rows came. */
-export function nextSort(sort: Sort | undefined, key: string): Sort | undefined {
-  if (sort?.key !== key) return { key, descending: false };
-  return sort.descending ? undefined : { key, descending: true };
+/** nextSort returns the sort after a press on a column's header: its choices one after another, then the order in which the rows came. */
+export function nextSort(sort: Sort | undefined, choices: readonly Sort[]): Sort | undefined {
+  return choices[choices.findIndex((each) => writeSort(each) === writeSort(sort)) + 1];
 }
 
 /** instant returns an instant as a sortable value. */

@@ -48,6 +48,32 @@ describe("requests", () => {
     expect(calls.map((call) => call.search.get("cursor"))).toEqual([null, "c2"]);
   });
 
+  it("lets the server sort, and restores the sort and the pages of an address", async () => {
+    const page: Record<string, Answer> = {
+      "updated ": { body: { items: [ticket({ id: "T-7" }), ticket({ id: "T-3" })], nextCursor: "u2" } },
+      "updated u2": { body: { items: [ticket({ id: "T-1" })], nextCursor: "u3" } },
+      "-updated ": { body: { items: [ticket({ id: "T-9" }), ticket({ id: "T-8" })], nextCursor: "d2" } },
+    };
+    const { calls, router } = start("/requests?view=all&sort=updated&pages=2", ({ search }) => page[`${search.get("sort") ?? ""} ${search.get("cursor") ?? ""}`] ?? { body: { items: [ticket(), ticket({ id: "T-41" })], nextCursor: "c2" } });
+    await screen.findByTestId("ticket-row-T-1");
+    expect(screen.getAllByTestId(/^ticket-row/).map((row) => row.dataset["testid"])).toEqual(["ticket-row-T-7", "ticket-row-T-3", "ticket-row-T-1"]);
+    expect(screen.getByRole("columnheader", { name: "Last change" })).toHaveAttribute("aria-sort", "ascending");
+    expect(screen.getByRole("columnheader", { name: "State" })).not.toHaveAttribute("aria-sort");
+    await userEvent.click(screen.getByRole("button", { name: "Last change" }));
+    await screen.findByTestId("ticket-row-T-9");
+    await waitFor(() => expect(router.state.location.search).toBe("?view=all&sort=-updated"));
+    await userEvent.click(screen.getByRole("button", { name: "Last change" }));
+    await screen.findByTestId("ticket-row-T-42");
+    expect(router.state.location.search).toBe("?view=all");
+    expect(calls.map(({ search }) => [search.get("sort"), search.get("cursor")])).toEqual([["updated", null], ["updated", "u2"], ["-updated", null], [null, null]]);
+  });
+
+  it("asks the server for no order that it does not have", async () => {
+    const { calls } = start("/requests?sort=-requester");
+    await screen.findByTestId("ticket-row-T-42");
+    expect(calls[0]?.search.get("sort")).toBeNull();
+  });
+
   it("shows each ticket in one line of steps and clusters", async () => {
     start("/requests", () => ({ body: { items: [ticketOf("applying", { steps: [approved("leader", carol)], clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable")] })] } }));
     const line = await screen.findByTestId("live-line-T-42");

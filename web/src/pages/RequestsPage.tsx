@@ -9,6 +9,7 @@ import { requestFilterKeys, requestFilterOf, RequestFilters } from "../component
 import { SavedViews } from "../components/SavedViews";
 import { TicketTable } from "../components/TicketTable";
 import { useFilters } from "../lib/use-filters";
+import { ticketOrders, useServerSort } from "../lib/use-server-sort";
 
 const cleared = Object.fromEntries(requestFilterKeys.map((key) => [key, undefined]));
 
@@ -17,7 +18,7 @@ export function RequestsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
   const filter = requestFilterOf(search);
-  const query = useTickets(filter);
+  const query = useTickets({ ...filter, ...useServerSort(ticketOrders) });
   const filtered = requestFilterKeys.some((key) => search.has(key));
   const newRequest = <RequestAccessLink primary label={t("action.newRequest")} testId="new-request" />;
   const address = search.toString();
@@ -37,7 +38,7 @@ export function RequestsPage() {
       <Loaded query={query}>
         {(data) => {
           const tickets = data.pages.flatMap((page) => page.items);
-          if (tickets.length > 0) return <TicketTable partial={query.hasNextPage} tickets={tickets} label={t("requests.title")} requester={filter.view !== "mine"} />;
+          if (tickets.length > 0) return <TicketTable partial={query.hasNextPage} orders={ticketOrders} tickets={tickets} label={t("requests.title")} requester={filter.view !== "mine"} />;
           if (!filtered) return <EmptyState action={filter.view === "mine" ? newRequest : undefined}>{t(filter.view === "review" ? "requests.emptyReview" : "requests.empty")}</EmptyState>;
           return (
             <EmptyState

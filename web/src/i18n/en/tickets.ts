@@ -34,6 +34,7 @@ export const tickets = {
     requester: "Requested by",
     progress: "Progress",
     created: "Requested",
+    updated: "Last change",
     empty: "There are no requests yet. Request access when an application needs it.",
     emptyReview: "No break-glass access is waiting for your review.",
     noMatch: "No request matches these filters.",

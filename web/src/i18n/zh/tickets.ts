@@ -34,6 +34,7 @@ export const tickets = {
     requester: "申请人",
     progress: "进度",
     created: "提交时间",
+    updated: "最近变更",
     empty: "这里还没有申请。应用需要访问时，请新建申请。",
     emptyReview: "没有等您复核的紧急访问。",
     noMatch: "没有符合筛选条件的申请。",
