@@ -48,7 +48,7 @@ type Store interface {
 		numbers []int,
 		change func(Campaign, *Line) (changed bool, n News, err error),
 	) ([]Line, map[int]error, error)
-	// Lines returns lines, ordered by campaign, the newest first, and number.
+	// Lines returns lines, ordered by campaign, the newest first, and number, unless the filter says otherwise.
 	Lines(ctx context.Context, f LineFilter) ([]Line, error)
 	// Count counts the lines of campaigns; those that one of the people reviews, each once, if there are any people.
 	Count(ctx context.Context, people []string, campaigns ...int64) (map[int64]Counts, error)
@@ -81,7 +81,9 @@ type LineFilter struct {
 	Text string
 	// Pair selects the lines of an application and a resource, by name.
 	ApplicationName, ResourceName string
-	// After continues after a line.
+	// Descending reverses the order of the numbers within the campaign, which has to be given.
+	Descending bool
+	// After continues after a line in the order.
 	After Position
 	Limit int // 0 means all
 }

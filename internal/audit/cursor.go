@@ -9,12 +9,14 @@ import (
 
 // Cursor is the end of a page. Backends encode it into the opaque text that callers pass back for the next page.
 type Cursor struct {
-	// At is the sort time of the page's last item, in microseconds since 1970.
+	// At is the value by which the page's last item is sorted: a time in microseconds since 1970, or a count.
 	At int64 `json:"t"`
 	// Tie orders items with the same time. Each backend defines its own format.
 	Tie string `json:"k"`
 	// Until bounds all pages after the first one, in microseconds since 1970; 0 means unbounded.
 	Until int64 `json:"u,omitempty"`
+	// Order is the order of the page; empty for the default of its list.
+	Order ConnectionOrder `json:"o,omitempty"`
 }
 
 // maxCursor bounds the length of a cursor in bytes, because cursors are input from callers. Ties are far shorter.
@@ -48,11 +50,20 @@ func ParseCursor(s string) (*Cursor, error) {
 
 var errCursor = fmt.Errorf("%w: the cursor is not one that a page returned", ErrInvalidQuery)
 
-// Bound returns f with Until set to the upper bound that the cursor contains, unless f.Until is set. The bound is the end of
-// the bucket of the first page's newest item.
+// ParseConnectionCursor is ParseCursor for a list of connections. It also returns ErrInvalidQuery for a cursor of another order.
+func ParseConnectionCursor(q ConnectionQuery) (*Cursor, error) {
+	c, err := ParseCursor(q.Cursor)
+	if err == nil && c != nil && c.Order != q.Order {
+		return nil, fmt.Errorf("%w: the cursor belongs to another order", ErrInvalidQuery)
+	}
+	return c, err
+}
+
+// Bound returns f with Until set to the upper bound that the cursor contains, unless f.Until is earlier. In the default order the bound
+// is the end of the bucket of the first page's newest item, in others the end of the first page's window.
 func (c Cursor) Bound(f Filter) Filter {
-	if c.Until != 0 && f.Until.IsZero() {
-		f.Until = time.UnixMicro(c.Until).UTC()
+	if until := time.UnixMicro(c.Until).UTC(); c.Until != 0 && (f.Until.IsZero() || f.Until.After(until)) {
+		f.Until = until
 	}
 	return f
 }

@@ -78,13 +78,73 @@ type Total struct {
 	Days []time.Time
 }
 
+// ConnectionOrder is the order of connections.
+type ConnectionOrder string
+
+const (
+	// LastSeenFirst is the default: descending by the time at which a connection was seen last. The first pages are read without
+	// summing up the whole window.
+	LastSeenFirst ConnectionOrder = ""
+	// LastSeenLast is the ascending order by that time.
+	LastSeenLast ConnectionOrder = "seen"
+	// MostFirst is descending by the count in the window.
+	MostFirst ConnectionOrder = "-count"
+	// FewestFirst is ascending by the count in the window.
+	FewestFirst ConnectionOrder = "count"
+)
+
+// ByCount reports whether the count is what the connections are sorted by.
+func (o ConnectionOrder) ByCount() bool { return o == MostFirst || o == FewestFirst }
+
+// Ascending reports whether the order is ascending.
+func (o ConnectionOrder) Ascending() bool { return o == LastSeenLast || o == FewestFirst }
+
 // ConnectionQuery selects a page of connections.
 type ConnectionQuery struct {
 	Filter
+	// Order sums up all selected connections for each page unless it is the default. It therefore needs subjects or resources,
+	// which select few, and the end of the window.
+	Order ConnectionOrder
 	// Cursor is the Next of the previous page; empty for the first page. Later pages exclude the minutes that began after the
 	// first page was made, so that an edge that is observed again meanwhile is neither skipped nor repeated.
 	Cursor string
 	Limit  int
+}
+
+// Validate returns ErrInvalidQuery if the order does not exist, or if the filter lacks what the order needs.
+func (q ConnectionQuery) Validate() error {
+	switch q.Order {
+	case LastSeenFirst:
+		return nil
+	case LastSeenLast, MostFirst, FewestFirst:
+		if len(q.Subjects)+len(q.Resources) == 0 {
+			return fmt.Errorf("%w: connections in the order %q need subjects or resources", ErrInvalidQuery, q.Order)
+		}
+		if q.Until.IsZero() {
+			return fmt.Errorf("%w: connections in the order %q need the end of the window", ErrInvalidQuery, q.Order)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: connections have no order %q", ErrInvalidQuery, q.Order)
+}
+
+// NextCursor returns the cursor after the last connection of a page. tie is the backend's identifier of its edge, first the first
+// connection of the page, and after the cursor of the page, or nil.
+func (q ConnectionQuery) NextCursor(after *Cursor, first, last Connection, tie string) Cursor {
+	c := Cursor{At: last.LastSeen.UnixMicro(), Tie: tie, Order: q.Order}
+	if q.Order.ByCount() {
+		c.At = last.Count
+	}
+	_, until := q.Window()
+	switch {
+	case after != nil:
+		c.Until = after.Until
+	case q.Order == LastSeenFirst:
+		c.Until = first.LastSeen.Truncate(BucketWidth).Add(BucketWidth).UnixMicro()
+	default:
+		c.Until = until.UnixMicro()
+	}
+	return c
 }
 
 // EffectiveLimit returns the limit of the page, with the default and the maximum applied.

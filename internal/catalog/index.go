@@ -23,6 +23,7 @@ type kindIndex struct {
 	grams  map[[3]byte]*postings
 	words  []word  // sorted
 	labels []label // sorted
+	sorted sortedDocs
 }
 
 // postings are the documents in which a word or a sequence of three bytes occurs, as positions in kindIndex.docs in
@@ -105,6 +106,7 @@ func newKindIndex(c *Catalog, entities []Entity) *kindIndex {
 		}
 		p.words = append(p.words, w)
 	}
+	p.sorted = p.sortColumns()
 	slices.SortFunc(p.words, func(a, b word) int { return strings.Compare(a.text, b.text) })
 	slices.SortFunc(p.labels, func(a, b label) int { return cmp.Or(strings.Compare(a.text, b.text), cmp.Compare(a.doc, b.doc)) })
 	return p

@@ -29,10 +29,28 @@ type Query struct {
 	// First has the ids that are listed before all others, the highest number first, for example because they were used
 	// or denied lately.
 	First map[string]int
-	// Cursor is that of the previous page, or empty. Limit is the number of entities, at least 1.
+	// Order is the order of the entities; by default the best matches come first, and First before them.
+	Order Order
+	// Cursor is that of the previous page in the same order, or empty. Limit is the number of entities, at least 1.
 	Cursor string
 	Limit  int
 }
+
+// Order is a column by which entities are sorted, and by id where it has equal values. The zero value is the default order.
+type Order struct {
+	Column     OrderColumn
+	Descending bool
+}
+
+// OrderColumn is a column by which entities can be sorted.
+type OrderColumn string
+
+const (
+	// OrderTitle sorts by title, in any case.
+	OrderTitle OrderColumn = "title"
+	// OrderEnvironment sorts by environment, in any case.
+	OrderEnvironment OrderColumn = "environment"
+)
 
 // Page is one page of a search.
 type Page struct {
@@ -69,15 +87,14 @@ func (x *Index) Search(q Query) (Page, error) {
 	if part == nil {
 		return Page{}, fmt.Errorf("search for %q: %w", q.Kind, ErrNotFound)
 	}
+	if q.Order.Column != "" {
+		return x.searchSorted(part, q)
+	}
 	after, err := part.readCursor(q.Cursor)
 	if err != nil {
 		return Page{}, err
 	}
-	text := strings.ToLower(strings.TrimSpace(q.Text))
-	words := strings.Fields(text)
-	if len(words) > maxWords {
-		words = words[:maxWords]
-	}
+	text, words := wordsOf(q)
 	found, meant := part.match(words)
 	top, total := x.best(part, q, after, found, func(d *doc) int { return d.score(text, words, meant) }, part.labelled(text), maxScore(words, meant))
 	hits := top.sorted()
@@ -90,6 +107,13 @@ func (x *Index) Search(q Query) (Page, error) {
 		p.Entities = append(p.Entities, part.docs[h.doc].entity)
 	}
 	return p, nil
+}
+
+// wordsOf returns the text of a query in lower case, and its first words.
+func wordsOf(q Query) (text string, words []string) {
+	text = strings.ToLower(strings.TrimSpace(q.Text))
+	words = strings.Fields(text)
+	return text, words[:min(len(words), maxWords)]
 }
 
 const maxWords = 8

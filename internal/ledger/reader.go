@@ -11,7 +11,8 @@ type Filter struct {
 	Actor, Action, Object string
 	// From (inclusive) and To (exclusive) bound the times of the lines, in whole seconds.
 	From, To time.Time
-	Before   int64 // cursor: only lines with a smaller number; 0 starts with the newest
+	Oldest   bool  // the oldest line first, where it is the newest otherwise
+	After    int64 // cursor: continue after the line with this number; 0 starts with the first
 	Limit    int   // at most MaxPage; 0 means DefaultPage
 }
 
@@ -25,7 +26,7 @@ const (
 
 // Reader reads the stored ledger without verifying it.
 type Reader interface {
-	// List returns lines, newest first, and the cursor of the next page; 0 if there is none.
+	// List returns lines, newest first unless the filter says otherwise, and the cursor of the next page; 0 if there is none.
 	List(ctx context.Context, f Filter) (lines []Line, next int64, err error)
 	// Lines yields the lines from the given number on, in order.
 	Lines(ctx context.Context, from int64) iter.Seq2[Line, error]

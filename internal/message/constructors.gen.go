@@ -1229,6 +1229,11 @@ func FieldSomeResources(most int) Message {
 	return build("field.some-resources", param{"most", most})
 }
 
+// FieldSortNeedsName is "needs a filter by application or resource, because all connections would have to be summed up".
+func FieldSortNeedsName() Message {
+	return Message{Code: "field.sort-needs-name", Text: "needs a filter by application or resource, because all connections would have to be summed up"}
+}
+
 // FieldSpecForm is "must be one spec as YAML or JSON, with each field once and without anchors and aliases".
 func FieldSpecForm() Message {
 	return Message{Code: "field.spec-form", Text: "must be one spec as YAML or JSON, with each field once and without anchors and aliases"}

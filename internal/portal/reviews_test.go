@@ -102,6 +102,17 @@ func TestAccessReview(t *testing.T) {
 	if len(all.Items) != 2 || len(own.Items) != 1 || own.Items[0].Ticket != approval.FormatID(mine) || !own.Items[0].CanDecide {
 		t.Fatalf("lines: all %+v, bob's %+v", all, own)
 	}
+	var down, rest lineList
+	grace.Get(path+"/lines?sort=-recommendation&limit=1").Into(t, &down)
+	grace.Get(path+"/lines?sort=-recommendation&cursor="+down.NextCursor).Into(t, &rest)
+	if len(down.Items) != 1 || len(rest.Items) != 1 || down.Items[0].Line != 2 || rest.Items[0].Line != 1 {
+		t.Errorf("descending: %+v, then %+v", down.Items, rest.Items)
+	}
+	for _, query := range []string{"sort=line", "cursor=" + down.NextCursor} {
+		if a := grace.Get(path + "/lines?" + query); a.Status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", query, a.Status, a.Body)
+		}
+	}
 	for _, l := range all.Items {
 		if l.CanDecide {
 			t.Error("an auditor may decide")

@@ -172,14 +172,20 @@ func (s *Store) Lines(ctx context.Context, f accessreview.LineFilter) (out []acc
 		where.Add(`l.words LIKE ? ESCAPE '\'`, "%"+escape.Replace(strings.ToLower(f.Text))+"%")
 	}
 	if f.After != (accessreview.Position{}) {
-		if f.Campaign > 0 {
+		switch {
+		case f.Campaign > 0 && f.Descending:
+			where.Add("l.line < ?", f.After.Number)
+		case f.Campaign > 0:
 			where.Add("l.line > ?", f.After.Number)
-		} else {
+		default:
 			where.Add("(l.review < ? OR l.review = ? AND l.line > ?)", f.After.Campaign, f.After.Campaign, f.After.Number)
 		}
 	}
 	order := "l.review DESC, l.line"
-	if f.Campaign > 0 {
+	switch {
+	case f.Campaign > 0 && f.Descending:
+		order = "l.line DESC"
+	case f.Campaign > 0:
 		order = "l.line"
 	}
 	// The page is found in an index alone; only its lines are read.

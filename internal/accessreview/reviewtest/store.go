@@ -238,8 +238,12 @@ func lists(t *testing.T, s Backend) {
 		f    accessreview.LineFilter
 		want []accessreview.Position
 	}{
-		"campaign": {accessreview.LineFilter{Campaign: a.ID}, []accessreview.Position{at(a.ID, 1), at(a.ID, 2), at(a.ID, 3)}},
-		"page":     {accessreview.LineFilter{Campaign: a.ID, After: at(a.ID, 1), Limit: 1}, []accessreview.Position{at(a.ID, 2)}},
+		"campaign":         {accessreview.LineFilter{Campaign: a.ID}, []accessreview.Position{at(a.ID, 1), at(a.ID, 2), at(a.ID, 3)}},
+		"page":             {accessreview.LineFilter{Campaign: a.ID, After: at(a.ID, 1), Limit: 1}, []accessreview.Position{at(a.ID, 2)}},
+		"descending":       {accessreview.LineFilter{Campaign: a.ID, Descending: true, Limit: 2}, []accessreview.Position{at(a.ID, 3), at(a.ID, 2)}},
+		"descending, page": {accessreview.LineFilter{Campaign: a.ID, Descending: true, After: at(a.ID, 2)}, []accessreview.Position{at(a.ID, 1)}},
+		"descending of a person": {accessreview.LineFilter{Campaign: a.ID, Reviewers: []string{"dan"}, Descending: true},
+			[]accessreview.Position{at(a.ID, 3), at(a.ID, 2)}},
 		"reviewer": {accessreview.LineFilter{Reviewers: []string{"dan"}}, []accessreview.Position{at(b.ID, 1), at(a.ID, 2), at(a.ID, 3)}},
 		"two people": {accessreview.LineFilter{Reviewers: []string{"dan", "bob"}, Campaign: a.ID},
 			[]accessreview.Position{at(a.ID, 1), at(a.ID, 2), at(a.ID, 3)}},

@@ -34,6 +34,7 @@ func Run(t *testing.T, factory func(t *testing.T) audit.Store) {
 		"PruneKeepsWhatIsNewer":   pruneKeepsWhatIsNewer,
 		"ConnectionsDisagree":     connectionsDisagree,
 		"ConnectionsPages":        connectionsPages,
+		"ConnectionsOrders":       connectionsOrders,
 		"TotalsInOrder":           totalsInOrder,
 		"SeriesByStep":            seriesByStep,
 		"SeriesOfEverything":      seriesOfEverything,

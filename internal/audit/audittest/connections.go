@@ -249,3 +249,76 @@ func connectionsPages(t *testing.T, s audit.Store) {
 		}
 	}
 }
+
+// connectionsOrders checks that the pages of each order contain every edge once, also if edges have equal values and are observed again
+// while the pages are read.
+func connectionsOrders(t *testing.T, s audit.Store) {
+	const edges = 23
+	until := T0.Add(90 * time.Minute)
+	b := &audit.Batch{ID: "1"}
+	for i := range edges {
+		e := Edge(func(e *audit.Edge) { e.Subject = fmt.Sprintf("%02d", i) })
+		b.Rollups = append(b.Rollups, rollup(i/4, int64(i*7%5), e), rollup(30+i%6, 2, e), rollup(95, 100, e))
+	}
+	mustAppend(t, s, b)
+	for _, tc := range []struct {
+		order audit.ConnectionOrder
+		value func(audit.Connection) int64
+	}{
+		{audit.LastSeenFirst, func(c audit.Connection) int64 { return -c.LastSeen.Unix() }},
+		{audit.LastSeenLast, func(c audit.Connection) int64 { return c.LastSeen.Unix() }},
+		{audit.MostFirst, func(c audit.Connection) int64 { return -c.Count }},
+		{audit.FewestFirst, func(c audit.Connection) int64 { return c.Count }},
+	} {
+		for _, filter := range []audit.Filter{
+			{Resources: []string{Edge().Resource}}, {Resources: []string{Edge().Resource}, Decisions: []policy.Verdict{Edge().Decision}},
+		} {
+			filter.Since, filter.Until = T0, until
+			var all []audit.Connection
+			q := audit.ConnectionQuery{Filter: filter, Order: tc.order, Limit: 5}
+			for n := 0; n == 0 || q.Cursor != ""; n++ {
+				page, err := s.Connections(t.Context(), q)
+				if err != nil {
+					t.Fatalf("Connections by %q: %v", tc.order, err)
+				}
+				all, q.Cursor = append(all, page.Items...), page.Next
+				if n == 0 { // a later page has a later end of the window, as if it were asked for now
+					q.Until = until.Add(time.Hour)
+				}
+			}
+			seen := map[string]bool{}
+			for i, c := range all {
+				if seen[c.Subject] = true; i > 0 && tc.value(c) < tc.value(all[i-1]) {
+					t.Errorf("by %q: %+v comes after %+v", tc.order, c, all[i-1])
+				}
+				if n := subjectNumber(c.Subject); c.Count != int64(n*7%5)+2 {
+					t.Errorf("by %q: edge %d has the count %d", tc.order, n, c.Count)
+				}
+			}
+			if len(all) != edges || len(seen) != edges {
+				t.Errorf("by %q: %d connections of %d edges, want %d", tc.order, len(all), len(seen), edges)
+			}
+		}
+	}
+	filter := audit.Filter{Resources: []string{Edge().Resource}, Until: until}
+	page, err := s.Connections(t.Context(), audit.ConnectionQuery{Filter: filter, Order: audit.MostFirst, Limit: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, q := range map[string]audit.ConnectionQuery{
+		"a cursor of another order":     {Filter: filter, Order: audit.FewestFirst, Cursor: page.Next},
+		"a cursor, but no order":        {Filter: filter, Cursor: page.Next},
+		"an unknown order":              {Filter: filter, Order: "count; DROP TABLE edges"},
+		"an order of an endless window": {Filter: audit.Filter{Resources: filter.Resources}, Order: audit.MostFirst},
+		"an order of all connections":   {Filter: audit.Filter{Until: until}, Order: audit.MostFirst},
+	} {
+		if _, err := s.Connections(t.Context(), q); !errors.Is(err, audit.ErrInvalidQuery) {
+			t.Errorf("%s: %v, want ErrInvalidQuery", name, err)
+		}
+	}
+}
+
+func subjectNumber(subject string) (n int) {
+	_, _ = fmt.Sscanf(subject, "%d", &n)
+	return n
+}

@@ -115,6 +115,7 @@ func (s selection) edgesJoin(columns string) string {
 
 type connectionsQuery struct {
 	filter audit.Filter
+	order  audit.ConnectionOrder
 	after  *audit.Cursor
 	limit  int
 }
@@ -122,13 +123,20 @@ type connectionsQuery struct {
 // toSQL returns edges by their IDs only, so that the names of other edges are not read.
 func (q connectionsQuery) toSQL() sqlquery.Statement {
 	s := counts(q.filter)
-	text := "SELECT hex(edge), sum(count), min(first_seen), max(last_seen) AS seen FROM entries" + s.Where() + " GROUP BY edge"
+	column, direction, than := "seen", " DESC", "<"
+	if q.order.ByCount() {
+		column = "n"
+	}
+	if q.order.Ascending() {
+		direction, than = "", ">"
+	}
+	text := "SELECT hex(edge), sum(count) AS n, min(first_seen), max(last_seen) AS seen FROM entries" + s.Where() + " GROUP BY edge"
 	if q.after != nil {
-		text += " HAVING (seen, hex(edge)) < ({at:Int64}, {tie:String})"
+		text += " HAVING (" + column + ", hex(edge)) " + than + " ({at:Int64}, {tie:String})"
 		s.Bind(driver.Named("at", q.after.At), driver.Named("tie", q.after.Tie))
 	}
 	s.Bind(driver.Named("limit", uint32(q.limit)))
-	return sqlquery.Statement{Text: text + " ORDER BY seen DESC, hex(edge) DESC LIMIT {limit:UInt32}", Args: s.Args()}
+	return sqlquery.Statement{Text: text + " ORDER BY " + column + direction + ", hex(edge)" + direction + " LIMIT {limit:UInt32}", Args: s.Args()}
 }
 
 // namesQuery selects the edges with the given IDs.

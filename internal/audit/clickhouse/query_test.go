@@ -19,6 +19,8 @@ func TestToSQL(t *testing.T) {
 		"connections":                connectionsQuery{limit: 101},
 		"connections by everything":  connectionsQuery{filter: every, limit: 3},
 		"connections, the next page": connectionsQuery{after: after, limit: 3},
+		"connections by count":       connectionsQuery{filter: every, order: audit.MostFirst, after: after, limit: 3},
+		"connections seen last":      connectionsQuery{order: audit.LastSeenLast, after: after, limit: 3},
 		"denied by subject":          deniedQuery{audit.DeniedQuery{By: audit.BySubject, Resource: "value-r", Since: audittest.T0}},
 		"edges":                      namesQuery{[]string{"value-id"}},
 		"flows by everything":        flowsQuery{filter: every, from: 3, to: 5, skip: 2, limit: 3},

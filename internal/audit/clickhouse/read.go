@@ -21,17 +21,19 @@ type queries struct{ conn driver.Conn }
 // Connections implements audit.Reader.
 func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (audit.ConnectionPage, error) {
 	var page audit.ConnectionPage
-	after, err := cursor(cq.Cursor, func(tie string) bool { return len(tie) == 2*len(edgeID{}) })
-	if err != nil {
+	if err := cq.Validate(); err != nil {
+		return page, err
+	}
+	after, err := audit.ParseConnectionCursor(cq)
+	if after, err = ofList(after, err, func(tie string) bool { return len(tie) == 2*len(edgeID{}) }); err != nil {
 		return page, err
 	}
 	filter, limit := cq.Filter, cq.EffectiveLimit()
-	var next audit.Cursor
 	if after != nil {
-		filter, next.Until = after.Bound(filter), after.Until
+		filter = after.Bound(filter)
 	}
 	var ids []string
-	err = q.each(ctx, "connections", connectionsQuery{filter, after, limit + 1}.toSQL(), func(rows driverRows) error {
+	err = q.each(ctx, "connections", connectionsQuery{filter, cq.Order, after, limit + 1}.toSQL(), func(rows driverRows) error {
 		var c audit.Connection
 		var id string
 		var first, last int64
@@ -39,14 +41,10 @@ func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (aud
 			return err
 		}
 		if len(page.Items) == limit {
-			page.Next = next.String()
+			page.Next = cq.NextCursor(after, page.Items[0], page.Items[limit-1], ids[limit-1]).String()
 			return nil
 		}
 		c.FirstSeen, c.LastSeen = fromMicros(first), fromMicros(last)
-		if len(page.Items) == 0 && after == nil {
-			next.Until = micros(c.LastSeen.Truncate(audit.BucketWidth).Add(audit.BucketWidth))
-		}
-		next.At, next.Tie = last, id
 		page.Items, ids = append(page.Items, c), append(ids, id)
 		return nil
 	})
@@ -177,9 +175,14 @@ func (q queries) Resume(ctx context.Context, source string) (audit.Resume, error
 	return r, err
 }
 
-// cursor parses a cursor, and rejects one whose tie does not satisfy ok because it belongs to another list.
+// cursor parses a cursor, and rejects one of another list.
 func cursor(text string, ok func(tie string) bool) (*audit.Cursor, error) {
 	c, err := audit.ParseCursor(text)
+	return ofList(c, err, ok)
+}
+
+// ofList rejects a parsed cursor whose tie does not satisfy ok because it belongs to another list.
+func ofList(c *audit.Cursor, err error, ok func(tie string) bool) (*audit.Cursor, error) {
 	if err != nil || c == nil {
 		return nil, err
 	}

@@ -104,21 +104,30 @@ type connectionsQuery struct {
 	filter audit.Filter
 	// only restricts the query to these edges; empty means all of the filter.
 	only  []int64
+	order audit.ConnectionOrder
 	after *audit.Cursor
 	limit int
 }
 
 func (q connectionsQuery) toSQL() sqlquery.Statement {
 	rows := countRows(q.filter, true, q.only...)
+	column, direction, than := "seen", " DESC", "<"
+	if q.order.ByCount() {
+		column = "n"
+	}
+	if q.order.Ascending() {
+		direction, than = "", ">"
+	}
 	var page sqlquery.Conditions
 	if q.after != nil {
-		page.Add("(seen, edge) < (?, CAST(? AS INTEGER))", q.after.At, q.after.Tie)
+		page.Add("("+column+", edge) "+than+" (?, CAST(? AS INTEGER))", q.after.At, q.after.Tie)
 	}
 	return sqlquery.Statement{
 		Text: "SELECT " + edgeColumns +
 			", t.n, t.first, t.seen, e.id FROM (SELECT edge, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" +
 			rows.Text + ") GROUP BY edge" +
-			page.Having() + " ORDER BY seen DESC, edge DESC LIMIT ?) t JOIN edges e ON e.id = t.edge ORDER BY t.seen DESC, t.edge DESC",
+			page.Having() + " ORDER BY " + column + direction + ", edge" + direction + " LIMIT ?) t JOIN edges e ON e.id = t.edge ORDER BY t." + column +
+			direction + ", t.edge" + direction,
 		Args: slices.Concat(rows.Args, page.Args(), []any{q.limit}),
 	}
 }

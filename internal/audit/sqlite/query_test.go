@@ -18,9 +18,12 @@ func TestToSQL(t *testing.T) {
 	every, after := audittest.EveryFilter(), &audit.Cursor{At: 5, Tie: "7"}
 	statements := map[string]audittest.Statement{}
 	for name, q := range map[string]interface{ toSQL() sqlquery.Statement }{
-		"connections":                connectionsQuery{limit: 101},
-		"connections by everything":  connectionsQuery{filter: every, limit: 3},
-		"connections, the next page": connectionsQuery{after: after, limit: 3},
+		"connections":                      connectionsQuery{limit: 101},
+		"connections by everything":        connectionsQuery{filter: every, limit: 3},
+		"connections, the next page":       connectionsQuery{after: after, limit: 3},
+		"connections by count":             connectionsQuery{filter: every, order: audit.MostFirst, limit: 3},
+		"connections by count, next page":  connectionsQuery{order: audit.MostFirst, after: after, limit: 3},
+		"connections seen last, next page": connectionsQuery{order: audit.LastSeenLast, after: after, limit: 3},
 		"connections within an hour": connectionsQuery{
 			filter: audit.Filter{Since: audittest.T0.Add(time.Minute), Until: audittest.T0.Add(2 * time.Minute)}, limit: 3,
 		},

@@ -20,9 +20,8 @@ type queries struct {
 	db func(context.Context) (*sql.DB, error)
 }
 
-// rowTie parses a cursor whose tie is the ID of a row.
-func rowTie(text string) (*audit.Cursor, error) {
-	c, err := audit.ParseCursor(text)
+// rowTie checks that the tie of a parsed cursor is the ID of a row.
+func rowTie(c *audit.Cursor, err error) (*audit.Cursor, error) {
 	if err != nil || c == nil {
 		return nil, err
 	}
@@ -35,7 +34,10 @@ func rowTie(text string) (*audit.Cursor, error) {
 // Connections implements audit.Reader.
 func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (audit.ConnectionPage, error) {
 	var page audit.ConnectionPage
-	after, err := rowTie(cq.Cursor)
+	if err := cq.Validate(); err != nil {
+		return page, err
+	}
+	after, err := rowTie(audit.ParseConnectionCursor(cq))
 	if err != nil {
 		return page, err
 	}
@@ -43,15 +45,15 @@ func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (aud
 	if after != nil {
 		filter = after.Bound(filter)
 	}
-	query := connectionsQuery{filter: filter, after: after, limit: limit + 1}
-	if !selective(filter) {
+	query := connectionsQuery{filter: filter, order: cq.Order, after: after, limit: limit + 1}
+	if cq.Order == audit.LastSeenFirst && !selective(filter) {
 		found, done, err := q.newest(ctx, query)
 		if err != nil || done {
-			return pageOf(found, after, limit), err
+			return pageOf(cq, found, after), err
 		}
 	}
 	found, err := q.connections(ctx, query)
-	return pageOf(found, after, limit), err
+	return pageOf(cq, found, after), err
 }
 
 // found is a connection with the ID of its edge.
@@ -100,18 +102,12 @@ func (q queries) connections(ctx context.Context, query connectionsQuery) ([]fou
 }
 
 // pageOf cuts a list that has one more item when there is another page.
-func pageOf(list []found, after *audit.Cursor, limit int) audit.ConnectionPage {
+func pageOf(q audit.ConnectionQuery, list []found, after *audit.Cursor) audit.ConnectionPage {
 	var page audit.ConnectionPage
 	for i, c := range list {
-		if i == limit {
+		if i == q.EffectiveLimit() {
 			last := list[i-1]
-			next := audit.Cursor{At: micros(last.LastSeen), Tie: strconv.FormatInt(last.id, 10)}
-			if after != nil {
-				next.Until = after.Until
-			} else {
-				next.Until = micros(list[0].LastSeen.Truncate(audit.BucketWidth).Add(audit.BucketWidth))
-			}
-			page.Next = next.String()
+			page.Next = q.NextCursor(after, list[0].Connection, last.Connection, strconv.FormatInt(last.id, 10)).String()
 			break
 		}
 		page.Items = append(page.Items, c.Connection)
@@ -169,7 +165,7 @@ func (q queries) Series(ctx context.Context, sq audit.SeriesQuery) ([]audit.Poin
 // Flows implements audit.Reader.
 func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage, error) {
 	var page audit.FlowPage
-	after, err := rowTie(fq.Cursor)
+	after, err := rowTie(audit.ParseCursor(fq.Cursor))
 	if err != nil {
 		return page, err
 	}

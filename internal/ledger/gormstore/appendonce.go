@@ -17,7 +17,7 @@ func AppendOnce(tx *gorm.DB, key string, e ledger.Entry) error {
 	if err := Lock(tx); err != nil {
 		return err
 	}
-	lines, err := newest(tx, conditions(ledger.Filter{Action: e.Action, Object: e.Object}), recent)
+	lines, err := page(tx, conditions(ledger.Filter{Action: e.Action, Object: e.Object}), false, recent)
 	if err != nil {
 		return fmt.Errorf("look for the line in the ledger: %w", err)
 	}

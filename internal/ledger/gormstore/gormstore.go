@@ -62,7 +62,7 @@ func (r *Reader) List(ctx context.Context, f ledger.Filter) (lines []ledger.Line
 		limit = min(f.Limit, ledger.MaxPage)
 	}
 	err = r.db.ReadOne(ctx, func(tx *gorm.DB) error {
-		lines, err = newest(tx, conditions(f), limit+1)
+		lines, err = page(tx, conditions(f), f.Oldest, limit+1)
 		return err
 	})
 	if err != nil {
@@ -93,19 +93,27 @@ func conditions(f ledger.Filter) sqlquery.Conditions {
 	if !f.To.IsZero() {
 		c.Add("at_second < ?", second(f.To.Add(time.Second-1)))
 	}
-	if f.Before > 0 {
-		c.Add("seq < ?", f.Before)
+	switch {
+	case f.After == 0:
+	case f.Oldest:
+		c.Add("seq > ?", f.After)
+	default:
+		c.Add("seq < ?", f.After)
 	}
 	return c
 }
 
-// newest returns the newest lines that meet the conditions, newest first.
-func newest(tx *gorm.DB, c sqlquery.Conditions, limit int) (lines []ledger.Line, err error) {
+// page returns the first lines that meet the conditions, newest first or oldest first.
+func page(tx *gorm.DB, c sqlquery.Conditions, oldest bool, limit int) (lines []ledger.Line, err error) {
+	order := "seq DESC"
+	if oldest {
+		order = "seq"
+	}
 	err = database.Rows(tx, func(rows *sql.Rows) error {
 		l, err := scanLine(rows)
 		lines = append(lines, l)
 		return err
-	}, "SELECT "+columns+" FROM ledger"+c.Where()+" ORDER BY seq DESC LIMIT ?", append(c.Args(), limit)...)
+	}, "SELECT "+columns+" FROM ledger"+c.Where()+" ORDER BY "+order+" LIMIT ?", append(c.Args(), limit)...)
 	return lines, err
 }
 
@@ -153,7 +161,7 @@ func (r *Reader) Last(ctx context.Context) (ledger.Line, bool, error) {
 func (r *Reader) one(ctx context.Context, c sqlquery.Conditions) (ledger.Line, bool, error) {
 	var lines []ledger.Line
 	err := r.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
-		lines, err = newest(tx, c, 1)
+		lines, err = page(tx, c, false, 1)
 		return err
 	})
 	if err != nil || len(lines) == 0 {

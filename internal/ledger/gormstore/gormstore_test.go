@@ -59,7 +59,9 @@ func TestList(t *testing.T) {
 		}{
 			"all":            {"the newest first", ledger.Filter{}, []int64{5, 4, 3, 2, 1}, 0},
 			"a page":         {"with a cursor", ledger.Filter{Limit: 2}, []int64{5, 4}, 4},
-			"the next page":  {"behind the cursor", ledger.Filter{Limit: 3, Before: 4}, []int64{3, 2, 1}, 0},
+			"the next page":  {"behind the cursor", ledger.Filter{Limit: 3, After: 4}, []int64{3, 2, 1}, 0},
+			"oldest first":   {"ascending", ledger.Filter{Limit: 3, Oldest: true}, []int64{1, 2, 3}, 3},
+			"then the next":  {"behind the cursor in that order", ledger.Filter{Limit: 3, Oldest: true, After: 3}, []int64{4, 5}, 0},
 			"actor":          {"one person's", ledger.Filter{Actor: "bob"}, []int64{4, 2}, 0},
 			"another script": {"in any script", ledger.Filter{Actor: "王磊"}, []int64{5}, 0},
 			"all of it":      {"together", ledger.Filter{Actor: "bob", Action: "ticket.approved", Object: "T-1"}, []int64{2}, 0},

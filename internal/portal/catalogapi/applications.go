@@ -14,11 +14,15 @@ import (
 // ListApplications implements openapi.StrictServerInterface.
 func (a *API) ListApplications(ctx context.Context, r openapi.ListApplicationsRequestObject) (openapi.ListApplicationsResponseObject, error) {
 	who, c := core.Caller(ctx), a.Catalog()
-	q, err := a.entityQuery(catalog.KindApplication, who, r.Params.Q, r.Params.Owner, r.Params.Environment, r.Params.Mine, r.Params.Cursor, r.Params.Limit)
+	q, err := a.entityQuery(catalog.KindApplication, who, r.Params.Q, r.Params.Owner, r.Params.Environment, r.Params.Mine, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := a.entities(q)
+	sort, err := core.ParseSort(r.Params.Sort, entityOrders...)
+	if err != nil {
+		return nil, err
+	}
+	found, next, err := a.entities(q, sort, r.Params.Cursor)
 	if err != nil {
 		return nil, err
 	}

@@ -16,18 +16,24 @@ const listEntities = "entities"
 
 // ListEntities implements openapi.StrictServerInterface.
 func (a *API) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObject) (openapi.ListEntitiesResponseObject, error) {
+	sort, err := core.ParseSort(r.Params.Sort, "id", "-id", "title", "-title", "source", "-source")
+	if err != nil {
+		return nil, err
+	}
+	part := strings.ToLower(core.Value(r.Params.Q))
 	all := slices.DeleteFunc(a.Directory.Stored(), func(x catalog.Stored) bool {
-		return r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) || r.Params.Source != nil && x.Source != *r.Params.Source ||
+		return !strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part) || r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) || r.Params.Source != nil && x.Source != *r.Params.Source ||
 			core.Value(r.Params.Gone) && x.Gone.IsZero()
 	})
-	found, next, err := core.Page(
+	found, next, err := core.SortedPage(
 		listEntities,
+		sort,
 		all,
 		func(x catalog.Stored) string { return string(x.Kind) + "/" + x.ID },
-		func(x catalog.Stored, part string) bool {
-			return strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part)
+		map[string]func(catalog.Stored) string{
+			"title":  func(x catalog.Stored) string { return strings.ToLower(x.Title) },
+			"source": func(x catalog.Stored) string { return x.Source },
 		},
-		r.Params.Q,
 		r.Params.Cursor,
 		r.Params.Limit,
 	)

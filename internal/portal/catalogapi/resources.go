@@ -16,7 +16,11 @@ import (
 // ListResources implements openapi.StrictServerInterface.
 func (a *API) ListResources(ctx context.Context, r openapi.ListResourcesRequestObject) (openapi.ListResourcesResponseObject, error) {
 	who, c := core.Caller(ctx), a.Catalog()
-	q, err := a.entityQuery(catalog.KindResource, who, r.Params.Q, r.Params.Owner, r.Params.Environment, r.Params.Mine, r.Params.Cursor, r.Params.Limit)
+	q, err := a.entityQuery(catalog.KindResource, who, r.Params.Q, r.Params.Owner, r.Params.Environment, r.Params.Mine, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	sort, err := core.ParseSort(r.Params.Sort, entityOrders...)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +28,7 @@ func (a *API) ListResources(ctx context.Context, r openapi.ListResourcesRequestO
 	if app := core.Value(r.Params.DeniedFor); app != "" {
 		q.First = a.deniedFirst(ctx, who, c, app)
 	}
-	found, next, err := a.entities(q)
+	found, next, err := a.entities(q, sort, r.Params.Cursor)
 	if err != nil {
 		return nil, err
 	}

@@ -128,9 +128,9 @@ func entityHit(kind openapi.SearchHitKind, e catalog.Entity) openapi.SearchHit {
 }
 
 // entityQuery contains the parameters that the lists of applications and resources share.
-func (a *API) entityQuery(kind catalog.Kind, who approval.Actor, q, owner, environment *string, mine *bool, cursor *string, limit *int) (catalog.Query, error) {
+func (a *API) entityQuery(kind catalog.Kind, who approval.Actor, q, owner, environment *string, mine *bool, limit *int) (catalog.Query, error) {
 	n, err := core.PageSize(limit)
-	out := catalog.Query{Kind: kind, Text: core.Value(q), Environment: core.Value(environment), Cursor: core.Value(cursor), Limit: n}
+	out := catalog.Query{Kind: kind, Text: core.Value(q), Environment: core.Value(environment), Limit: n}
 	if core.Value(mine) {
 		out.Mine = who.ID
 	}
@@ -156,10 +156,27 @@ func (a *API) owner(id string) catalog.Owner {
 	return catalog.Owner{Kind: catalog.OwnerGroup, ID: id}
 }
 
-func (a *API) entities(q catalog.Query) (catalog.Page, *string, error) {
+// entityOrders are the orders of applications and resources.
+var entityOrders = []string{orderRelevance, "title", "-title", "environment", "-environment"}
+
+const orderRelevance = "relevance"
+
+// entities returns a page of a search in an order, and the cursor of the next page.
+func (a *API) entities(q catalog.Query, sort core.Sort, cursor *string) (catalog.Page, *string, error) {
+	list := sort.List(string(q.Kind))
+	var err error
+	if q.Cursor, err = core.DecodeCursor(list, cursor); err != nil {
+		return catalog.Page{}, nil, err
+	}
+	if sort.Column != orderRelevance {
+		q.Order = catalog.Order{Column: catalog.OrderColumn(sort.Column), Descending: sort.Descending}
+	}
 	p, err := a.Directory.Index().Search(q)
 	if errors.Is(err, catalog.ErrCursor) {
 		return p, nil, core.InvalidCursor()
 	}
-	return p, core.Optional(p.Next), err
+	if err != nil || p.Next == "" {
+		return p, nil, err
+	}
+	return p, core.EncodeCursor(list, p.Next), nil
 }

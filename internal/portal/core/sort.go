@@ -60,9 +60,13 @@ type placed[T any] struct {
 	key, id string
 }
 
-// SortedPage returns one page of items in an order. key returns the value of an item in the column of the order, as a text that
-// compares by bytes; items with equal values are compared by id. The list is in memory, so every column can be sorted quickly.
-func SortedPage[T any](list string, sort Sort, all []T, id, key func(T) string, cursor *string, limit *int) ([]T, *string, error) {
+// SortedPage returns one page of items in an order. The items come in the default order, which is by id. keys contains the other columns:
+// the value of an item as a text that compares by bytes; items with equal values are compared by id. The list is in memory, so every
+// column can be sorted quickly.
+func SortedPage[T any](list string, sort Sort, all []T, id func(T) string, keys map[string]func(T) string, cursor *string, limit *int) ([]T, *string, error) {
+	if sort.isDefault {
+		return Page(list, all, id, func(T, string) bool { return true }, nil, cursor, limit)
+	}
 	n, err := PageSize(limit)
 	if err != nil {
 		return nil, nil, err
@@ -71,6 +75,10 @@ func SortedPage[T any](list string, sort Sort, all []T, id, key func(T) string, 
 	after, err := DecodeCursor(list, cursor)
 	if err != nil {
 		return nil, nil, err
+	}
+	key := keys[sort.Column]
+	if key == nil {
+		key = func(T) string { return "" } // by id alone
 	}
 	compare := func(a, b placed[T]) int {
 		c := strings.Compare(a.key, b.key)

@@ -70,22 +70,24 @@ func TestSortedPage(t *testing.T) {
 	for i := range 23 {
 		all = append(all, item{fmt.Sprintf("%02d", i), []string{"b", "a\nx", "", "c"}[i%4]})
 	}
-	for _, value := range []string{"title", "-title"} {
-		order, err := ParseSort(&value, "title", "-title")
+	keys := map[string]func(item) string{"title": func(x item) string { return x.title }}
+	id := func(x item) string { return x.id }
+	for _, value := range []string{"title", "-title", "id", "-id"} {
+		order, err := ParseSort(&value, "id", "-id", "title", "-title")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []item
 		var cursor *string
 		for pages := 0; pages == 0 || cursor != nil; pages++ {
-			page, next, err := SortedPage("x", order, all, func(x item) string { return x.id }, func(x item) string { return x.title }, cursor, new(5))
+			page, next, err := SortedPage("x", order, all, id, keys, cursor, new(5))
 			if err != nil || pages > 5 {
 				t.Fatal(pages, err)
 			}
 			got, cursor = append(got, page...), next
 		}
 		want := slices.SortedFunc(slices.Values(all), func(x, y item) int {
-			if c := strings.Compare(x.title, y.title); c != 0 {
+			if c := strings.Compare(x.title, y.title); c != 0 && order.Column == "title" {
 				return c
 			}
 			return strings.Compare(x.id, y.id)
@@ -97,7 +99,7 @@ func TestSortedPage(t *testing.T) {
 			t.Errorf("%s: %v", value, got)
 		}
 	}
-	if _, _, err := SortedPage("x", Sort{}, all, func(x item) string { return x.id }, func(x item) string { return x.title }, EncodeCursor("x ", "y"), nil); err == nil {
+	if _, _, err := SortedPage("x", Sort{}, all, id, keys, EncodeCursor("x ", "y"), nil); err == nil {
 		t.Error("a cursor without an id is accepted")
 	}
 	if !(NumberKey(9) < NumberKey(10)) || NumberKey(-1) != NumberKey(0) {

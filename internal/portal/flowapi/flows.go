@@ -24,17 +24,28 @@ const (
 	listLossesWithoutNodes = "some-losses"
 )
 
+// connectionOrders contains the orders of connections by the value of the parameter.
+var connectionOrders = map[string]audit.ConnectionOrder{"-seen": audit.LastSeenFirst, "seen": audit.LastSeenLast, "-count": audit.MostFirst,
+	"count": audit.FewestFirst}
+
 // ListFlows implements openapi.StrictServerInterface.
 func (a *API) ListFlows(ctx context.Context, r openapi.ListFlowsRequestObject) (openapi.ListFlowsResponseObject, error) {
 	f, err := a.filter(core.Caller(ctx), r.Params)
 	if err != nil {
 		return nil, err
 	}
-	q := audit.ConnectionQuery{Filter: f}
+	sort, err := core.ParseSort(r.Params.Sort, "-seen", "seen", "-count", "count")
+	if err != nil {
+		return nil, err
+	}
+	q := audit.ConnectionQuery{Filter: f, Order: connectionOrders[sort.String()]}
+	if q.Order != audit.LastSeenFirst && len(f.Subjects)+len(f.Resources) == 0 {
+		return nil, core.InvalidParameter("sort", message.FieldSortNeedsName())
+	}
 	if q.Limit, err = core.PageSize(r.Params.Limit); err != nil {
 		return nil, err
 	}
-	if q.Cursor, err = core.DecodeCursor(listFlows, r.Params.Cursor); err != nil {
+	if q.Cursor, err = core.DecodeCursor(sort.List(listFlows), r.Params.Cursor); err != nil {
 		return nil, err
 	}
 	out := openapi.ListFlows200JSONResponse{Items: []openapi.Connection{}, Since: f.Since, Until: f.Until}
@@ -51,7 +62,7 @@ func (a *API) ListFlows(ctx context.Context, r openapi.ListFlowsRequestObject) (
 		return nil, err
 	}
 	if page.Next != "" {
-		out.NextCursor = core.EncodeCursor(listFlows, page.Next)
+		out.NextCursor = core.EncodeCursor(sort.List(listFlows), page.Next)
 	}
 	return out, nil
 }
@@ -101,7 +112,12 @@ func (a *API) ListFlowSeries(ctx context.Context, r openapi.ListFlowSeriesReques
 
 // ListRawFlows implements openapi.StrictServerInterface.
 func (a *API) ListRawFlows(ctx context.Context, r openapi.ListRawFlowsRequestObject) (openapi.ListRawFlowsResponseObject, error) {
-	f, err := a.filter(core.Caller(ctx), openapi.ListFlowsParams(r.Params))
+	p := r.Params
+	f, err := a.filter(
+		core.Caller(ctx),
+		openapi.ListFlowsParams{Since: p.Since, Until: p.Until, Subject: p.Subject, Resource: p.Resource, Cluster: p.Cluster, Decision: p.Decision,
+			Verdict: p.Verdict, Action: p.Action, Port: p.Port, Policy: p.Policy, Sid: p.Sid, Unattributed: p.Unattributed, Disagree: p.Disagree, Q: p.Q},
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package governanceapi
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -159,9 +160,25 @@ func (f *accessFilter) text(name string) string {
 	return text
 }
 
+// edgeKeys contains the columns by which edges are sorted, apart from the subject, with which their key begins.
+var edgeKeys = map[string]func(governance.Edge) string{
+	"resource": func(e governance.Edge) string { return e.Resource },
+	"policy":   func(e governance.Edge) string { return e.Ref.Policy + "/" + e.Ref.SID },
+	"until": func(e governance.Edge) string {
+		if e.NotAfter.IsZero() {
+			return core.NumberKey(math.MaxInt64)
+		}
+		return core.NumberKey(e.NotAfter.Unix())
+	},
+}
+
 // ListAccess implements openapi.StrictServerInterface.
 func (a *API) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject) (openapi.ListAccessResponseObject, error) {
 	p := r.Params
+	sort, err := core.ParseSort(p.Sort, "subject", "-subject", "resource", "-resource", "policy", "-policy", "until", "-until")
+	if err != nil {
+		return nil, err
+	}
 	edges, _, err := a.edges(
 		ctx,
 		openapi.GetAccessGraphParams{Subject: p.Subject, Resource: p.Resource, Team: p.Team, Class: p.Class, Mode: p.Mode, Effect: p.Effect,
@@ -170,12 +187,12 @@ func (a *API) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	shown, next, err := core.Page(
+	shown, next, err := core.SortedPage(
 		listAccess,
+		sort,
 		edges,
 		func(e governance.Edge) string { return e.Key() },
-		func(governance.Edge, string) bool { return true },
-		nil,
+		edgeKeys,
 		p.Cursor,
 		p.Limit,
 	)

@@ -29,6 +29,10 @@ func (a *API) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 			return nil, core.InvalidParameter("kind", message.FieldFindingKind())
 		}
 	}
+	sort, err := core.ParseSort(r.Params.Sort, "severity", "-severity", "kind", "-kind", "since", "-since")
+	if err != nil {
+		return nil, err
+	}
 	in, members, err := a.wholeFleet(ctx)
 	if err != nil {
 		return nil, err
@@ -59,12 +63,15 @@ func (a *API) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 	if want := core.Value(r.Params.Kind); len(want) > 0 {
 		all = slices.DeleteFunc(all, func(f governance.Finding) bool { return !slices.Contains(want, openapi.FindingKind(f.Kind)) })
 	}
-	shown, next, err := core.Page(
+	shown, next, err := core.SortedPage(
 		listFindings,
+		sort,
 		all,
 		func(f governance.Finding) string { return f.Key() },
-		func(governance.Finding, string) bool { return true },
-		nil,
+		map[string]func(governance.Finding) string{
+			"kind":  func(f governance.Finding) string { return string(f.Kind) },
+			"since": func(f governance.Finding) string { return core.NumberKey(f.Since.UnixMicro()) },
+		},
 		r.Params.Cursor,
 		r.Params.Limit,
 	)

@@ -41,6 +41,10 @@ func (a *API) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 			)
 		}
 	}
+	sort, err := core.ParseSort(r.Params.Sort, "name", "-name", "statements", "-statements", "created", "-created")
+	if err != nil {
+		return nil, err
+	}
 	issues, err := a.issues(ctx)
 	if err != nil {
 		return nil, err
@@ -74,12 +78,15 @@ func (a *API) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 		}
 	}
 	slices.SortFunc(all, func(x, y *v1alpha1.AccessControlPolicy) int { return strings.Compare(x.Name, y.Name) })
-	shown, next, err := core.Page(
+	shown, next, err := core.SortedPage(
 		listPolicies,
+		sort,
 		all,
 		func(p *v1alpha1.AccessControlPolicy) string { return p.Name },
-		func(*v1alpha1.AccessControlPolicy, string) bool { return true },
-		nil,
+		map[string]func(*v1alpha1.AccessControlPolicy) string{
+			"statements": func(p *v1alpha1.AccessControlPolicy) string { return core.NumberKey(int64(len(p.Spec.Statements))) },
+			"created":    func(p *v1alpha1.AccessControlPolicy) string { return core.NumberKey(p.CreationTimestamp.Unix()) },
+		},
 		r.Params.Cursor,
 		r.Params.Limit,
 	)

@@ -28,7 +28,12 @@ func (a *API) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject)
 		To:     core.Value(r.Params.To),
 		Limit:  n,
 	}
-	if f.Before, err = core.DecodeNumberCursor(listLedger, r.Params.Cursor); err != nil {
+	sort, err := core.ParseSort(r.Params.Sort, "-seq", "seq")
+	if err != nil {
+		return nil, err
+	}
+	f.Oldest = !sort.Descending
+	if f.After, err = core.DecodeNumberCursor(sort.List(listLedger), r.Params.Cursor); err != nil {
 		return nil, err
 	}
 	lines, next, err := a.Ledger.List(core.RequestContext(ctx), f)
@@ -37,7 +42,7 @@ func (a *API) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject)
 	}
 	out := openapi.ListLedger200JSONResponse{Items: linesOf(a.Catalog(), lines)}
 	if next > 0 {
-		out.NextCursor = core.EncodeNumberCursor(listLedger, next)
+		out.NextCursor = core.EncodeNumberCursor(sort.List(listLedger), next)
 	}
 	return out, nil
 }

@@ -89,12 +89,12 @@ func TestPagesOfTheLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.asked.Actor != "bob" || c.asked.Object != "T-1" || c.asked.Limit != 5 || c.asked.Before != 0 {
+	if c.asked.Actor != "bob" || c.asked.Object != "T-1" || c.asked.Limit != 5 || c.asked.After != 0 {
 		t.Errorf("the ledger was asked for %+v", c.asked)
 	}
 	next := first.(openapi.ListLedger200JSONResponse).NextCursor
-	if _, err := a.ListLedger(ctx, openapi.ListLedgerRequestObject{Params: openapi.ListLedgerParams{Cursor: next}}); err != nil || c.asked.Before != 7 {
-		t.Errorf("the second page begins before %d: %v", c.asked.Before, err)
+	if _, err := a.ListLedger(ctx, openapi.ListLedgerRequestObject{Params: openapi.ListLedgerParams{Cursor: next}}); err != nil || c.asked.After != 7 {
+		t.Errorf("the second page begins before %d: %v", c.asked.After, err)
 	}
 	var p *core.Problem
 	foreign := core.EncodeNumberCursor("inbox", 7)

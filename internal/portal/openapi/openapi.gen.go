@@ -1408,6 +1408,69 @@ func (e WorkloadResultsItemsOutcome) Valid() bool {
 	}
 }
 
+// Defines values for ListAccessParamsSort.
+const (
+	ListAccessParamsSortMinusPolicy   ListAccessParamsSort = "-policy"
+	ListAccessParamsSortMinusResource ListAccessParamsSort = "-resource"
+	ListAccessParamsSortMinusSubject  ListAccessParamsSort = "-subject"
+	ListAccessParamsSortMinusUntil    ListAccessParamsSort = "-until"
+	ListAccessParamsSortPolicy        ListAccessParamsSort = "policy"
+	ListAccessParamsSortResource      ListAccessParamsSort = "resource"
+	ListAccessParamsSortSubject       ListAccessParamsSort = "subject"
+	ListAccessParamsSortUntil         ListAccessParamsSort = "until"
+)
+
+// Valid indicates whether the value is a known member of the ListAccessParamsSort enum.
+func (e ListAccessParamsSort) Valid() bool {
+	switch e {
+	case ListAccessParamsSortMinusPolicy:
+		return true
+	case ListAccessParamsSortMinusResource:
+		return true
+	case ListAccessParamsSortMinusSubject:
+		return true
+	case ListAccessParamsSortMinusUntil:
+		return true
+	case ListAccessParamsSortPolicy:
+		return true
+	case ListAccessParamsSortResource:
+		return true
+	case ListAccessParamsSortSubject:
+		return true
+	case ListAccessParamsSortUntil:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListApplicationsParamsSort.
+const (
+	ListApplicationsParamsSortEnvironment      ListApplicationsParamsSort = "environment"
+	ListApplicationsParamsSortMinusEnvironment ListApplicationsParamsSort = "-environment"
+	ListApplicationsParamsSortMinusTitle       ListApplicationsParamsSort = "-title"
+	ListApplicationsParamsSortRelevance        ListApplicationsParamsSort = "relevance"
+	ListApplicationsParamsSortTitle            ListApplicationsParamsSort = "title"
+)
+
+// Valid indicates whether the value is a known member of the ListApplicationsParamsSort enum.
+func (e ListApplicationsParamsSort) Valid() bool {
+	switch e {
+	case ListApplicationsParamsSortEnvironment:
+		return true
+	case ListApplicationsParamsSortMinusEnvironment:
+		return true
+	case ListApplicationsParamsSortMinusTitle:
+		return true
+	case ListApplicationsParamsSortRelevance:
+		return true
+	case ListApplicationsParamsSortTitle:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListEntitiesParamsKind.
 const (
 	ListEntitiesParamsKindApplication ListEntitiesParamsKind = "application"
@@ -1432,6 +1495,138 @@ func (e ListEntitiesParamsKind) Valid() bool {
 	}
 }
 
+// Defines values for ListEntitiesParamsSort.
+const (
+	ListEntitiesParamsSortId          ListEntitiesParamsSort = "id"
+	ListEntitiesParamsSortMinusId     ListEntitiesParamsSort = "-id"
+	ListEntitiesParamsSortMinusSource ListEntitiesParamsSort = "-source"
+	ListEntitiesParamsSortMinusTitle  ListEntitiesParamsSort = "-title"
+	ListEntitiesParamsSortSource      ListEntitiesParamsSort = "source"
+	ListEntitiesParamsSortTitle       ListEntitiesParamsSort = "title"
+)
+
+// Valid indicates whether the value is a known member of the ListEntitiesParamsSort enum.
+func (e ListEntitiesParamsSort) Valid() bool {
+	switch e {
+	case ListEntitiesParamsSortId:
+		return true
+	case ListEntitiesParamsSortMinusId:
+		return true
+	case ListEntitiesParamsSortMinusSource:
+		return true
+	case ListEntitiesParamsSortMinusTitle:
+		return true
+	case ListEntitiesParamsSortSource:
+		return true
+	case ListEntitiesParamsSortTitle:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListFindingsParamsSort.
+const (
+	ListFindingsParamsSortKind          ListFindingsParamsSort = "kind"
+	ListFindingsParamsSortMinusKind     ListFindingsParamsSort = "-kind"
+	ListFindingsParamsSortMinusSeverity ListFindingsParamsSort = "-severity"
+	ListFindingsParamsSortMinusSince    ListFindingsParamsSort = "-since"
+	ListFindingsParamsSortSeverity      ListFindingsParamsSort = "severity"
+	ListFindingsParamsSortSince         ListFindingsParamsSort = "since"
+)
+
+// Valid indicates whether the value is a known member of the ListFindingsParamsSort enum.
+func (e ListFindingsParamsSort) Valid() bool {
+	switch e {
+	case ListFindingsParamsSortKind:
+		return true
+	case ListFindingsParamsSortMinusKind:
+		return true
+	case ListFindingsParamsSortMinusSeverity:
+		return true
+	case ListFindingsParamsSortMinusSince:
+		return true
+	case ListFindingsParamsSortSeverity:
+		return true
+	case ListFindingsParamsSortSince:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListFlowsParamsSort.
+const (
+	ListFlowsParamsSortCount      ListFlowsParamsSort = "count"
+	ListFlowsParamsSortMinusCount ListFlowsParamsSort = "-count"
+	ListFlowsParamsSortMinusSeen  ListFlowsParamsSort = "-seen"
+	ListFlowsParamsSortSeen       ListFlowsParamsSort = "seen"
+)
+
+// Valid indicates whether the value is a known member of the ListFlowsParamsSort enum.
+func (e ListFlowsParamsSort) Valid() bool {
+	switch e {
+	case ListFlowsParamsSortCount:
+		return true
+	case ListFlowsParamsSortMinusCount:
+		return true
+	case ListFlowsParamsSortMinusSeen:
+		return true
+	case ListFlowsParamsSortSeen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListLedgerParamsSort.
+const (
+	ListLedgerParamsSortMinusSeq ListLedgerParamsSort = "-seq"
+	ListLedgerParamsSortSeq      ListLedgerParamsSort = "seq"
+)
+
+// Valid indicates whether the value is a known member of the ListLedgerParamsSort enum.
+func (e ListLedgerParamsSort) Valid() bool {
+	switch e {
+	case ListLedgerParamsSortMinusSeq:
+		return true
+	case ListLedgerParamsSortSeq:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListPoliciesParamsSort.
+const (
+	ListPoliciesParamsSortCreated         ListPoliciesParamsSort = "created"
+	ListPoliciesParamsSortMinusCreated    ListPoliciesParamsSort = "-created"
+	ListPoliciesParamsSortMinusName       ListPoliciesParamsSort = "-name"
+	ListPoliciesParamsSortMinusStatements ListPoliciesParamsSort = "-statements"
+	ListPoliciesParamsSortName            ListPoliciesParamsSort = "name"
+	ListPoliciesParamsSortStatements      ListPoliciesParamsSort = "statements"
+)
+
+// Valid indicates whether the value is a known member of the ListPoliciesParamsSort enum.
+func (e ListPoliciesParamsSort) Valid() bool {
+	switch e {
+	case ListPoliciesParamsSortCreated:
+		return true
+	case ListPoliciesParamsSortMinusCreated:
+		return true
+	case ListPoliciesParamsSortMinusName:
+		return true
+	case ListPoliciesParamsSortMinusStatements:
+		return true
+	case ListPoliciesParamsSortName:
+		return true
+	case ListPoliciesParamsSortStatements:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListResourcesParamsSensitivity.
 const (
 	ListResourcesParamsSensitivityHigh   ListResourcesParamsSensitivity = "high"
@@ -1447,6 +1642,51 @@ func (e ListResourcesParamsSensitivity) Valid() bool {
 	case ListResourcesParamsSensitivityLow:
 		return true
 	case ListResourcesParamsSensitivityMedium:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListResourcesParamsSort.
+const (
+	ListResourcesParamsSortEnvironment      ListResourcesParamsSort = "environment"
+	ListResourcesParamsSortMinusEnvironment ListResourcesParamsSort = "-environment"
+	ListResourcesParamsSortMinusTitle       ListResourcesParamsSort = "-title"
+	ListResourcesParamsSortRelevance        ListResourcesParamsSort = "relevance"
+	ListResourcesParamsSortTitle            ListResourcesParamsSort = "title"
+)
+
+// Valid indicates whether the value is a known member of the ListResourcesParamsSort enum.
+func (e ListResourcesParamsSort) Valid() bool {
+	switch e {
+	case ListResourcesParamsSortEnvironment:
+		return true
+	case ListResourcesParamsSortMinusEnvironment:
+		return true
+	case ListResourcesParamsSortMinusTitle:
+		return true
+	case ListResourcesParamsSortRelevance:
+		return true
+	case ListResourcesParamsSortTitle:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListReviewLinesParamsSort.
+const (
+	ListReviewLinesParamsSortMinusRecommendation ListReviewLinesParamsSort = "-recommendation"
+	ListReviewLinesParamsSortRecommendation      ListReviewLinesParamsSort = "recommendation"
+)
+
+// Valid indicates whether the value is a known member of the ListReviewLinesParamsSort enum.
+func (e ListReviewLinesParamsSort) Valid() bool {
+	switch e {
+	case ListReviewLinesParamsSortMinusRecommendation:
+		return true
+	case ListReviewLinesParamsSortRecommendation:
 		return true
 	default:
 		return false
@@ -4433,10 +4673,16 @@ type ListAccessParams struct {
 	// Q part of a name, title, policy or action, without regard to case
 	Q *EdgeText `form:"q,omitempty" json:"q,omitempty"`
 
+	// Sort by the names of the two ends, by statement, or by its end, those without an end last; a minus sign means descending
+	Sort *ListAccessParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// ListAccessParamsSort defines parameters for ListAccess.
+type ListAccessParamsSort string
 
 // GetAccessGraphParams defines parameters for GetAccessGraph.
 type GetAccessGraphParams struct {
@@ -4489,10 +4735,16 @@ type ListApplicationsParams struct {
 	// Q part of a name or title
 	Q *Query `form:"q,omitempty" json:"q,omitempty"`
 
+	// Sort by title or environment, where a minus sign means descending; `relevance` lists with q the best match first, and is by id otherwise
+	Sort *ListApplicationsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// ListApplicationsParamsSort defines parameters for ListApplications.
+type ListApplicationsParamsSort string
 
 // ListApplicationConnectionsParams defines parameters for ListApplicationConnections.
 type ListApplicationConnectionsParams struct {
@@ -4523,6 +4775,9 @@ type ListEntitiesParams struct {
 	// Gone only what its source does not have any more
 	Gone *bool `form:"gone,omitempty" json:"gone,omitempty"`
 
+	// Sort by id within each kind, by title, or by source; a minus sign means descending
+	Sort *ListEntitiesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
@@ -4530,6 +4785,9 @@ type ListEntitiesParams struct {
 
 // ListEntitiesParamsKind defines parameters for ListEntities.
 type ListEntitiesParamsKind string
+
+// ListEntitiesParamsSort defines parameters for ListEntities.
+type ListEntitiesParamsSort string
 
 // ListDelegationsParams defines parameters for ListDelegations.
 type ListDelegationsParams struct {
@@ -4564,10 +4822,16 @@ type ListFindingsParams struct {
 	// Q part of a name or title
 	Q *Query `form:"q,omitempty" json:"q,omitempty"`
 
+	// Sort by severity, by kind, or by the time since when it is known; a minus sign means descending
+	Sort *ListFindingsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// ListFindingsParamsSort defines parameters for ListFindings.
+type ListFindingsParamsSort string
 
 // ListFlowsParams defines parameters for ListFlows.
 type ListFlowsParams struct {
@@ -4607,10 +4871,16 @@ type ListFlowsParams struct {
 	// Q part of any name or source, without regard to case
 	Q *FlowText `form:"q,omitempty" json:"q,omitempty"`
 
+	// Sort by the time at which the connection was seen last, or by its count in the window; a minus sign means descending. Another order than the default sums up the window, so it needs subject or resource, and further pages need the same bounds
+	Sort *ListFlowsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// ListFlowsParamsSort defines parameters for ListFlows.
+type ListFlowsParamsSort string
 
 // ListFlowCoverageParams defines parameters for ListFlowCoverage.
 type ListFlowCoverageParams struct {
@@ -4742,10 +5012,16 @@ type ListLedgerParams struct {
 	From   *time.Time `form:"from,omitempty" json:"from,omitempty"`
 	To     *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
+	// Sort by the number of the line; a minus sign means descending
+	Sort *ListLedgerParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// ListLedgerParamsSort defines parameters for ListLedger.
+type ListLedgerParamsSort string
 
 // ExportLedgerParams defines parameters for ExportLedger.
 type ExportLedgerParams struct {
@@ -4804,10 +5080,16 @@ type ListPoliciesParams struct {
 	// Q part of a name or title
 	Q *Query `form:"q,omitempty" json:"q,omitempty"`
 
+	// Sort by name, number of statements, or time of creation; a minus sign means descending
+	Sort *ListPoliciesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// ListPoliciesParamsSort defines parameters for ListPolicies.
+type ListPoliciesParamsSort string
 
 // ListResourcesParams defines parameters for ListResources.
 type ListResourcesParams struct {
@@ -4827,6 +5109,9 @@ type ListResourcesParams struct {
 	// Q part of a name or title
 	Q *Query `form:"q,omitempty" json:"q,omitempty"`
 
+	// Sort by title or environment, where a minus sign means descending; `relevance` lists first what refused deniedFor, then with q the best match, and is by id otherwise
+	Sort *ListResourcesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
@@ -4834,6 +5119,9 @@ type ListResourcesParams struct {
 
 // ListResourcesParamsSensitivity defines parameters for ListResources.
 type ListResourcesParamsSensitivity string
+
+// ListResourcesParamsSort defines parameters for ListResources.
+type ListResourcesParamsSort string
 
 // ListResourceConnectionsParams defines parameters for ListResourceConnections.
 type ListResourceConnectionsParams struct {
@@ -4888,10 +5176,16 @@ type ListReviewLinesParams struct {
 	// Q part of a name or title
 	Q *Query `form:"q,omitempty" json:"q,omitempty"`
 
+	// Sort by the number of the line, which is in the order of the recommendations: revoke, shorten, none, keep; a minus sign means descending
+	Sort *ListReviewLinesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// ListReviewLinesParamsSort defines parameters for ListReviewLines.
+type ListReviewLinesParamsSort string
 
 // ListRolloutParams defines parameters for ListRollout.
 type ListRolloutParams struct {
@@ -5221,7 +5515,7 @@ type ServerInterface interface {
 	// GetMember One member with its findings, the use of its identities, and the deviations there (security, auditors)
 	// (GET /fleet/{member})
 	GetMember(c *gin.Context, member string)
-	// ListFlows Connections of the window, each edge once with its total, the one seen last first
+	// ListFlows Connections of the window, each edge once with its total, the one seen last first unless sorted otherwise
 	// (GET /flows)
 	ListFlows(c *gin.Context, params ListFlowsParams)
 	// ListFlowCoverage How much of each UTC day of the window each member was watched
@@ -5531,6 +5825,14 @@ func (siw *ServerInterfaceWrapper) ListAccess(c *gin.Context) {
 		return
 	}
 
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
+		return
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -5729,6 +6031,14 @@ func (siw *ServerInterfaceWrapper) ListApplications(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -6030,6 +6340,14 @@ func (siw *ServerInterfaceWrapper) ListEntities(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "gone", c.Request.URL.Query(), &params.Gone, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter gone: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -6397,6 +6715,14 @@ func (siw *ServerInterfaceWrapper) ListFindings(c *gin.Context) {
 		return
 	}
 
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
+		return
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -6579,6 +6905,14 @@ func (siw *ServerInterfaceWrapper) ListFlows(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -7093,6 +7427,14 @@ func (siw *ServerInterfaceWrapper) ListLedger(c *gin.Context) {
 		return
 	}
 
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
+		return
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -7550,6 +7892,14 @@ func (siw *ServerInterfaceWrapper) ListPolicies(c *gin.Context) {
 		return
 	}
 
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
+		return
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -7663,6 +8013,14 @@ func (siw *ServerInterfaceWrapper) ListResources(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -8159,6 +8517,14 @@ func (siw *ServerInterfaceWrapper) ListReviewLines(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", c.Request.URL.Query(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sort: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -13305,7 +13671,7 @@ type StrictServerInterface interface {
 	// GetMember One member with its findings, the use of its identities, and the deviations there (security, auditors)
 	// (GET /fleet/{member})
 	GetMember(ctx context.Context, request GetMemberRequestObject) (GetMemberResponseObject, error)
-	// ListFlows Connections of the window, each edge once with its total, the one seen last first
+	// ListFlows Connections of the window, each edge once with its total, the one seen last first unless sorted otherwise
 	// (GET /flows)
 	ListFlows(ctx context.Context, request ListFlowsRequestObject) (ListFlowsResponseObject, error)
 	// ListFlowCoverage How much of each UTC day of the window each member was watched

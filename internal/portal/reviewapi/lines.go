@@ -42,12 +42,17 @@ func (a *API) ListReviewLines(ctx context.Context, r openapi.ListReviewLinesRequ
 	if err != nil {
 		return nil, err
 	}
-	list := listLines + r.Id
+	// The lines of a review are numbered by their recommendations.
+	sort, err := core.ParseSort(r.Params.Sort, "recommendation", "-recommendation")
+	if err != nil {
+		return nil, err
+	}
+	list := sort.List(listLines + r.Id)
 	after, err := core.DecodeNumberCursor(list, r.Params.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	f := accessreview.LineFilter{Campaign: x.ID, Reviewers: people, Text: core.Value(r.Params.Q), Limit: limit + 1}
+	f := accessreview.LineFilter{Campaign: x.ID, Reviewers: people, Text: core.Value(r.Params.Q), Descending: sort.Descending, Limit: limit + 1}
 	if core.Value(r.Params.Mine) {
 		who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 		if err != nil {

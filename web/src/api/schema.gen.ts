@@ -1115,7 +1115,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Connections of the window, each edge once with its total, the one seen last first
+         * Connections of the window, each edge once with its total, the one seen last first unless sorted otherwise
          * @description People see the connections of applications and resources that they or one of their groups own; security and auditors see
          *     all. Several values of one parameter are alternatives, several parameters must all hold. The window has at most 31 days.
          *     Buckets of a minute count whole.
@@ -4011,6 +4011,8 @@ export interface operations {
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
                 q?: components["parameters"]["Query"];
+                /** @description by title or environment, where a minus sign means descending; `relevance` lists with q the best match first, and is by id otherwise */
+                sort?: "relevance" | "title" | "-title" | "environment" | "-environment";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
@@ -4123,6 +4125,8 @@ export interface operations {
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
                 q?: components["parameters"]["Query"];
+                /** @description by title or environment, where a minus sign means descending; `relevance` lists first what refused deniedFor, then with q the best match, and is by id otherwise */
+                sort?: "relevance" | "title" | "-title" | "environment" | "-environment";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
@@ -5180,6 +5184,8 @@ export interface operations {
                 source?: string;
                 /** @description only what its source does not have any more */
                 gone?: boolean;
+                /** @description by id within each kind, by title, or by source; a minus sign means descending */
+                sort?: "id" | "-id" | "title" | "-title" | "source" | "-source";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
@@ -5368,6 +5374,8 @@ export interface operations {
                 object?: string;
                 from?: string;
                 to?: string;
+                /** @description by the number of the line; a minus sign means descending */
+                sort?: "-seq" | "seq";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
@@ -5574,6 +5582,8 @@ export interface operations {
                 mine?: boolean;
                 /** @description part of a name or title */
                 q?: components["parameters"]["Query"];
+                /** @description by the number of the line, which is in the order of the recommendations: revoke, shorten, none, keep; a minus sign means descending */
+                sort?: "recommendation" | "-recommendation";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
@@ -5797,6 +5807,8 @@ export interface operations {
                 disagree?: components["parameters"]["FlowDisagree"];
                 /** @description part of any name or source, without regard to case */
                 q?: components["parameters"]["FlowText"];
+                /** @description by the time at which the connection was seen last, or by its count in the window; a minus sign means descending. Another order than the default sums up the window, so it needs subject or resource, and further pages need the same bounds */
+                sort?: "-seen" | "seen" | "-count" | "count";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
@@ -6426,6 +6438,8 @@ export interface operations {
                 expiresWithinDays?: components["parameters"]["EdgeExpires"];
                 /** @description part of a name, title, policy or action, without regard to case */
                 q?: components["parameters"]["EdgeText"];
+                /** @description by the names of the two ends, by statement, or by its end, those without an end last; a minus sign means descending */
+                sort?: "subject" | "-subject" | "resource" | "-resource" | "policy" | "-policy" | "until" | "-until";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
@@ -6522,6 +6536,8 @@ export interface operations {
                 issue?: components["schemas"]["StatementIssueKind"][];
                 /** @description part of a name or title */
                 q?: components["parameters"]["Query"];
+                /** @description by name, number of statements, or time of creation; a minus sign means descending */
+                sort?: "name" | "-name" | "statements" | "-statements" | "created" | "-created";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
@@ -6576,6 +6592,8 @@ export interface operations {
                 member?: string;
                 /** @description part of a name or title */
                 q?: components["parameters"]["Query"];
+                /** @description by severity, by kind, or by the time since when it is known; a minus sign means descending */
+                sort?: "severity" | "-severity" | "kind" | "-kind" | "since" | "-since";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];

@@ -247,6 +247,7 @@ export const messages: Readonly<Record<string, string>> = {
   "field.range-or-absent": "必须在 {least} 到 {most} 之间，或留空",
   "field.resource-id": "须为目录中的标识，或完整的资源名称",
   "field.some-resources": "须指定 1 到 {most} 个资源",
+  "field.sort-needs-name": "需要先按应用或资源筛选，否则要汇总全部连接",
   "field.spec-form": "必须是一份 YAML 或 JSON 格式的 spec，每个字段只出现一次，且不使用锚点和别名",
   "field.step": "须为 60 的倍数，且最多 31 天",
   "field.synced-source": "必须都属于要同步的来源",
