@@ -22,7 +22,9 @@ func (a *API) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 	}
 	part := strings.ToLower(core.Value(r.Params.Q))
 	all := slices.DeleteFunc(a.Directory.Stored(), func(x catalog.Stored) bool {
-		return !strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part) || r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) || r.Params.Source != nil && x.Source != *r.Params.Source ||
+		return !strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part) ||
+			r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) ||
+			r.Params.Source != nil && x.Source != *r.Params.Source ||
 			core.Value(r.Params.Gone) && x.Gone.IsZero()
 	})
 	found, next, err := core.SortedPage(

@@ -3,6 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClie
 import { client, unwrap } from "./client";
 import type { components, operations } from "./schema.gen";
 import type { DowngradeScope, FindingKind, StatementIssueKind } from "./types";
+import type { AccessOrder, FindingOrder, PolicyOrder } from "../lib/use-server-sort";
 import { keys } from "./keys";
 
 type Schemas = components["schemas"];
@@ -24,7 +25,7 @@ export function useMember(member: string) {
 }
 
 /** useAccessEdges reads the statements between clients and resources that match the filter, in pages of 100. */
-export function useAccessEdges(filter: AccessFilter) {
+export function useAccessEdges(filter: AccessFilter & { sort?: AccessOrder }) {
   return useInfiniteQuery({
     queryKey: keys.accessMap.edges(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/access", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
@@ -43,7 +44,7 @@ export function useAccessPath(from: string, to: string) {
 }
 
 /** useAccessPolicies reads the policies that match the filter, in pages of 100. */
-export function useAccessPolicies(filter: { origin?: Schemas["PolicyOriginKind"][]; issue?: StatementIssueKind[]; q?: string }) {
+export function useAccessPolicies(filter: { origin?: Schemas["PolicyOriginKind"][]; issue?: StatementIssueKind[]; q?: string; sort?: PolicyOrder }) {
   return useInfiniteQuery({
     queryKey: keys.accessPolicy.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/policies", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
@@ -57,7 +58,7 @@ export function useAccessPolicy(name: string) {
 }
 
 /** useFindings reads the findings that match the filter, in pages of 100. It reads them again every 15 s while only the first page is shown. */
-export function useFindings(filter: { kind?: FindingKind[]; member?: string; q?: string }) {
+export function useFindings(filter: { kind?: FindingKind[]; member?: string; q?: string; sort?: FindingOrder }) {
   return useInfiniteQuery({
     queryKey: keys.findings.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/findings", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),

@@ -2,6 +2,7 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { flowQuery, windowOf } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
+import type { ConnectionOrder } from "../lib/use-server-sort";
 import { client, unwrap } from "./client";
 import type { NewTicket, RolloutStage } from "./types";
 import { keys } from "./keys";
@@ -24,11 +25,11 @@ interface Page {
 const next = ({ nextCursor, since, until }: { nextCursor?: string; since: string; until: string }): Page | undefined => (nextCursor ? { cursor: nextCursor, since, until } : undefined);
 const pageOf = (filter: FlowFilter, page: Page | undefined) => page ?? windowOf(filter, Date.now());
 
-/** useFlows reads the counted connections that match the filter, in pages of 100. */
-export function useFlows(filter: FlowFilter) {
+/** useFlows reads the counted connections that match the filter, in an order of the server, in pages of 100. */
+export function useFlows(filter: FlowFilter, order: { sort?: ConnectionOrder } = {}) {
   return useInfiniteQuery({
-    queryKey: keys.flows.list(filter),
-    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/flows", { signal, params: { query: { ...flowQuery(filter), ...pageOf(filter, pageParam), limit: 100 } } })),
+    queryKey: keys.flows.list({ ...filter, ...order }),
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/flows", { signal, params: { query: { ...flowQuery(filter), ...order, ...pageOf(filter, pageParam), limit: 100 } } })),
     initialPageParam: undefined as Page | undefined,
     getNextPageParam: next,
     placeholderData: keepPreviousData,

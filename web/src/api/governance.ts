@@ -3,6 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from "@tans
 import { client, settled, unwrap } from "./client";
 import { useReread } from "./reread";
 import type { Entity, NewTicket, SyncInput, Workload } from "./types";
+import type { CatalogOrder, LedgerOrder } from "../lib/use-server-sort";
 import { keys } from "./keys";
 
 /** catalogKeys contains the keys of all queries whose answers show entities of the catalog. */
@@ -59,6 +60,7 @@ export interface EntityFilter {
   kind?: Entity["kind"];
   source?: string;
   gone?: boolean;
+  sort?: CatalogOrder;
 }
 
 /** useEntities reads the entities of the catalog that match the filter. */
@@ -155,6 +157,7 @@ export interface LedgerFilter {
   object?: string;
   from?: string;
   to?: string;
+  sort?: LedgerOrder;
 }
 
 /** useLedger reads the lines of the ledger that match the filter. */

@@ -3,7 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { client, unwrap } from "./client";
 import { useLive } from "./live-context";
 import type { Decision, NewTicket, SearchHit, TicketKind, TicketState } from "./types";
-import type { TicketOrder } from "../lib/use-server-sort";
+import type { EntityOrder, TicketOrder } from "../lib/use-server-sort";
 import { keys } from "./keys";
 
 /** fallbackInterval is the interval in milliseconds at which tickets are read while the event stream is lost. */
@@ -84,6 +84,7 @@ export interface CatalogFilter {
   limit?: number;
   /** deniedFor lists the resources that refused this application first. */
   deniedFor?: string;
+  sort?: EntityOrder;
 }
 
 /** useApplications reads the applications that match the filter. */

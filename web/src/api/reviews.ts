@@ -1,6 +1,7 @@
 /** Requests about access reviews. */
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "./client";
+import type { ReviewLineOrder } from "../lib/use-server-sort";
 import { keys } from "./keys";
 import { useReread } from "./reread";
 import type { NewAccessReview, ReviewDecisions, ReviewLineState, ReviewOutcome, ReviewRecommendation } from "./types";
@@ -35,6 +36,7 @@ export interface LineFilter {
   mine?: boolean;
   q?: string;
   limit?: number;
+  sort?: ReviewLineOrder;
 }
 
 /** useReviewLines reads the lines of an access review that match the filter. */

@@ -20,6 +20,7 @@ import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { issueKinds, originKinds } from "../lib/govern";
 import { among, useFilters } from "../lib/use-filters";
+import { policyOrders, useServerSort } from "../lib/use-server-sort";
 import { useWords } from "../lib/use-words";
 
 function Force({ policy }: { policy: PolicySummary }) {
@@ -52,7 +53,7 @@ function List() {
   const origin = among(search.getAll("origin"), originKinds);
   const issue = among(search.getAll("issue"), issueKinds);
   const q = search.get("q")?.trim() ?? "";
-  const query = useAccessPolicies({ ...(origin.length > 0 ? { origin } : {}), ...(issue.length > 0 ? { issue } : {}), ...(q ? { q } : {}) });
+  const query = useAccessPolicies({ ...(origin.length > 0 ? { origin } : {}), ...(issue.length > 0 ? { issue } : {}), ...(q ? { q } : {}), ...useServerSort(policyOrders) });
   const columns: Column<PolicySummary>[] = [
     {
       key: "name",
@@ -98,7 +99,7 @@ function List() {
             <>
               <CountFilter label={t("acp.issues")} values={issueKinds} counts={pages[0]?.issues ?? {}} word={(each) => t(`acp.issue.${each}`)} chosen={issue} onChange={(next) => change({ issue: next })} testId="issue" />
               {pages[0]?.unusedKnown === false && <Notice testId="unused-unknown">{t("acp.unusedUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable partial={query.hasNextPage} label={t("acp.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `acp-${row.name}`} testId="access-policies" /> : <NoRows onClear={filtered ? () => change({ origin: undefined, issue: undefined, q: undefined }) : undefined}>{t("acp.empty")}</NoRows>}
+              {rows.length > 0 ? <DataTable partial={query.hasNextPage} orders={policyOrders} label={t("acp.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `acp-${row.name}`} testId="access-policies" /> : <NoRows onClear={filtered ? () => change({ origin: undefined, issue: undefined, q: undefined }) : undefined}>{t("acp.empty")}</NoRows>}
             </>
           );
         }}

@@ -12,6 +12,7 @@ import { Owners, RefName } from "../components/Names";
 import { Page } from "../components/Page";
 import { RefusedCount } from "../components/RefusedCount";
 import { useFilters } from "../lib/use-filters";
+import { entityOrders, useServerSort } from "../lib/use-server-sort";
 
 /** ApplicationsPage lists the applications of the person, or all of them. */
 export function ApplicationsPage() {
@@ -20,10 +21,10 @@ export function ApplicationsPage() {
   const q = search.get("q") ?? "";
   const owner = search.get("owner");
   const mine = search.get("scope") !== "all";
-  const query = useApplications({ mine, ...(q ? { q } : {}), ...(owner ? { owner } : {}) });
+  const query = useApplications({ mine, ...(q ? { q } : {}), ...(owner ? { owner } : {}), ...useServerSort(entityOrders) });
 
   const columns: Column<Application>[] = [
-    { key: "name", header: t("applications.name"), cell: (app) => <RefName kind="applications" about={app} full />, sortBy: (app) => app.title },
+    { key: "title", header: t("applications.name"), cell: (app) => <RefName kind="applications" about={app} full />, sortBy: (app) => app.title },
     { key: "environment", header: t("applications.environment"), cell: (app) => app.environment, sortBy: (app) => app.environment },
     { key: "owners", header: t("applications.owners"), cell: (app) => <Owners owners={app.owners} /> },
     {
@@ -50,7 +51,7 @@ export function ApplicationsPage() {
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
           if (rows.length === 0) return <EmptyState>{q ? t("applications.noMatch") : mine ? t("applications.emptyMine") : t("applications.emptyAll")}</EmptyState>;
-          return <DataTable partial={query.hasNextPage} label={t("applications.title")} columns={columns} rows={rows} rowKey={(app) => app.id} rowTestId={(app) => `application-row-${app.id}`} />;
+          return <DataTable partial={query.hasNextPage} orders={entityOrders} label={t("applications.title")} columns={columns} rows={rows} rowKey={(app) => app.id} rowTestId={(app) => `application-row-${app.id}`} />;
         }}
       </Loaded>
       <LoadMore query={query} />

@@ -15,6 +15,7 @@ import filters from "../components/requests/RequestFilters.module.css";
 import { SearchField } from "../components/SearchField";
 import { entityKinds } from "../lib/entity";
 import { useFilters } from "../lib/use-filters";
+import { catalogOrders, useServerSort } from "../lib/use-server-sort";
 
 const keys = ["q", "kind", "source", "gone"] as const;
 const cleared = Object.fromEntries(keys.map((key) => [key, undefined]));
@@ -29,7 +30,7 @@ function Entities({ mayChange }: { mayChange: boolean }) {
   const { t } = useTranslation();
   const [search, change] = useFilters();
   const filter = filterOf(search);
-  const query = useEntities(filter);
+  const query = useEntities({ ...filter, ...useServerSort(catalogOrders) });
   const sources = useCatalogSources().data?.items.map(({ id }) => id) ?? [];
   const filtered = Object.keys(filter).length > 0;
   return (

@@ -20,6 +20,7 @@ import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
 import { findingKinds } from "../lib/govern";
 import { among, useFilters } from "../lib/use-filters";
+import { findingOrders, useServerSort } from "../lib/use-server-sort";
 import { useWords } from "../lib/use-words";
 import { instant } from "../lib/table-sort";
 
@@ -46,10 +47,10 @@ function List() {
   const kind = among(search.getAll("kind"), findingKinds);
   const q = search.get("q")?.trim() ?? "";
   const member = search.get("member") ?? "";
-  const query = useFindings({ ...(kind.length > 0 ? { kind } : {}), ...(q ? { q } : {}), ...(member ? { member } : {}) });
+  const query = useFindings({ ...(kind.length > 0 ? { kind } : {}), ...(q ? { q } : {}), ...(member ? { member } : {}), ...useServerSort(findingOrders) });
   const members = (useFleet().data?.items ?? []).map(({ name }) => name);
   const columns: Column<Finding>[] = [
-    { key: "what", header: t("finding.what"), nowrap: true, cell: (row) => <FindingBadge kind={row.kind} severity={row.severity} />, sortBy: (row) => t(`finding.kind.${row.kind}`) },
+    { key: "kind", header: t("finding.what"), nowrap: true, cell: (row) => <FindingBadge kind={row.kind} severity={row.severity} />, sortBy: (row) => t(`finding.kind.${row.kind}`) },
     { key: "where", header: t("finding.where"), cell: (row) => <Where finding={row} />, sortBy: (row) => row.resource?.title ?? row.policy ?? row.member ?? row.object },
     { key: "message", header: t("finding.message"), cell: (row) => <span className={classes.message}>{row.message ? words.message(row.message) : t("finding.noMessage")}</span> },
     { key: "since", header: t("finding.since"), nowrap: true, cell: (row) => row.since && <RelativeTime at={row.since} />, sortBy: (row) => instant(row.since) },
@@ -68,7 +69,7 @@ function List() {
             <>
               <CountFilter label={t("finding.kindLabel")} values={findingKinds} counts={pages[0]?.kinds ?? {}} word={(each) => t(`finding.kind.${each}`)} chosen={kind} onChange={(next) => change({ kind: next })} testId="kind" />
               {pages[0]?.flowsAvailable === false && <Notice testId="flows-unavailable">{t("finding.flowsUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable partial={query.hasNextPage} label={t("finding.title")} columns={columns} rows={rows} rowKey={(row) => row.id} testId="findings" /> : <NoRows onClear={filtered ? () => change({ kind: undefined, q: undefined, member: undefined }) : undefined}>{t("finding.none")}</NoRows>}
+              {rows.length > 0 ? <DataTable partial={query.hasNextPage} orders={findingOrders} label={t("finding.title")} columns={columns} rows={rows} rowKey={(row) => row.id} testId="findings" /> : <NoRows onClear={filtered ? () => change({ kind: undefined, q: undefined, member: undefined }) : undefined}>{t("finding.none")}</NoRows>}
             </>
           );
         }}

@@ -30,6 +30,19 @@ describe("the explorer", () => {
     }
   });
 
+  it("lets the server sort by count once an application or a resource is named", async () => {
+    const { calls, router } = start([connection(), connection({ port: 6380 })], "/flows?sort=-count", { "GET /flows": () => ({ body: { ...span, lastFlow: span.until, items: [connection(), connection({ port: 6380 })], nextCursor: "c2" } }) });
+    await screen.findByTestId("flow-table");
+    expect(asked(calls, "/flows")?.get("sort")).toBeNull();
+    expect(screen.getByRole("columnheader", { name: "Connections" })).not.toHaveAttribute("aria-sort");
+    await router.navigate("/flows?subject=app-888&sort=-count");
+    await waitFor(() => expect(asked(calls, "/flows")?.get("sort")).toBe("-count"));
+    expect(screen.getByRole("columnheader", { name: "Connections" })).toHaveAttribute("aria-sort", "descending");
+    await userEvent.click(screen.getByRole("button", { name: "Last seen" }));
+    await waitFor(() => expect(asked(calls, "/flows")?.get("sort")).toBe("seen"));
+    expect(router.state.location.search).toBe("?subject=app-888&sort=seen");
+  });
+
   it("narrows to a decision by its total, and takes it back", async () => {
     const { router } = start([connection()]);
     await userEvent.click(await screen.findByTestId("total-denied"));

@@ -21,6 +21,7 @@ import { filterKeys, flowFilterOf, isFiltered } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
 import { among, applyChange, useFilters } from "../lib/use-filters";
 import type { FilterChange } from "../lib/use-filters";
+import { connectionOrdersOf, useServerSort } from "../lib/use-server-sort";
 import { keys } from "../api/keys";
 
 const tabs = ["connections", "disagreements", "raw", "losses"] as const;
@@ -49,7 +50,8 @@ const cleared = Object.fromEntries(filterKeys.map((key) => [key, undefined]));
 
 function Connections({ filter, search, onChange }: Props) {
   const { t } = useTranslation();
-  const query = useFlows(filter);
+  const orders = connectionOrdersOf(filter);
+  const query = useFlows(filter, useServerSort(orders));
   const rows = query.data?.pages.flatMap((page) => page.items) ?? [];
   const chosen = search.get("row");
   const filtered = isFiltered(search);
@@ -59,7 +61,7 @@ function Connections({ filter, search, onChange }: Props) {
       <Loaded query={query}>
         {({ pages }) => {
           if (pages.some((page) => !page.available)) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
-          if (rows.length > 0) return <FlowTable partial={query.hasNextPage} rows={rows} label={t(`flows.tabs.${tabOf(search)}`)} onOpen={(row) => onChange({ row })} />;
+          if (rows.length > 0) return <FlowTable partial={query.hasNextPage} orders={orders} rows={rows} label={t(`flows.tabs.${tabOf(search)}`)} onOpen={(row) => onChange({ row })} />;
           if (!filtered && filter.disagree) return <EmptyState>{t("flows.agree")}</EmptyState>;
           if (!pages[0]?.lastFlow) return <EmptyState>{t("connections.noFlow")}</EmptyState>;
           return (

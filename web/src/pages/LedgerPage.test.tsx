@@ -41,6 +41,14 @@ function start({ at = "/ledger", roles = ["auditor"], list, verify }: Over = {})
 }
 
 describe("the ledger", () => {
+  it("is read in the order of the address", async () => {
+    const { calls } = start({ at: "/ledger?sort=seq", list: () => ({ body: { items: [line({ seq: 1 }), line({ seq: 2 })], nextCursor: "c2" } }) });
+    await screen.findByTestId("ledger-1");
+    expect(calls.find((call) => call.path === "/ledger")?.search.get("sort")).toBe("seq");
+    const sorted = screen.getAllByRole("columnheader").filter((header) => header.hasAttribute("aria-sort"));
+    expect(sorted.map((header) => [header.textContent, header.getAttribute("aria-sort")])).toEqual([["Line", "ascending"]]);
+  });
+
   it("shows lines, and all of one when it is opened", async () => {
     start();
     await userEvent.click(await screen.findByTestId("line-12"));

@@ -15,6 +15,7 @@ import { SearchField } from "../components/SearchField";
 import { ledgerFilterOf, ledgerKeys } from "../lib/ledger-filter";
 import { useFilters } from "../lib/use-filters";
 import type { FilterChange } from "../lib/use-filters";
+import { ledgerOrders, useServerSort } from "../lib/use-server-sort";
 import { useZone } from "../lib/use-zone";
 
 const cleared = Object.fromEntries(ledgerKeys.map((key) => [key, undefined]));
@@ -37,7 +38,7 @@ function Lines() {
   const { t } = useTranslation();
   const zone = useZone();
   const [search, change] = useFilters();
-  const query = useLedger(ledgerFilterOf(search, zone));
+  const query = useLedger({ ...ledgerFilterOf(search, zone), ...useServerSort(ledgerOrders) });
   const filtered = ledgerKeys.some((key) => search.has(key));
   return (
     <>

@@ -14,6 +14,7 @@ import { Page } from "../components/Page";
 import { RefusedCount } from "../components/RefusedCount";
 import tables from "../components/Tables.module.css";
 import { useFilters } from "../lib/use-filters";
+import { entityOrders, useServerSort } from "../lib/use-server-sort";
 
 /** ResourcesPage lists the resources of the person, or all of them. */
 export function ResourcesPage() {
@@ -22,10 +23,10 @@ export function ResourcesPage() {
   const q = search.get("q") ?? "";
   const owner = search.get("owner");
   const mine = search.get("scope") !== "all";
-  const query = useResources({ mine, ...(q ? { q } : {}), ...(owner ? { owner } : {}) });
+  const query = useResources({ mine, ...(q ? { q } : {}), ...(owner ? { owner } : {}), ...useServerSort(entityOrders) });
 
   const columns: Column<Resource>[] = [
-    { key: "name", header: t("resources.name"), cell: (row) => <RefName kind="resources" about={row} full />, sortBy: (row) => row.title },
+    { key: "title", header: t("resources.name"), cell: (row) => <RefName kind="resources" about={row} full />, sortBy: (row) => row.title },
     {
       key: "mode",
       header: t("resources.mode"),
@@ -55,7 +56,7 @@ export function ResourcesPage() {
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
           if (rows.length === 0) return <EmptyState>{q ? t("resources.noMatch") : mine ? t("resources.emptyMine") : t("resources.emptyAll")}</EmptyState>;
-          return <DataTable partial={query.hasNextPage} label={t("resources.title")} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `resource-row-${row.id}`} />;
+          return <DataTable partial={query.hasNextPage} orders={entityOrders} label={t("resources.title")} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `resource-row-${row.id}`} />;
         }}
       </Loaded>
       <LoadMore query={query} />

@@ -18,6 +18,7 @@ import { SearchField } from "../components/SearchField";
 import { textLimit } from "../lib/request";
 import { outcomes, recommendations } from "../lib/reviews";
 import { among, useFilters } from "../lib/use-filters";
+import { reviewLineOrders, useServerSort } from "../lib/use-server-sort";
 
 function EndDialog({ review, onClose }: { review: AccessReview; onClose: () => void }) {
   const { t } = useTranslation();
@@ -70,6 +71,7 @@ function Lines({ review }: { review: AccessReview }) {
     ...(outcome.length > 0 ? { outcome } : all ? {} : { state: [states[0]] }),
     ...(recommendation.length > 0 ? { recommendation } : {}),
     limit: 100,
+    ...useServerSort(reviewLineOrders),
   });
   const filtered = q !== "" || recommendation.length > 0 || outcome.length > 0;
   return (
@@ -85,7 +87,7 @@ function Lines({ review }: { review: AccessReview }) {
         {({ pages }) => {
           const lines = pages.flatMap(({ items }) => items);
           return lines.length > 0 ? (
-            <ReviewLines review={review.id} lines={lines} partial={query.hasNextPage} />
+            <ReviewLines review={review.id} lines={lines} partial={query.hasNextPage} orders={reviewLineOrders} />
           ) : (
             <EmptyState action={filtered && <Button variant="default" onClick={() => change({ q: undefined, recommendation: undefined, outcome: undefined })}>{t("action.clear")}</Button>}>
               {t(filtered || all ? "accessReview.noLines" : "accessReview.allDecided")}

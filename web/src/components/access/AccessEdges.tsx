@@ -19,6 +19,7 @@ import tables from "../Tables.module.css";
 import classes from "./Access.module.css";
 import { RelativeTime, DayAndTime } from "../Time";
 import { instant } from "../../lib/table-sort";
+import { accessOrders, useServerSort } from "../../lib/use-server-sort";
 
 /** EdgeEnd shows one end of an edge. An end that covers many names has its own text. */
 export function EdgeEnd({ about, kind, anyone, teams }: { about: CatalogRef; kind: RefKind; anyone?: boolean; teams: AccessEdge["subjectTeams"] }) {
@@ -109,7 +110,7 @@ export function EdgeTable({ rows, label }: { rows: AccessEdge[]; label: string }
 export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear: (() => void) | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
-  const query = useAccessEdges(filter);
+  const query = useAccessEdges({ ...filter, ...useServerSort(accessOrders) });
   const last: Column<AccessEdge> = { key: "used", header: t("accessMap.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <RelativeTime at={row.lastUsed} /> : <span className={tables.muted}>{t("accessMap.notSeen")}</span>), sortBy: (row) => instant(row.lastUsed) };
   const columns = useEdgeColumns();
   const first = query.data?.pages[0];
@@ -122,7 +123,7 @@ export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear
           return (
             <>
               {!used && <Notice testId="flows-unavailable">{t("accessMap.flowsUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable partial={query.hasNextPage} label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <NoRows onClear={onClear}>{t("accessMap.empty")}</NoRows>}
+              {rows.length > 0 ? <DataTable partial={query.hasNextPage} orders={accessOrders} label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <NoRows onClear={onClear}>{t("accessMap.empty")}</NoRows>}
             </>
           );
         }}

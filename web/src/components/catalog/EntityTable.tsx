@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useDeleteEntity } from "../../api/governance";
 import type { Entity } from "../../api/types";
+import { catalogOrders } from "../../lib/use-server-sort";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
@@ -64,7 +65,7 @@ export function EntityTable({ rows, mayChange, partial }: { rows: Entity[]; mayC
   const [removing, setRemoving] = useState<Entity>();
   const columns: Column<Entity>[] = [
     {
-      key: "entity",
+      key: "title",
       header: t("entities.entity"),
       sortBy: (row) => row.title,
       cell: (row) => (
@@ -113,7 +114,7 @@ export function EntityTable({ rows, mayChange, partial }: { rows: Entity[]; mayC
   ];
   return (
     <>
-      <DataTable partial={partial} label={t("entities.tab")} columns={columns} rows={rows} rowKey={(row) => `${row.kind}/${row.id}`} rowTestId={(row) => `entity-${row.kind}-${row.id}`} dim={(row) => row.gone === true} />
+      <DataTable partial={partial} orders={catalogOrders} label={t("entities.tab")} columns={columns} rows={rows} rowKey={(row) => `${row.kind}/${row.id}`} rowTestId={(row) => `entity-${row.kind}-${row.id}`} dim={(row) => row.gone === true} />
       {editing && <EntityDialog entity={editing} onClose={() => setEditing(undefined)} />}
       {removing && <Remove entity={removing} onClose={() => setRemoving(undefined)} />}
     </>

@@ -10,6 +10,7 @@ import { RefName } from "../Names";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import { instant } from "../../lib/table-sort";
+import type { ConnectionOrder } from "../../lib/use-server-sort";
 
 /** FlowVerdict shows the dataplane verdict of a connection, marked if it disagrees with the policies. */
 export function FlowVerdict({ verdict, disagrees }: Pick<Connection, "verdict" | "disagrees">) {
@@ -19,13 +20,14 @@ export function FlowVerdict({ verdict, disagrees }: Pick<Connection, "verdict" |
 }
 
 /** FlowTable lists connections from clients to resources. A row opens the statement that decided and its approvals. */
-export function FlowTable({ rows, label, onOpen, partial }: { rows: Connection[]; partial: boolean; label: string; onOpen: (key: string) => void }) {
+export function FlowTable({ rows, label, onOpen, partial, orders }: { rows: Connection[]; partial: boolean; orders: readonly ConnectionOrder[]; label: string; onOpen: (key: string) => void }) {
   const { t } = useTranslation();
   return (
     <DataTable
       label={label}
       rows={rows}
       partial={partial}
+      orders={orders}
       rowKey={connectionKey}
       rowTestId={() => "flow-row"}
       testId="flow-table"

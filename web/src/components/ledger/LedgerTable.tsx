@@ -10,6 +10,7 @@ import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import classes from "./Ledger.module.css";
 import { instant } from "../../lib/table-sort";
+import { ledgerOrders } from "../../lib/use-server-sort";
 
 /** About links a ticket; any other object is shown as it was written. */
 function About({ object }: { object: string }) {
@@ -83,7 +84,7 @@ export function LedgerTable({ lines, partial }: { lines: LedgerLine[]; partial: 
   ];
   return (
     <>
-      <DataTable partial={partial} label={t("ledger.title")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} rowTestId={(line) => `ledger-${line.seq}`} />
+      <DataTable partial={partial} orders={ledgerOrders} label={t("ledger.title")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} rowTestId={(line) => `ledger-${line.seq}`} />
       {open && <Whole line={open} onClose={() => setOpen(undefined)} />}
     </>
   );

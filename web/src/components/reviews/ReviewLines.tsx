@@ -6,6 +6,7 @@ import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ReviewDecision, ReviewLine } from "../../api/types";
 import { linesAtOnce } from "../../lib/reviews";
+import type { ReviewLineOrder } from "../../lib/use-server-sort";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import { InfoDialog } from "../InfoDialog";
@@ -44,10 +45,12 @@ interface Props {
   lines: ReviewLine[];
   /** partial reports whether the server has further lines. */
   partial: boolean;
+  /** The orders in which the server returns the lines. */
+  orders?: readonly ReviewLineOrder[];
 }
 
 /** ReviewLines lists the lines of a review. Those that the reader may decide have buttons, and can be selected and decided together. */
-export function ReviewLines({ review, lines, partial }: Props) {
+export function ReviewLines({ review, lines, partial, orders }: Props) {
   const { t } = useTranslation();
   const [picked, setPicked] = useState<ReadonlySet<number>>(new Set());
   const [at, setAt] = useState<number>();
@@ -130,7 +133,7 @@ export function ReviewLines({ review, lines, partial }: Props) {
           </ActionIcon>
         </div>
       )}
-      <DataTable partial={partial} label={t("accessReview.column.access")} columns={columns} rows={lines} rowKey={({ review: of, line }) => `${of}/${line}`} rowTestId={({ line }) => `line-${line}`} testId="review-lines" />
+      <DataTable partial={partial} orders={orders} label={t("accessReview.column.access")} columns={columns} rows={lines} rowKey={({ review: of, line }) => `${of}/${line}`} rowTestId={({ line }) => `line-${line}`} testId="review-lines" />
       {chosen.length > 0 && (
         <div className={classes.bulk} role="region" aria-label={t("accessReview.selected", { count: chosen.length })} data-testid="selection">
           <span>{t("accessReview.selected", { count: chosen.length })}</span>
