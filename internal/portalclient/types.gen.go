@@ -4664,7 +4664,7 @@ type ListAccessParams struct {
 	// Q part of a name, title, policy or action, without regard to case
 	Q *EdgeText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Sort by the names of the two ends, by statement, or by its end, those without an end last; a minus sign means descending
+	// Sort by the names of the two ends, by statement, or by its end, where none counts as the latest; a minus sign means descending
 	Sort *ListAccessParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Cursor nextCursor of the page before

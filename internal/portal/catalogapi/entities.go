@@ -22,19 +22,22 @@ func (a *API) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 	}
 	part := strings.ToLower(core.Value(r.Params.Q))
 	all := slices.DeleteFunc(a.Directory.Stored(), func(x catalog.Stored) bool {
-		return !strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part) ||
-			r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) ||
-			r.Params.Source != nil && x.Source != *r.Params.Source ||
+		return r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) || r.Params.Source != nil && x.Source != *r.Params.Source ||
 			core.Value(r.Params.Gone) && x.Gone.IsZero()
 	})
 	found, next, err := core.SortedPage(
 		listEntities,
 		sort,
-		all,
-		func(x catalog.Stored) string { return string(x.Kind) + "/" + x.ID },
-		map[string]func(catalog.Stored) string{
-			"title":  func(x catalog.Stored) string { return strings.ToLower(x.Title) },
-			"source": func(x catalog.Stored) string { return x.Source },
+		core.Rows[catalog.Stored]{
+			All: all,
+			ID:  func(x catalog.Stored) string { return string(x.Kind) + "/" + x.ID },
+			Keys: map[string]func(catalog.Stored) string{
+				"title":  func(x catalog.Stored) string { return strings.ToLower(x.Title) },
+				"source": func(x catalog.Stored) string { return x.Source },
+			},
+			Keep: func(x catalog.Stored) bool {
+				return part == "" || strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part)
+			},
 		},
 		r.Params.Cursor,
 		r.Params.Limit,

@@ -60,12 +60,25 @@ type placed[T any] struct {
 	key, id string
 }
 
-// SortedPage returns one page of items in an order. The items come in the default order, which is by id. keys contains the other columns:
-// the value of an item as a text that compares by bytes; items with equal values are compared by id. The list is in memory, so every
-// column can be sorted quickly.
-func SortedPage[T any](list string, sort Sort, all []T, id func(T) string, keys map[string]func(T) string, cursor *string, limit *int) ([]T, *string, error) {
+// Rows are the rows of a list that is in memory, in the default order, which is by id.
+type Rows[T any] struct {
+	All []T
+	ID  func(T) string
+	// Keys contains the other columns: the value of a row as a text that compares by bytes.
+	Keys map[string]func(T) string
+	// Keep reports whether the list has a row; nil means that it has all.
+	Keep func(T) bool
+}
+
+// SortedPage returns one page of rows in an order; rows with equal values are compared by id. All of them are in memory, so every column
+// can be sorted quickly.
+func SortedPage[T any](list string, sort Sort, rows Rows[T], cursor *string, limit *int) ([]T, *string, error) {
+	id, keep := rows.ID, rows.Keep
+	if keep == nil {
+		keep = func(T) bool { return true }
+	}
 	if sort.isDefault {
-		return Page(list, all, id, func(T, string) bool { return true }, nil, cursor, limit)
+		return Page(list, rows.All, id, func(x T, _ string) bool { return keep(x) }, nil, cursor, limit)
 	}
 	n, err := PageSize(limit)
 	if err != nil {
@@ -76,7 +89,7 @@ func SortedPage[T any](list string, sort Sort, all []T, id func(T) string, keys 
 	if err != nil {
 		return nil, nil, err
 	}
-	key := keys[sort.Column]
+	key := rows.Keys[sort.Column]
 	if key == nil {
 		key = func(T) string { return "" } // by id alone
 	}
@@ -99,8 +112,8 @@ func SortedPage[T any](list string, sort Sort, all []T, id func(T) string, keys 
 		last.key, last.id = after[:i], after[i+1:]
 	}
 	var rest []placed[T]
-	for _, x := range all {
-		if p := (placed[T]{x, key(x), id(x)}); after == "" || compare(p, last) > 0 {
+	for _, x := range rows.All {
+		if p := (placed[T]{x, key(x), id(x)}); (after == "" || compare(p, last) > 0) && keep(x) {
 			rest = append(rest, p)
 		}
 	}

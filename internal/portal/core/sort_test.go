@@ -71,7 +71,9 @@ func TestSortedPage(t *testing.T) {
 		all = append(all, item{fmt.Sprintf("%02d", i), []string{"b", "a\nx", "", "c"}[i%4]})
 	}
 	keys := map[string]func(item) string{"title": func(x item) string { return x.title }}
-	id := func(x item) string { return x.id }
+	rows := Rows[item]{All: append([]item{{"22-left out", "b"}}, all...), ID: func(x item) string { return x.id }, Keys: keys,
+		Keep: func(x item) bool { return len(x.id) == 2 }}
+	slices.SortFunc(rows.All, func(x, y item) int { return strings.Compare(x.id, y.id) })
 	for _, value := range []string{"title", "-title", "id", "-id"} {
 		order, err := ParseSort(&value, "id", "-id", "title", "-title")
 		if err != nil {
@@ -80,7 +82,7 @@ func TestSortedPage(t *testing.T) {
 		var got []item
 		var cursor *string
 		for pages := 0; pages == 0 || cursor != nil; pages++ {
-			page, next, err := SortedPage("x", order, all, id, keys, cursor, new(5))
+			page, next, err := SortedPage("x", order, rows, cursor, new(5))
 			if err != nil || pages > 5 {
 				t.Fatal(pages, err)
 			}
@@ -99,7 +101,7 @@ func TestSortedPage(t *testing.T) {
 			t.Errorf("%s: %v", value, got)
 		}
 	}
-	if _, _, err := SortedPage("x", Sort{}, all, id, keys, EncodeCursor("x ", "y"), nil); err == nil {
+	if _, _, err := SortedPage("x", Sort{}, rows, EncodeCursor("x ", "y"), nil); err == nil {
 		t.Error("a cursor without an id is accepted")
 	}
 	if NumberKey(9) >= NumberKey(10) || NumberKey(-1) != NumberKey(0) {

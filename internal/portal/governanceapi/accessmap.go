@@ -190,9 +190,11 @@ func (a *API) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject)
 	shown, next, err := core.SortedPage(
 		listAccess,
 		sort,
-		edges,
-		func(e governance.Edge) string { return e.Key() },
-		edgeKeys,
+		core.Rows[governance.Edge]{
+			All:  edges,
+			ID:   func(e governance.Edge) string { return e.Key() },
+			Keys: edgeKeys,
+		},
 		p.Cursor,
 		p.Limit,
 	)

@@ -66,11 +66,13 @@ func (a *API) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 	shown, next, err := core.SortedPage(
 		listFindings,
 		sort,
-		all,
-		func(f governance.Finding) string { return f.Key() },
-		map[string]func(governance.Finding) string{
-			"kind":  func(f governance.Finding) string { return string(f.Kind) },
-			"since": func(f governance.Finding) string { return core.NumberKey(f.Since.UnixMicro()) },
+		core.Rows[governance.Finding]{
+			All: all,
+			ID:  func(f governance.Finding) string { return f.Key() },
+			Keys: map[string]func(governance.Finding) string{
+				"kind":  func(f governance.Finding) string { return string(f.Kind) },
+				"since": func(f governance.Finding) string { return core.NumberKey(f.Since.UnixMicro()) },
+			},
 		},
 		r.Params.Cursor,
 		r.Params.Limit,

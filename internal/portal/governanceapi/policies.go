@@ -81,11 +81,13 @@ func (a *API) ListPolicies(ctx context.Context, r openapi.ListPoliciesRequestObj
 	shown, next, err := core.SortedPage(
 		listPolicies,
 		sort,
-		all,
-		func(p *v1alpha1.AccessControlPolicy) string { return p.Name },
-		map[string]func(*v1alpha1.AccessControlPolicy) string{
-			"statements": func(p *v1alpha1.AccessControlPolicy) string { return core.NumberKey(int64(len(p.Spec.Statements))) },
-			"created":    func(p *v1alpha1.AccessControlPolicy) string { return core.NumberKey(p.CreationTimestamp.Unix()) },
+		core.Rows[*v1alpha1.AccessControlPolicy]{
+			All: all,
+			ID:  func(p *v1alpha1.AccessControlPolicy) string { return p.Name },
+			Keys: map[string]func(*v1alpha1.AccessControlPolicy) string{
+				"statements": func(p *v1alpha1.AccessControlPolicy) string { return core.NumberKey(int64(len(p.Spec.Statements))) },
+				"created":    func(p *v1alpha1.AccessControlPolicy) string { return core.NumberKey(p.CreationTimestamp.Unix()) },
+			},
 		},
 		r.Params.Cursor,
 		r.Params.Limit,

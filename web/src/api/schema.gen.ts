@@ -6438,7 +6438,7 @@ export interface operations {
                 expiresWithinDays?: components["parameters"]["EdgeExpires"];
                 /** @description part of a name, title, policy or action, without regard to case */
                 q?: components["parameters"]["EdgeText"];
-                /** @description by the names of the two ends, by statement, or by its end, those without an end last; a minus sign means descending */
+                /** @description by the names of the two ends, by statement, or by its end, where none counts as the latest; a minus sign means descending */
                 sort?: "subject" | "-subject" | "resource" | "-resource" | "policy" | "-policy" | "until" | "-until";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
