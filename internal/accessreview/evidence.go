@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // Evidence is what was seen of an access in a window of time.
@@ -57,15 +58,15 @@ func recommend(e Evidence, now time.Time) Decision {
 	return Revoke
 }
 
-// String returns the evidence for the ledger.
-func (e Evidence) String() string {
+// text returns the evidence for the ledger.
+func (e Evidence) text() message.Message {
 	switch {
 	case e.At.IsZero():
-		return "unknown"
+		return message.ReviewEvidenceUnknown()
 	case !e.LastUsed.IsZero():
-		return fmt.Sprintf("last used %s, %d connections in %d days", e.LastUsed.UTC().Format(time.RFC3339), e.Count, e.Days)
+		return message.ReviewEvidenceUsed(e.LastUsed, int(e.Count), e.Days)
 	case !e.Watched:
-		return fmt.Sprintf("no use seen in %d days, of which %.0f%% were watched and %.1f%% of the flows lost", e.Days, e.WatchedPercent, e.LostPercent)
+		return message.ReviewEvidenceUnwatched(e.Days, fmt.Sprintf("%.0f%%", e.WatchedPercent), fmt.Sprintf("%.1f%%", e.LostPercent))
 	}
-	return fmt.Sprintf("never used in %d days", e.Days)
+	return message.ReviewEvidenceUnused(e.Days)
 }

@@ -153,7 +153,8 @@ func (l *Line) done(o Outcome, now time.Time) {
 // entry returns a ledger entry about the line.
 func (l *Line) entry(at time.Time, actor, action string) ledger.Entry {
 	d := map[string]string{"line": strconv.Itoa(l.Number), "application": l.ApplicationName, "resource": l.ResourceName,
-		"target": approval.SID(l.Target.Ticket, l.Target.Item), "grant": l.Grant, "recommendation": string(l.Recommendation), "evidence": l.Evidence.String()}
+		"target": approval.SID(l.Target.Ticket, l.Target.Item), "grant": l.Grant, "recommendation": string(l.Recommendation)}
+	ledger.SetMessage(d, "evidence", l.Evidence.text())
 	for k, v := range map[string]string{"decision": string(l.Decision), "outcome": string(l.Outcome), "onBehalfOf": l.OnBehalfOf, "comment": l.Comment,
 		"rule": string(l.Rule)} {
 		if v != "" {

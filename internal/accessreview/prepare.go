@@ -115,7 +115,9 @@ func (w *Worker) abandon(ctx context.Context, id int64, why message.Message) err
 			return News{}, ErrNotBuilding
 		}
 		c.State, c.ClosedAt, c.EndedAt, c.EndMessage, c.Final = StateClosed, now, now, why, &Counts{}
-		ended := ledger.Entry{At: now, Action: "review.ended", Object: FormatID(c.ID), Details: map[string]string{"reason": why.Text}}
+		details := map[string]string{}
+		ledger.SetMessage(details, "reason", why)
+		ended := ledger.Entry{At: now, Action: "review.ended", Object: FormatID(c.ID), Details: details}
 		n := notification(c, eventAbandoned, now, map[string]int64{c.CreatedBy: 0})
 		n.Facts.Message = why
 		return News{Entries: []ledger.Entry{ended, closedEntry(c, now)}, Notifications: []notify.ResourceEvent{n}}, nil

@@ -36,7 +36,7 @@ func AfterRestore(ctx context.Context, s Store, backup, now time.Time, nothingSi
 			} else {
 				action = "review.ended"
 				c.EndedAt, c.EndMessage, c.NextReminder = now, message.ReviewRestored(backup.UTC().Format(time.RFC3339)), time.Time{}
-				details["reason"] = c.EndMessage.Text
+				ledger.SetMessage(details, "reason", c.EndMessage)
 			}
 			return News{Entries: []ledger.Entry{{At: now, Action: action, Object: FormatID(c.ID), Details: details}}}, nil
 		}); err != nil {

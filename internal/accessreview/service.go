@@ -247,8 +247,8 @@ func (s *Service) Create(ctx context.Context, a approval.Actor, in Input) (Campa
 			"deadline":  x.Deadline.Format(time.RFC3339),
 			"silence":   string(x.Silence),
 			"reviewers": strings.Join(rules, ", "),
-			"scope":     x.Scope.String(),
 		}
+		ledger.SetMessage(d, "scope", x.Scope.text())
 		if x.Grace > 0 {
 			d["grace"] = x.Grace.String()
 		}
@@ -260,28 +260,28 @@ func (s *Service) Create(ctx context.Context, a approval.Actor, in Input) (Campa
 	return made, err
 }
 
-// String returns the scope for the ledger.
-func (s Scope) String() string {
-	var parts []string
-	add := func(what string, values []string) {
-		if len(values) > 0 {
-			parts = append(parts, what+" "+strings.Join(values, " or "))
+// text returns the scope for the ledger.
+func (s Scope) text() message.Message {
+	var parts []message.Message
+	add := func(of func(names []string) message.Message, names []string) {
+		if len(names) > 0 {
+			parts = append(parts, of(names))
 		}
 	}
-	add("class", s.Classes)
-	add("team", s.Teams)
+	add(message.ReviewScopeClasses, s.Classes)
+	add(message.ReviewScopeTeams, s.Teams)
 	var list []string
 	for _, x := range s.Sensitivities {
 		list = append(list, string(x))
 	}
-	add("sensitivity", list)
+	add(message.ReviewScopeSensitivities, list)
 	if s.OlderThan > 0 {
-		parts = append(parts, "older than "+s.OlderThan.String())
+		parts = append(parts, message.ReviewScopeOlder(s.OlderThan.String()))
 	}
 	if len(parts) == 0 {
-		return "every access"
+		return message.ReviewScopeAll()
 	}
-	return strings.Join(parts, ", ")
+	return message.ReviewScope(parts)
 }
 
 // End ends a campaign before its deadline: lines that are not decided are skipped.

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -22,10 +21,13 @@ func LedgerEntries(t *Ticket) []ledger.Entry {
 			continue
 		}
 		details := map[string]string{"kind": string(t.Kind), "state": string(t.State())}
-		for k, v := range map[string]string{"step": e.Step, "comment": cmp.Or(e.Comment, e.Message.Text), "onBehalfOf": e.OnBehalfOf, "digest": e.Revision} {
+		for k, v := range map[string]string{"step": e.Step, "comment": e.Comment, "onBehalfOf": e.OnBehalfOf, "digest": e.Revision} {
 			if v != "" {
 				details[k] = v
 			}
+		}
+		if e.Comment == "" {
+			ledger.SetMessage(details, "comment", e.Message)
 		}
 		if e.Kind == EventShortened {
 			details["until"] = t.Items[e.Item].End().UTC().Format(time.RFC3339)

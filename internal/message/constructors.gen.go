@@ -1659,6 +1659,336 @@ func LackSeveral(member string, reason Message, more int, others []string) Messa
 	return build("lack.several", param{"member", member}, param{"more", more}, param{"others", others}, param{"reason", reason})
 }
 
+// LedgerActionCatalogAuthority is "The ownership of an entity was changed.".
+func LedgerActionCatalogAuthority() Message {
+	return Message{Code: "ledger.action.catalog.authority", Text: "The ownership of an entity was changed."}
+}
+
+// LedgerActionCatalogCreated is "Entities were added to the catalog.".
+func LedgerActionCatalogCreated() Message {
+	return Message{Code: "ledger.action.catalog.created", Text: "Entities were added to the catalog."}
+}
+
+// LedgerActionCatalogGone is "Entities are gone from a source of the catalog.".
+func LedgerActionCatalogGone() Message {
+	return Message{Code: "ledger.action.catalog.gone", Text: "Entities are gone from a source of the catalog."}
+}
+
+// LedgerActionCatalogRemoved is "Entities were removed from the catalog.".
+func LedgerActionCatalogRemoved() Message {
+	return Message{Code: "ledger.action.catalog.removed", Text: "Entities were removed from the catalog."}
+}
+
+// LedgerActionCatalogSynced is "A source of the catalog was synced.".
+func LedgerActionCatalogSynced() Message {
+	return Message{Code: "ledger.action.catalog.synced", Text: "A source of the catalog was synced."}
+}
+
+// LedgerActionDelegationEnded is "A delegation was ended.".
+func LedgerActionDelegationEnded() Message {
+	return Message{Code: "ledger.action.delegation.ended", Text: "A delegation was ended."}
+}
+
+// LedgerActionDelegationMade is "A delegation was created.".
+func LedgerActionDelegationMade() Message {
+	return Message{Code: "ledger.action.delegation.made", Text: "A delegation was created."}
+}
+
+// LedgerActionDeviceApproved is "The login of a command line was approved.".
+func LedgerActionDeviceApproved() Message {
+	return Message{Code: "ledger.action.device.approved", Text: "The login of a command line was approved."}
+}
+
+// LedgerActionDeviceDenied is "The login of a command line was denied.".
+func LedgerActionDeviceDenied() Message {
+	return Message{Code: "ledger.action.device.denied", Text: "The login of a command line was denied."}
+}
+
+// LedgerActionDowngradeBegun is "A downgrade began.".
+func LedgerActionDowngradeBegun() Message {
+	return Message{Code: "ledger.action.downgrade.begun", Text: "A downgrade began."}
+}
+
+// LedgerActionDowngradeEnded is "A downgrade was ended.".
+func LedgerActionDowngradeEnded() Message {
+	return Message{Code: "ledger.action.downgrade.ended", Text: "A downgrade was ended."}
+}
+
+// LedgerActionMemberDowngraded is "A member was downgraded by hand.".
+func LedgerActionMemberDowngraded() Message {
+	return Message{Code: "ledger.action.member.downgraded", Text: "A member was downgraded by hand."}
+}
+
+// LedgerActionMemberDrifted is "An object in a member differs from what ACP wrote.".
+func LedgerActionMemberDrifted() Message {
+	return Message{Code: "ledger.action.member.drifted", Text: "An object in a member differs from what ACP wrote."}
+}
+
+// LedgerActionMemberLeaked is "A member has an object that it should not have.".
+func LedgerActionMemberLeaked() Message {
+	return Message{Code: "ledger.action.member.leaked", Text: "A member has an object that it should not have."}
+}
+
+// LedgerActionMemberOverridden is "A policy that is not of ACP allows more in a member.".
+func LedgerActionMemberOverridden() Message {
+	return Message{Code: "ledger.action.member.overridden", Text: "A policy that is not of ACP allows more in a member."}
+}
+
+// LedgerActionMemberQuarantined is "A member is quarantined.".
+func LedgerActionMemberQuarantined() Message {
+	return Message{Code: "ledger.action.member.quarantined", Text: "A member is quarantined."}
+}
+
+// LedgerActionMemberUnreachable is "A member cannot be reached.".
+func LedgerActionMemberUnreachable() Message {
+	return Message{Code: "ledger.action.member.unreachable", Text: "A member cannot be reached."}
+}
+
+// LedgerActionObjectCreated is "An object was created outside of the portal.".
+func LedgerActionObjectCreated() Message {
+	return Message{Code: "ledger.action.object.created", Text: "An object was created outside of the portal."}
+}
+
+// LedgerActionObjectDeleted is "An object was deleted outside of the portal.".
+func LedgerActionObjectDeleted() Message {
+	return Message{Code: "ledger.action.object.deleted", Text: "An object was deleted outside of the portal."}
+}
+
+// LedgerActionObjectUpdated is "An object was changed outside of the portal.".
+func LedgerActionObjectUpdated() Message {
+	return Message{Code: "ledger.action.object.updated", Text: "An object was changed outside of the portal."}
+}
+
+// LedgerActionPortalRestored is "The portal was restored from a backup.".
+func LedgerActionPortalRestored() Message {
+	return Message{Code: "ledger.action.portal.restored", Text: "The portal was restored from a backup."}
+}
+
+// LedgerActionResourceAnnounced is "The enforcement of a resource was announced to the owners of its clients.".
+func LedgerActionResourceAnnounced() Message {
+	return Message{Code: "ledger.action.resource.announced", Text: "The enforcement of a resource was announced to the owners of its clients."}
+}
+
+// LedgerActionResourceRolloutGuard is "The settings of the rollout guard were changed.".
+func LedgerActionResourceRolloutGuard() Message {
+	return Message{Code: "ledger.action.resource.rollout-guard", Text: "The settings of the rollout guard were changed."}
+}
+
+// LedgerActionResourceRolloutSeen is "The rollout guard sees the connections in a member again.".
+func LedgerActionResourceRolloutSeen() Message {
+	return Message{Code: "ledger.action.resource.rollout-seen", Text: "The rollout guard sees the connections in a member again."}
+}
+
+// LedgerActionResourceRolloutStopped is "The rollout guard stopped the rollout because of new denials.".
+func LedgerActionResourceRolloutStopped() Message {
+	return Message{Code: "ledger.action.resource.rollout-stopped", Text: "The rollout guard stopped the rollout because of new denials."}
+}
+
+// LedgerActionResourceRolloutUnseen is "The rollout guard does not see all connections in a member.".
+func LedgerActionResourceRolloutUnseen() Message {
+	return Message{Code: "ledger.action.resource.rollout-unseen", Text: "The rollout guard does not see all connections in a member."}
+}
+
+// LedgerActionResourceTemporaryAudit is "A temporary audit of a resource began or was extended.".
+func LedgerActionResourceTemporaryAudit() Message {
+	return Message{Code: "ledger.action.resource.temporary-audit", Text: "A temporary audit of a resource began or was extended."}
+}
+
+// LedgerActionResourceTemporaryAuditEnded is "A temporary audit of a resource was ended.".
+func LedgerActionResourceTemporaryAuditEnded() Message {
+	return Message{Code: "ledger.action.resource.temporary-audit-ended", Text: "A temporary audit of a resource was ended."}
+}
+
+// LedgerActionResourceTemporaryAuditFailed is "The recorded change of a temporary audit was not made.".
+func LedgerActionResourceTemporaryAuditFailed() Message {
+	return Message{Code: "ledger.action.resource.temporary-audit-failed", Text: "The recorded change of a temporary audit was not made."}
+}
+
+// LedgerActionReviewClosed is "The access review was closed.".
+func LedgerActionReviewClosed() Message {
+	return Message{Code: "ledger.action.review.closed", Text: "The access review was closed."}
+}
+
+// LedgerActionReviewCreated is "An access review was created.".
+func LedgerActionReviewCreated() Message {
+	return Message{Code: "ledger.action.review.created", Text: "An access review was created."}
+}
+
+// LedgerActionReviewDecided is "A reviewer decided a line.".
+func LedgerActionReviewDecided() Message {
+	return Message{Code: "ledger.action.review.decided", Text: "A reviewer decided a line."}
+}
+
+// LedgerActionReviewEnded is "The access review was ended before its deadline.".
+func LedgerActionReviewEnded() Message {
+	return Message{Code: "ledger.action.review.ended", Text: "The access review was ended before its deadline."}
+}
+
+// LedgerActionReviewOpened is "The access review was opened.".
+func LedgerActionReviewOpened() Message {
+	return Message{Code: "ledger.action.review.opened", Text: "The access review was opened."}
+}
+
+// LedgerActionReviewOutcome is "A line has its outcome.".
+func LedgerActionReviewOutcome() Message {
+	return Message{Code: "ledger.action.review.outcome", Text: "A line has its outcome."}
+}
+
+// LedgerActionReviewPostponed is "The deadline was postponed after a restore of the portal.".
+func LedgerActionReviewPostponed() Message {
+	return Message{Code: "ledger.action.review.postponed", Text: "The deadline was postponed after a restore of the portal."}
+}
+
+// LedgerActionReviewReminded is "The reviewers were reminded.".
+func LedgerActionReviewReminded() Message {
+	return Message{Code: "ledger.action.review.reminded", Text: "The reviewers were reminded."}
+}
+
+// LedgerActionReviewReopened is "The access was changed, so that the decision of a line became void.".
+func LedgerActionReviewReopened() Message {
+	return Message{Code: "ledger.action.review.reopened", Text: "The access was changed, so that the decision of a line became void."}
+}
+
+// LedgerActionReviewSilent is "Nobody decided a line by the deadline, so the rule of the access review was applied.".
+func LedgerActionReviewSilent() Message {
+	return Message{Code: "ledger.action.review.silent", Text: "Nobody decided a line by the deadline, so the rule of the access review was applied."}
+}
+
+// LedgerActionSessionsEnded is "All other sessions of a person were ended.".
+func LedgerActionSessionsEnded() Message {
+	return Message{Code: "ledger.action.sessions.ended", Text: "All other sessions of a person were ended."}
+}
+
+// LedgerActionTicketApproved is "Every step is approved.".
+func LedgerActionTicketApproved() Message {
+	return Message{Code: "ledger.action.ticket.approved", Text: "Every step is approved."}
+}
+
+// LedgerActionTicketBreakGlass is "Break-glass access began before it was approved.".
+func LedgerActionTicketBreakGlass() Message {
+	return Message{Code: "ledger.action.ticket.break-glass", Text: "Break-glass access began before it was approved."}
+}
+
+// LedgerActionTicketComment is "A comment was added.".
+func LedgerActionTicketComment() Message {
+	return Message{Code: "ledger.action.ticket.comment", Text: "A comment was added."}
+}
+
+// LedgerActionTicketEffective is "The change was read back from every targeted member.".
+func LedgerActionTicketEffective() Message {
+	return Message{Code: "ledger.action.ticket.effective", Text: "The change was read back from every targeted member."}
+}
+
+// LedgerActionTicketEscalated is "Nobody decided in time, so more people may decide.".
+func LedgerActionTicketEscalated() Message {
+	return Message{Code: "ledger.action.ticket.escalated", Text: "Nobody decided in time, so more people may decide."}
+}
+
+// LedgerActionTicketExpired is "The time of the access is over.".
+func LedgerActionTicketExpired() Message {
+	return Message{Code: "ledger.action.ticket.expired", Text: "The time of the access is over."}
+}
+
+// LedgerActionTicketExpiresSoon is "The access expires soon.".
+func LedgerActionTicketExpiresSoon() Message {
+	return Message{Code: "ledger.action.ticket.expires-soon", Text: "The access expires soon."}
+}
+
+// LedgerActionTicketFailed is "The change failed.".
+func LedgerActionTicketFailed() Message {
+	return Message{Code: "ledger.action.ticket.failed", Text: "The change failed."}
+}
+
+// LedgerActionTicketReduced is "The request grants less than was approved.".
+func LedgerActionTicketReduced() Message {
+	return Message{Code: "ledger.action.ticket.reduced", Text: "The request grants less than was approved."}
+}
+
+// LedgerActionTicketReminded is "Nobody decided in time, so the approvers were reminded.".
+func LedgerActionTicketReminded() Message {
+	return Message{Code: "ledger.action.ticket.reminded", Text: "Nobody decided in time, so the approvers were reminded."}
+}
+
+// LedgerActionTicketReviewed is "Break-glass access was reviewed.".
+func LedgerActionTicketReviewed() Message {
+	return Message{Code: "ledger.action.ticket.reviewed", Text: "Break-glass access was reviewed."}
+}
+
+// LedgerActionTicketRevokeRequested is "The revocation began.".
+func LedgerActionTicketRevokeRequested() Message {
+	return Message{Code: "ledger.action.ticket.revoke-requested", Text: "The revocation began."}
+}
+
+// LedgerActionTicketRevokeWritten is "The statement was removed from the host cluster.".
+func LedgerActionTicketRevokeWritten() Message {
+	return Message{Code: "ledger.action.ticket.revoke-written", Text: "The statement was removed from the host cluster."}
+}
+
+// LedgerActionTicketRevoked is "Every member was read without the access.".
+func LedgerActionTicketRevoked() Message {
+	return Message{Code: "ledger.action.ticket.revoked", Text: "Every member was read without the access."}
+}
+
+// LedgerActionTicketShortened is "The access got an earlier end.".
+func LedgerActionTicketShortened() Message {
+	return Message{Code: "ledger.action.ticket.shortened", Text: "The access got an earlier end."}
+}
+
+// LedgerActionTicketStepApproved is "A step was approved.".
+func LedgerActionTicketStepApproved() Message {
+	return Message{Code: "ledger.action.ticket.step-approved", Text: "A step was approved."}
+}
+
+// LedgerActionTicketStepRejected is "A step was rejected.".
+func LedgerActionTicketStepRejected() Message {
+	return Message{Code: "ledger.action.ticket.step-rejected", Text: "A step was rejected."}
+}
+
+// LedgerActionTicketSubmitted is "The request was submitted.".
+func LedgerActionTicketSubmitted() Message {
+	return Message{Code: "ledger.action.ticket.submitted", Text: "The request was submitted."}
+}
+
+// LedgerActionTicketTimedOut is "Nobody decided in time, so the request was rejected.".
+func LedgerActionTicketTimedOut() Message {
+	return Message{Code: "ledger.action.ticket.timed-out", Text: "Nobody decided in time, so the request was rejected."}
+}
+
+// LedgerActionTicketVoided is "The approvals became void: the request would grant more than was approved.".
+func LedgerActionTicketVoided() Message {
+	return Message{Code: "ledger.action.ticket.voided", Text: "The approvals became void: the request would grant more than was approved."}
+}
+
+// LedgerActionTicketWithdrawn is "The request was withdrawn.".
+func LedgerActionTicketWithdrawn() Message {
+	return Message{Code: "ledger.action.ticket.withdrawn", Text: "The request was withdrawn."}
+}
+
+// LedgerActionTicketWritten is "The change was written to the host cluster.".
+func LedgerActionTicketWritten() Message {
+	return Message{Code: "ledger.action.ticket.written", Text: "The change was written to the host cluster."}
+}
+
+// LedgerActionTokenCreated is "A token was created.".
+func LedgerActionTokenCreated() Message {
+	return Message{Code: "ledger.action.token.created", Text: "A token was created."}
+}
+
+// LedgerActionTokenRevoked is "A token was revoked.".
+func LedgerActionTokenRevoked() Message {
+	return Message{Code: "ledger.action.token.revoked", Text: "A token was revoked."}
+}
+
+// LedgerActionWorkloadsRegistered is "Workloads outside the fleet were registered.".
+func LedgerActionWorkloadsRegistered() Message {
+	return Message{Code: "ledger.action.workloads.registered", Text: "Workloads outside the fleet were registered."}
+}
+
+// LedgerActionWorkloadsRemoved is "Workloads outside the fleet were removed.".
+func LedgerActionWorkloadsRemoved() Message {
+	return Message{Code: "ledger.action.workloads.removed", Text: "Workloads outside the fleet were removed."}
+}
+
 // LedgerAnchorDiffers is "{anchor} kept another hash for it at {at}: it, or a line after {line}, was rewritten".
 func LedgerAnchorDiffers(anchor string, at string, line int) Message {
 	return build("ledger.anchor-differs", param{"anchor", anchor}, param{"at", at}, param{"line", line})
@@ -1672,6 +2002,411 @@ func LedgerAnchorUnreadable() Message {
 // LedgerBroken is "ledger is broken at line {line}: {reason}".
 func LedgerBroken(line int, reason Message) Message {
 	return build("ledger.broken", param{"line", line}, param{"reason", reason})
+}
+
+// LedgerDetailAddress is "address".
+func LedgerDetailAddress() Message {
+	return Message{Code: "ledger.detail.address", Text: "address"}
+}
+
+// LedgerDetailAddresses is "addresses".
+func LedgerDetailAddresses() Message {
+	return Message{Code: "ledger.detail.addresses", Text: "addresses"}
+}
+
+// LedgerDetailAdopt is "access of clients that were seen".
+func LedgerDetailAdopt() Message {
+	return Message{Code: "ledger.detail.adopt", Text: "access of clients that were seen"}
+}
+
+// LedgerDetailAfter is "after".
+func LedgerDetailAfter() Message {
+	return Message{Code: "ledger.detail.after", Text: "after"}
+}
+
+// LedgerDetailAnchored is "confirmed by an anchor".
+func LedgerDetailAnchored() Message {
+	return Message{Code: "ledger.detail.anchored", Text: "confirmed by an anchor"}
+}
+
+// LedgerDetailApplication is "application".
+func LedgerDetailApplication() Message {
+	return Message{Code: "ledger.detail.application", Text: "application"}
+}
+
+// LedgerDetailApproval is "approval policy".
+func LedgerDetailApproval() Message {
+	return Message{Code: "ledger.detail.approval", Text: "approval policy"}
+}
+
+// LedgerDetailArmed is "continues after a stop".
+func LedgerDetailArmed() Message {
+	return Message{Code: "ledger.detail.armed", Text: "continues after a stop"}
+}
+
+// LedgerDetailAt is "time of the backup".
+func LedgerDetailAt() Message {
+	return Message{Code: "ledger.detail.at", Text: "time of the backup"}
+}
+
+// LedgerDetailBefore is "before".
+func LedgerDetailBefore() Message {
+	return Message{Code: "ledger.detail.before", Text: "before"}
+}
+
+// LedgerDetailBy is "by".
+func LedgerDetailBy() Message {
+	return Message{Code: "ledger.detail.by", Text: "by"}
+}
+
+// LedgerDetailClient is "client".
+func LedgerDetailClient() Message {
+	return Message{Code: "ledger.detail.client", Text: "client"}
+}
+
+// LedgerDetailClients is "clients".
+func LedgerDetailClients() Message {
+	return Message{Code: "ledger.detail.clients", Text: "clients"}
+}
+
+// LedgerDetailCluster is "member".
+func LedgerDetailCluster() Message {
+	return Message{Code: "ledger.detail.cluster", Text: "member"}
+}
+
+// LedgerDetailComment is "comment".
+func LedgerDetailComment() Message {
+	return Message{Code: "ledger.detail.comment", Text: "comment"}
+}
+
+// LedgerDetailCount is "count".
+func LedgerDetailCount() Message {
+	return Message{Code: "ledger.detail.count", Text: "count"}
+}
+
+// LedgerDetailCreated is "created".
+func LedgerDetailCreated() Message {
+	return Message{Code: "ledger.detail.created", Text: "created"}
+}
+
+// LedgerDetailDeadline is "deadline".
+func LedgerDetailDeadline() Message {
+	return Message{Code: "ledger.detail.deadline", Text: "deadline"}
+}
+
+// LedgerDetailDecidedBy is "decided by".
+func LedgerDetailDecidedBy() Message {
+	return Message{Code: "ledger.detail.decided-by", Text: "decided by"}
+}
+
+// LedgerDetailDecision is "decision".
+func LedgerDetailDecision() Message {
+	return Message{Code: "ledger.detail.decision", Text: "decision"}
+}
+
+// LedgerDetailDigest is "digest".
+func LedgerDetailDigest() Message {
+	return Message{Code: "ledger.detail.digest", Text: "digest"}
+}
+
+// LedgerDetailDowngrade is "part of the downgrade".
+func LedgerDetailDowngrade() Message {
+	return Message{Code: "ledger.detail.downgrade", Text: "part of the downgrade"}
+}
+
+// LedgerDetailEnabled is "enabled".
+func LedgerDetailEnabled() Message {
+	return Message{Code: "ledger.detail.enabled", Text: "enabled"}
+}
+
+// LedgerDetailEnd is "end".
+func LedgerDetailEnd() Message {
+	return Message{Code: "ledger.detail.end", Text: "end"}
+}
+
+// LedgerDetailEnded is "ended".
+func LedgerDetailEnded() Message {
+	return Message{Code: "ledger.detail.ended", Text: "ended"}
+}
+
+// LedgerDetailEnforceAt is "planned enforcement".
+func LedgerDetailEnforceAt() Message {
+	return Message{Code: "ledger.detail.enforce-at", Text: "planned enforcement"}
+}
+
+// LedgerDetailEvent is "Event".
+func LedgerDetailEvent() Message {
+	return Message{Code: "ledger.detail.event", Text: "Event"}
+}
+
+// LedgerDetailEvidence is "evidence".
+func LedgerDetailEvidence() Message {
+	return Message{Code: "ledger.detail.evidence", Text: "evidence"}
+}
+
+// LedgerDetailExpires is "expires".
+func LedgerDetailExpires() Message {
+	return Message{Code: "ledger.detail.expires", Text: "expires"}
+}
+
+// LedgerDetailGeneration is "generation".
+func LedgerDetailGeneration() Message {
+	return Message{Code: "ledger.detail.generation", Text: "generation"}
+}
+
+// LedgerDetailGone is "gone".
+func LedgerDetailGone() Message {
+	return Message{Code: "ledger.detail.gone", Text: "gone"}
+}
+
+// LedgerDetailGrace is "grace period".
+func LedgerDetailGrace() Message {
+	return Message{Code: "ledger.detail.grace", Text: "grace period"}
+}
+
+// LedgerDetailGrant is "version of the grant".
+func LedgerDetailGrant() Message {
+	return Message{Code: "ledger.detail.grant", Text: "version of the grant"}
+}
+
+// LedgerDetailItem is "item".
+func LedgerDetailItem() Message {
+	return Message{Code: "ledger.detail.item", Text: "item"}
+}
+
+// LedgerDetailKept is "kept".
+func LedgerDetailKept() Message {
+	return Message{Code: "ledger.detail.kept", Text: "kept"}
+}
+
+// LedgerDetailKind is "kind".
+func LedgerDetailKind() Message {
+	return Message{Code: "ledger.detail.kind", Text: "kind"}
+}
+
+// LedgerDetailKnown is "what is known since the backup".
+func LedgerDetailKnown() Message {
+	return Message{Code: "ledger.detail.known", Text: "what is known since the backup"}
+}
+
+// LedgerDetailLater is "later lines".
+func LedgerDetailLater() Message {
+	return Message{Code: "ledger.detail.later", Text: "later lines"}
+}
+
+// LedgerDetailLimit is "limit".
+func LedgerDetailLimit() Message {
+	return Message{Code: "ledger.detail.limit", Text: "limit"}
+}
+
+// LedgerDetailLine is "line".
+func LedgerDetailLine() Message {
+	return Message{Code: "ledger.detail.line", Text: "line"}
+}
+
+// LedgerDetailLines is "lines".
+func LedgerDetailLines() Message {
+	return Message{Code: "ledger.detail.lines", Text: "lines"}
+}
+
+// LedgerDetailManager is "field manager".
+func LedgerDetailManager() Message {
+	return Message{Code: "ledger.detail.manager", Text: "field manager"}
+}
+
+// LedgerDetailMessage is "message".
+func LedgerDetailMessage() Message {
+	return Message{Code: "ledger.detail.message", Text: "message"}
+}
+
+// LedgerDetailName is "name".
+func LedgerDetailName() Message {
+	return Message{Code: "ledger.detail.name", Text: "name"}
+}
+
+// LedgerDetailObject is "object".
+func LedgerDetailObject() Message {
+	return Message{Code: "ledger.detail.object", Text: "object"}
+}
+
+// LedgerDetailOnBehalfOf is "on behalf of".
+func LedgerDetailOnBehalfOf() Message {
+	return Message{Code: "ledger.detail.on-behalf-of", Text: "on behalf of"}
+}
+
+// LedgerDetailOneOf is "one of".
+func LedgerDetailOneOf() Message {
+	return Message{Code: "ledger.detail.one-of", Text: "one of"}
+}
+
+// LedgerDetailOutcome is "outcome".
+func LedgerDetailOutcome() Message {
+	return Message{Code: "ledger.detail.outcome", Text: "outcome"}
+}
+
+// LedgerDetailOverride is "reason of the override".
+func LedgerDetailOverride() Message {
+	return Message{Code: "ledger.detail.override", Text: "reason of the override"}
+}
+
+// LedgerDetailPeople is "people".
+func LedgerDetailPeople() Message {
+	return Message{Code: "ledger.detail.people", Text: "people"}
+}
+
+// LedgerDetailPolicy is "policy".
+func LedgerDetailPolicy() Message {
+	return Message{Code: "ledger.detail.policy", Text: "policy"}
+}
+
+// LedgerDetailReason is "reason".
+func LedgerDetailReason() Message {
+	return Message{Code: "ledger.detail.reason", Text: "reason"}
+}
+
+// LedgerDetailRecommendation is "recommendation".
+func LedgerDetailRecommendation() Message {
+	return Message{Code: "ledger.detail.recommendation", Text: "recommendation"}
+}
+
+// LedgerDetailReopens is "opens the resource after a stop".
+func LedgerDetailReopens() Message {
+	return Message{Code: "ledger.detail.reopens", Text: "opens the resource after a stop"}
+}
+
+// LedgerDetailResource is "resource".
+func LedgerDetailResource() Message {
+	return Message{Code: "ledger.detail.resource", Text: "resource"}
+}
+
+// LedgerDetailResources is "resources".
+func LedgerDetailResources() Message {
+	return Message{Code: "ledger.detail.resources", Text: "resources"}
+}
+
+// LedgerDetailReturned is "returned".
+func LedgerDetailReturned() Message {
+	return Message{Code: "ledger.detail.returned", Text: "returned"}
+}
+
+// LedgerDetailReviewers is "reviewers".
+func LedgerDetailReviewers() Message {
+	return Message{Code: "ledger.detail.reviewers", Text: "reviewers"}
+}
+
+// LedgerDetailRevoked is "revoked".
+func LedgerDetailRevoked() Message {
+	return Message{Code: "ledger.detail.revoked", Text: "revoked"}
+}
+
+// LedgerDetailRule is "rule".
+func LedgerDetailRule() Message {
+	return Message{Code: "ledger.detail.rule", Text: "rule"}
+}
+
+// LedgerDetailScope is "scope".
+func LedgerDetailScope() Message {
+	return Message{Code: "ledger.detail.scope", Text: "scope"}
+}
+
+// LedgerDetailScopes is "permissions".
+func LedgerDetailScopes() Message {
+	return Message{Code: "ledger.detail.scopes", Text: "permissions"}
+}
+
+// LedgerDetailShortened is "shortened".
+func LedgerDetailShortened() Message {
+	return Message{Code: "ledger.detail.shortened", Text: "shortened"}
+}
+
+// LedgerDetailShown is "digest of what was shown".
+func LedgerDetailShown() Message {
+	return Message{Code: "ledger.detail.shown", Text: "digest of what was shown"}
+}
+
+// LedgerDetailSilence is "if nobody decides".
+func LedgerDetailSilence() Message {
+	return Message{Code: "ledger.detail.silence", Text: "if nobody decides"}
+}
+
+// LedgerDetailSilent is "not decided by the deadline".
+func LedgerDetailSilent() Message {
+	return Message{Code: "ledger.detail.silent", Text: "not decided by the deadline"}
+}
+
+// LedgerDetailSince is "since".
+func LedgerDetailSince() Message {
+	return Message{Code: "ledger.detail.since", Text: "since"}
+}
+
+// LedgerDetailSkipped is "skipped".
+func LedgerDetailSkipped() Message {
+	return Message{Code: "ledger.detail.skipped", Text: "skipped"}
+}
+
+// LedgerDetailSource is "source".
+func LedgerDetailSource() Message {
+	return Message{Code: "ledger.detail.source", Text: "source"}
+}
+
+// LedgerDetailStart is "start".
+func LedgerDetailStart() Message {
+	return Message{Code: "ledger.detail.start", Text: "start"}
+}
+
+// LedgerDetailState is "state".
+func LedgerDetailState() Message {
+	return Message{Code: "ledger.detail.state", Text: "state"}
+}
+
+// LedgerDetailStep is "step".
+func LedgerDetailStep() Message {
+	return Message{Code: "ledger.detail.step", Text: "step"}
+}
+
+// LedgerDetailTarget is "grant".
+func LedgerDetailTarget() Message {
+	return Message{Code: "ledger.detail.target", Text: "grant"}
+}
+
+// LedgerDetailTold is "notified people".
+func LedgerDetailTold() Message {
+	return Message{Code: "ledger.detail.told", Text: "notified people"}
+}
+
+// LedgerDetailUid is "UID".
+func LedgerDetailUid() Message {
+	return Message{Code: "ledger.detail.uid", Text: "UID"}
+}
+
+// LedgerDetailUntil is "until".
+func LedgerDetailUntil() Message {
+	return Message{Code: "ledger.detail.until", Text: "until"}
+}
+
+// LedgerDetailUpdated is "changed".
+func LedgerDetailUpdated() Message {
+	return Message{Code: "ledger.detail.updated", Text: "changed"}
+}
+
+// LedgerDetailVerb is "change".
+func LedgerDetailVerb() Message {
+	return Message{Code: "ledger.detail.verb", Text: "change"}
+}
+
+// LedgerDetailWhat is "observation".
+func LedgerDetailWhat() Message {
+	return Message{Code: "ledger.detail.what", Text: "observation"}
+}
+
+// LedgerDetailWhy is "cause".
+func LedgerDetailWhy() Message {
+	return Message{Code: "ledger.detail.why", Text: "cause"}
+}
+
+// LedgerDetailWindow is "window".
+func LedgerDetailWindow() Message {
+	return Message{Code: "ledger.detail.window", Text: "window"}
 }
 
 // LedgerHashDiffers is "its hash is not that of its text: one of them was changed".
@@ -1717,6 +2452,231 @@ func LedgerNotJSON() Message {
 // LedgerOtherNumber is "its text contains the line number {line}".
 func LedgerOtherNumber(line int) Message {
 	return build("ledger.other-number", param{"line", line})
+}
+
+// LedgerValueAllResources is "all resources".
+func LedgerValueAllResources() Message {
+	return Message{Code: "ledger.value.all-resources", Text: "all resources"}
+}
+
+// LedgerValueDecisionKeep is "keep".
+func LedgerValueDecisionKeep() Message {
+	return Message{Code: "ledger.value.decision-keep", Text: "keep"}
+}
+
+// LedgerValueDecisionNone is "none".
+func LedgerValueDecisionNone() Message {
+	return Message{Code: "ledger.value.decision-none", Text: "none"}
+}
+
+// LedgerValueDecisionRevoke is "revoke".
+func LedgerValueDecisionRevoke() Message {
+	return Message{Code: "ledger.value.decision-revoke", Text: "revoke"}
+}
+
+// LedgerValueDecisionShorten is "shorten".
+func LedgerValueDecisionShorten() Message {
+	return Message{Code: "ledger.value.decision-shorten", Text: "shorten"}
+}
+
+// LedgerValueGapLost is "flows of the member were lost".
+func LedgerValueGapLost() Message {
+	return Message{Code: "ledger.value.gap-lost", Text: "flows of the member were lost"}
+}
+
+// LedgerValueGapUnwatched is "the member is not watched".
+func LedgerValueGapUnwatched() Message {
+	return Message{Code: "ledger.value.gap-unwatched", Text: "the member is not watched"}
+}
+
+// LedgerValueKindApprovalPolicy is "approval policy".
+func LedgerValueKindApprovalPolicy() Message {
+	return Message{Code: "ledger.value.kind-approval-policy", Text: "approval policy"}
+}
+
+// LedgerValueKindClass is "class".
+func LedgerValueKindClass() Message {
+	return Message{Code: "ledger.value.kind-class", Text: "class"}
+}
+
+// LedgerValueKindExtend is "extension".
+func LedgerValueKindExtend() Message {
+	return Message{Code: "ledger.value.kind-extend", Text: "extension"}
+}
+
+// LedgerValueKindGrant is "access".
+func LedgerValueKindGrant() Message {
+	return Message{Code: "ledger.value.kind-grant", Text: "access"}
+}
+
+// LedgerValueKindMode is "change of mode".
+func LedgerValueKindMode() Message {
+	return Message{Code: "ledger.value.kind-mode", Text: "change of mode"}
+}
+
+// LedgerValueKindOffboard is "offboarding".
+func LedgerValueKindOffboard() Message {
+	return Message{Code: "ledger.value.kind-offboard", Text: "offboarding"}
+}
+
+// LedgerValueKindOnboard is "onboarding".
+func LedgerValueKindOnboard() Message {
+	return Message{Code: "ledger.value.kind-onboard", Text: "onboarding"}
+}
+
+// LedgerValueKindRevoke is "revocation".
+func LedgerValueKindRevoke() Message {
+	return Message{Code: "ledger.value.kind-revoke", Text: "revocation"}
+}
+
+// LedgerValueKindWorkload is "workload".
+func LedgerValueKindWorkload() Message {
+	return Message{Code: "ledger.value.kind-workload", Text: "workload"}
+}
+
+// LedgerValueKnownHoldGrants is "unknown, so that grants are held back".
+func LedgerValueKnownHoldGrants() Message {
+	return Message{Code: "ledger.value.known-hold-grants", Text: "unknown, so that grants are held back"}
+}
+
+// LedgerValueKnownLedger is "the ledger since the backup".
+func LedgerValueKnownLedger() Message {
+	return Message{Code: "ledger.value.known-ledger", Text: "the ledger since the backup"}
+}
+
+// LedgerValueKnownNothingSince is "nothing was changed since the backup".
+func LedgerValueKnownNothingSince() Message {
+	return Message{Code: "ledger.value.known-nothing-since", Text: "nothing was changed since the backup"}
+}
+
+// LedgerValueNo is "no".
+func LedgerValueNo() Message {
+	return Message{Code: "ledger.value.no", Text: "no"}
+}
+
+// LedgerValueOutcomeEnded is "ended otherwise".
+func LedgerValueOutcomeEnded() Message {
+	return Message{Code: "ledger.value.outcome-ended", Text: "ended otherwise"}
+}
+
+// LedgerValueOutcomeKept is "kept".
+func LedgerValueOutcomeKept() Message {
+	return Message{Code: "ledger.value.outcome-kept", Text: "kept"}
+}
+
+// LedgerValueOutcomeRevoked is "revoked".
+func LedgerValueOutcomeRevoked() Message {
+	return Message{Code: "ledger.value.outcome-revoked", Text: "revoked"}
+}
+
+// LedgerValueOutcomeShortened is "shortened".
+func LedgerValueOutcomeShortened() Message {
+	return Message{Code: "ledger.value.outcome-shortened", Text: "shortened"}
+}
+
+// LedgerValueOutcomeSkipped is "skipped".
+func LedgerValueOutcomeSkipped() Message {
+	return Message{Code: "ledger.value.outcome-skipped", Text: "skipped"}
+}
+
+// LedgerValueStateApplying is "applying".
+func LedgerValueStateApplying() Message {
+	return Message{Code: "ledger.value.state-applying", Text: "applying"}
+}
+
+// LedgerValueStateApproved is "approved".
+func LedgerValueStateApproved() Message {
+	return Message{Code: "ledger.value.state-approved", Text: "approved"}
+}
+
+// LedgerValueStateEffective is "effective".
+func LedgerValueStateEffective() Message {
+	return Message{Code: "ledger.value.state-effective", Text: "effective"}
+}
+
+// LedgerValueStateExpired is "expired".
+func LedgerValueStateExpired() Message {
+	return Message{Code: "ledger.value.state-expired", Text: "expired"}
+}
+
+// LedgerValueStateFailed is "failed".
+func LedgerValueStateFailed() Message {
+	return Message{Code: "ledger.value.state-failed", Text: "failed"}
+}
+
+// LedgerValueStatePending is "pending".
+func LedgerValueStatePending() Message {
+	return Message{Code: "ledger.value.state-pending", Text: "pending"}
+}
+
+// LedgerValueStateRejected is "rejected".
+func LedgerValueStateRejected() Message {
+	return Message{Code: "ledger.value.state-rejected", Text: "rejected"}
+}
+
+// LedgerValueStateRevoked is "revoked".
+func LedgerValueStateRevoked() Message {
+	return Message{Code: "ledger.value.state-revoked", Text: "revoked"}
+}
+
+// LedgerValueStateRevoking is "revoking".
+func LedgerValueStateRevoking() Message {
+	return Message{Code: "ledger.value.state-revoking", Text: "revoking"}
+}
+
+// LedgerValueStateTimedOut is "timed out".
+func LedgerValueStateTimedOut() Message {
+	return Message{Code: "ledger.value.state-timed-out", Text: "timed out"}
+}
+
+// LedgerValueStateWithdrawn is "withdrawn".
+func LedgerValueStateWithdrawn() Message {
+	return Message{Code: "ledger.value.state-withdrawn", Text: "withdrawn"}
+}
+
+// LedgerValueStepLeader is "leader".
+func LedgerValueStepLeader() Message {
+	return Message{Code: "ledger.value.step-leader", Text: "leader"}
+}
+
+// LedgerValueStepOwner is "owner".
+func LedgerValueStepOwner() Message {
+	return Message{Code: "ledger.value.step-owner", Text: "owner"}
+}
+
+// LedgerValueStepReview is "review".
+func LedgerValueStepReview() Message {
+	return Message{Code: "ledger.value.step-review", Text: "review"}
+}
+
+// LedgerValueStepSecurity is "security".
+func LedgerValueStepSecurity() Message {
+	return Message{Code: "ledger.value.step-security", Text: "security"}
+}
+
+// LedgerValueTime is "{at:time}".
+func LedgerValueTime(at time.Time) Message {
+	return build("ledger.value.time", param{"at", at})
+}
+
+// LedgerValueVerbCreate is "create".
+func LedgerValueVerbCreate() Message {
+	return Message{Code: "ledger.value.verb-create", Text: "create"}
+}
+
+// LedgerValueVerbDelete is "delete".
+func LedgerValueVerbDelete() Message {
+	return Message{Code: "ledger.value.verb-delete", Text: "delete"}
+}
+
+// LedgerValueVerbUpdate is "update".
+func LedgerValueVerbUpdate() Message {
+	return Message{Code: "ledger.value.verb-update", Text: "update"}
+}
+
+// LedgerValueYes is "yes".
+func LedgerValueYes() Message {
+	return Message{Code: "ledger.value.yes", Text: "yes"}
 }
 
 // LintActionRemoved is "action {action} is gone: statements that name it are refused from now on".
@@ -3914,6 +4874,26 @@ func ReviewEndsEarlier() Message {
 	return Message{Code: "review.ends-earlier", Text: "The access ends before that anyway. Choose a shorter time, or keep it."}
 }
 
+// ReviewEvidenceUnknown is "not known".
+func ReviewEvidenceUnknown() Message {
+	return Message{Code: "review.evidence-unknown", Text: "not known"}
+}
+
+// ReviewEvidenceUnused is "never used in {days} days".
+func ReviewEvidenceUnused(days int) Message {
+	return build("review.evidence-unused", param{"days", days})
+}
+
+// ReviewEvidenceUnwatched is "no use seen in {days} days, of which {watched} were watched and {lost} of the flows lost".
+func ReviewEvidenceUnwatched(days int, watched string, lost string) Message {
+	return build("review.evidence-unwatched", param{"days", days}, param{"lost", lost}, param{"watched", watched})
+}
+
+// ReviewEvidenceUsed is "last used {at:time}, {count} connections in {days} days".
+func ReviewEvidenceUsed(at time.Time, count int, days int) Message {
+	return build("review.evidence-used", param{"at", at}, param{"count", count}, param{"days", days})
+}
+
 // ReviewGrantChanged is "The access was extended, shortened or ended since this page was loaded. The line is up to date now: look at it and decide again.".
 func ReviewGrantChanged() Message {
 	return Message{Code: "review.grant-changed", Text: "The access was extended, shortened or ended since this page was loaded. The line is up to date now: look at it and decide again."}
@@ -3987,6 +4967,36 @@ func ReviewRestored(at string) Message {
 // ReviewRuleUnknown is "There is no rule {rule} for reviewers. Use resource-owner, application-leader, or group: and the name of a group.".
 func ReviewRuleUnknown(rule string) Message {
 	return build("review.rule-unknown", param{"rule", rule})
+}
+
+// ReviewScope is "{parts}".
+func ReviewScope(parts []Message) Message {
+	return build("review.scope", param{"parts", parts})
+}
+
+// ReviewScopeAll is "every access".
+func ReviewScopeAll() Message {
+	return Message{Code: "review.scope-all", Text: "every access"}
+}
+
+// ReviewScopeClasses is "class {names}".
+func ReviewScopeClasses(names []string) Message {
+	return build("review.scope-classes", param{"names", names})
+}
+
+// ReviewScopeOlder is "older than {duration}".
+func ReviewScopeOlder(duration string) Message {
+	return build("review.scope-older", param{"duration", duration})
+}
+
+// ReviewScopeSensitivities is "sensitivity {names}".
+func ReviewScopeSensitivities(names []string) Message {
+	return build("review.scope-sensitivities", param{"names", names})
+}
+
+// ReviewScopeTeams is "team {names}".
+func ReviewScopeTeams(names []string) Message {
+	return build("review.scope-teams", param{"names", names})
 }
 
 // ReviewScopeTooLong is "Choose at most {limit} values.".

@@ -201,7 +201,7 @@ func (w *Watcher) stop(ctx context.Context, e catalog.Entity, cluster string, n 
 		return w.stopped(ctx, e, stop, time.Time{})
 	}
 	until := metav1.NewTime(now.Add(stopFor).UTC().Truncate(time.Second))
-	if _, err := w.begin(ctx, "", e, "", &v1alpha1.TemporaryAudit{Until: until, Reason: reason.Text, By: GuardName}); err != nil {
+	if _, err := w.begin(ctx, "", e, "", &v1alpha1.TemporaryAudit{Until: until, Reason: reason.Text, By: GuardName}, reason); err != nil {
 		return err
 	}
 	return w.stopped(ctx, e, stop, until.UTC())
@@ -209,18 +209,12 @@ func (w *Watcher) stop(ctx context.Context, e catalog.Entity, cluster string, n 
 
 // stopped records a stop. The time until which the resource is open is zero if it is not.
 func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, until time.Time) error {
+	details := map[string]string{"cluster": stop.Cluster, "count": strconv.FormatInt(stop.Count, 10)}
+	ledger.SetMessage(details, "reason", stop.Reason.Message)
 	_, err := w.Store.Change(ctx, e.Name, func(s *State) (News, error) {
 		s.Guard.Stop = &stop
 		return News{
-			Entries: []ledger.Entry{
-				line(
-					stop.At,
-					"",
-					"resource.rollout-stopped",
-					e,
-					map[string]string{"cluster": stop.Cluster, "count": strconv.FormatInt(stop.Count, 10), "reason": stop.Reason.Text},
-				),
-			},
+			Entries: []ledger.Entry{line(stop.At, "", "resource.rollout-stopped", e, details)},
 			ResourceEvents: []notify.ResourceEvent{
 				resourceEvent(
 					stop.At,

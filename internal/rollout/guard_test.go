@@ -141,6 +141,11 @@ func TestGuard(t *testing.T) {
 			if diff := cmp.Diff([]string{"resource.rollout-guard", "resource.temporary-audit", "resource.rollout-stopped"}, w.actions()); diff != "" {
 				t.Errorf("%s: %s", tc.reason, diff)
 			}
+			for _, e := range w.lines()[1:] { // the guard's own reason can be shown in every language
+				if got := e.Texts()["reason"]; got != reason {
+					t.Errorf("%s: the reason of %s is %+v, want %+v", tc.reason, e.Action, got, reason)
+				}
+			}
 			if diff := cmp.Diff(map[string][]string{"stopped": {"bob", "sam"}}, w.told()); diff != "" {
 				t.Errorf("%s: %s", tc.reason, diff)
 			}

@@ -52,17 +52,18 @@ func (s *Service) TemporaryAudit(ctx context.Context, a approval.Actor, e catalo
 	case until.Sub(now) > MaxTemporaryAudit:
 		return nil, invalid("until", message.AuditTooLong())
 	}
-	return s.begin(ctx, a.ID, e, want.Version, &v1alpha1.TemporaryAudit{Until: metav1.NewTime(until), Reason: reason, By: a.ID})
+	return s.begin(ctx, a.ID, e, want.Version, &v1alpha1.TemporaryAudit{Until: metav1.NewTime(until), Reason: reason, By: a.ID}, message.Message{})
 }
 
 // begin is what people and the guard have in common. The ledger has the line before the host cluster has the change, so
-// that nothing is opened without a record.
+// that nothing is opened without a record. The reason is the audit's as a message if the guard begins it; zero if a person does.
 func (s *Service) begin(
 	ctx context.Context,
 	actor string,
 	e catalog.Entity,
 	version string,
 	audit *v1alpha1.TemporaryAudit,
+	reason message.Message,
 ) (*v1alpha1.ProtectedResource, error) {
 	p, err := s.protection(e)
 	if err != nil {
@@ -77,7 +78,7 @@ func (s *Service) begin(
 			return nil
 		}
 		recorded = true
-		return s.Store.Record(ctx, s.begun(actor, e, spec, audit))
+		return s.Store.Record(ctx, s.begun(actor, e, spec, audit, reason))
 	})
 	if err != nil {
 		return nil, s.undone(ctx, actor, e, recorded, err)
@@ -85,11 +86,12 @@ func (s *Service) begin(
 	return out, nil
 }
 
-func (s *Service) begun(actor string, e catalog.Entity, spec v1alpha1.ProtectedResourceSpec, audit *v1alpha1.TemporaryAudit) News {
+func (s *Service) begun(actor string, e catalog.Entity, spec v1alpha1.ProtectedResourceSpec, audit *v1alpha1.TemporaryAudit, reason message.Message) News {
 	now := s.Now()
 	details := map[string]string{"until": audit.Until.UTC().Format(time.RFC3339), "reason": audit.Reason}
 	if actor == "" {
 		details["by"] = audit.By
+		ledger.SetMessage(details, "reason", reason)
 	}
 	if old := spec.TemporaryAudit; old != nil && now.Before(old.Until.Time) {
 		details["before"] = old.Until.UTC().Format(time.RFC3339)

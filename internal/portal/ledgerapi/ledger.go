@@ -3,10 +3,10 @@ package ledgerapi
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/views"
@@ -71,19 +71,16 @@ func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
 	out := make([]openapi.LedgerLine, 0, len(lines))
 	for _, l := range lines {
 		var body struct {
-			At      time.Time
-			Actor   string
-			Action  string
-			Object  string
-			Details map[string]string
-			Prev    string
+			ledger.Entry
+			Prev string
 		}
 		x := openapi.LedgerLine{Seq: l.Seq, Hash: l.Hash}
 		// A damaged line is shown as far as it can be read. The verification reports it.
 		if err := json.Unmarshal([]byte(l.Text), &body); err == nil {
 			x.At, x.Action, x.Object, x.Prev = body.At.UTC(), body.Action, body.Object, body.Prev
+			x.Message = core.OptionalMessage(body.Message())
 			if len(body.Details) > 0 {
-				x.Details = &body.Details
+				x.Details, x.Labels, x.Texts = &body.Details, labelsOf(body.Entry), textsOf(body.Entry)
 			}
 			if body.Actor != "" {
 				x.Actor = new(views.Person(c, body.Actor))
@@ -92,6 +89,27 @@ func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
 		out = append(out, x)
 	}
 	return out
+}
+
+// labelsOf returns the names of the keys of an entry's details; nil if no key has one.
+func labelsOf(e ledger.Entry) *map[string]message.Message {
+	if labels := e.Labels(); len(labels) > 0 {
+		return &labels
+	}
+	return nil
+}
+
+// textsOf returns the details of an entry that can be shown in other languages, with a message for each line; nil if there are none.
+func textsOf(e ledger.Entry) *map[string][]message.Message {
+	texts := e.Texts()
+	if len(texts) == 0 {
+		return nil
+	}
+	out := make(map[string][]message.Message, len(texts))
+	for key, m := range texts {
+		out[key] = []message.Message{m}
+	}
+	return &out
 }
 
 // chargeWholeLedger charges the caller's budget for operations that read the whole ledger.

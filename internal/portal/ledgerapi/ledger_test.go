@@ -9,8 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/featuretest"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -77,6 +80,49 @@ func TestDamagedLinesAreListed(t *testing.T) {
 	}
 	if got[2].Seq != 3 || got[2].Hash != "h" || got[2].Action != "" {
 		t.Errorf("the damaged line is %+v", got[2])
+	}
+}
+
+// TestLinesHaveMessages checks that a line says in every language what was recorded, and that a line of an earlier version, which has no
+// codes, is shown as it was recorded.
+func TestLinesHaveMessages(t *testing.T) {
+	details := map[string]string{"state": "withdrawn", "application": "orders"}
+	reason := message.TicketRolloutStopped(message.GuardNewDenials(3, "east", "1h0m0s", 0))
+	ledger.SetMessage(details, "comment", reason)
+	coded, err := ledger.Append(0, ledger.Genesis, ledger.Entry{At: featuretest.Now, Action: "ticket.withdrawn", Object: "T-1", Details: details})
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := map[string]string{"comment": reason.Text}
+	plain, err := ledger.Append(1, coded.Hash, ledger.Entry{At: featuretest.Now, Action: "ticket.withdrawn", Object: "T-1", Details: earlier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown, err := ledger.Append(2, plain.Hash, ledger.Entry{At: featuretest.Now, Action: "ticket.of-a-newer-version", Object: "T-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := linesOf(featuretest.Data(t).Catalog(), []ledger.Line{coded, plain, unknown})
+	if diff := cmp.Diff(new(message.LedgerActionTicketWithdrawn()), got[0].Message); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(details, *got[0].Details); diff != "" {
+		t.Errorf("the details are not as recorded: %s", diff)
+	}
+	texts := map[string][]message.Message{"state": {message.LedgerValueStateWithdrawn()}, "comment": {reason}}
+	if diff := cmp.Diff(&texts, got[0].Texts); diff != "" {
+		t.Error(diff)
+	}
+	labels := map[string]message.Message{"state": message.LedgerDetailState(), "application": message.LedgerDetailApplication(),
+		"comment": message.LedgerDetailComment()}
+	if diff := cmp.Diff(&labels, got[0].Labels); diff != "" {
+		t.Error(diff)
+	}
+	if got[1].Texts != nil || (*got[1].Details)["comment"] != reason.Text || got[1].Message == nil {
+		t.Errorf("a line of an earlier version is shown as %+v", got[1])
+	}
+	if got[2].Message != nil || got[2].Action != "ticket.of-a-newer-version" {
+		t.Errorf("a line of a newer version is shown as %+v", got[2])
 	}
 }
 

@@ -2838,14 +2838,25 @@ type ItemRef struct {
 
 // LedgerLine defines model for LedgerLine.
 type LedgerLine struct {
-	Action  string             `json:"action"`
-	Actor   *Person            `json:"actor,omitempty"`
-	At      time.Time          `json:"at"`
+	Action string    `json:"action"`
+	Actor  *Person   `json:"actor,omitempty"`
+	At     time.Time `json:"at"`
+
+	// Details as recorded; the hash covers them
 	Details *map[string]string `json:"details,omitempty"`
 	Hash    string             `json:"hash"`
-	Object  string             `json:"object"`
-	Prev    string             `json:"prev"`
-	Seq     int64              `json:"seq"`
+
+	// Labels names of keys of details; an identifier has none
+	Labels *map[string]Message `json:"labels,omitempty"`
+
+	// Message what the action is; absent: this version does not know the action
+	Message *Message `json:"message,omitempty"`
+	Object  string   `json:"object"`
+	Prev    string   `json:"prev"`
+	Seq     int64    `json:"seq"`
+
+	// Texts by key, the details that are words of ACP or times, with one message for each line; the others are words of people, identifiers and values, or texts that an earlier version recorded without a code
+	Texts *map[string][]Message `json:"texts,omitempty"`
 }
 
 // LedgerList defines model for LedgerList.

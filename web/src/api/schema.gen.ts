@@ -2891,9 +2891,20 @@ export interface components {
             at: string;
             actor?: components["schemas"]["Person"];
             action: string;
+            /** @description what the action is; absent: this version does not know the action */
+            message?: components["schemas"]["Message"];
             object: string;
+            /** @description as recorded; the hash covers them */
             details?: {
                 [key: string]: string;
+            };
+            /** @description names of keys of details; an identifier has none */
+            labels?: {
+                [key: string]: components["schemas"]["Message"];
+            };
+            /** @description by key, the details that are words of ACP or times, with one message for each line; the others are words of people, identifiers and values, or texts that an earlier version recorded without a code */
+            texts?: {
+                [key: string]: components["schemas"]["Message"][];
             };
             prev: string;
             hash: string;
