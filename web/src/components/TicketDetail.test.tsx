@@ -190,6 +190,22 @@ describe("a ticket in detail", () => {
     }
   });
 
+  it("shows the ledger’s lines in the person’s language", async () => {
+    await chooseLanguage("zh");
+    const details = { comment: "The access review has ended already.", commentCode: "review.closed", application: "orders", until: "2026-03-02T10:00:00Z" };
+    const line = {
+      seq: 7, at: "2026-11-20T10:00:00Z", action: "ticket.revoked", object: "T-42", hash: "abcdef0123456789", prev: "", details,
+      message: { code: "ledger.action.ticket.revoked", text: "Every member was read without the access." },
+      labels: { comment: { code: "ledger.detail.comment", text: "comment" }, application: { code: "ledger.detail.application", text: "application" } },
+      texts: { comment: [{ code: "review.closed", text: "The access review has ended already." }] },
+    };
+    show(ticket(), { "GET /tickets/T-42/ledger": () => ({ body: { items: [line] } }) });
+    await userEvent.click(await screen.findByTestId("tab-history"));
+    const history = screen.getByTestId("ticket-history");
+    for (const text of ["已确认每个成员集群中都不再有此访问。", "ticket.revoked", "说明：该访问复核已经结束。", "应用：orders", "until：2026-03-02T10:00:00Z"]) expect(history).toHaveTextContent(text);
+    expect(history).not.toHaveTextContent("commentCode");
+  });
+
   it("takes a comment", async () => {
     const said: unknown[] = [];
     show(ticket(), {

@@ -1,18 +1,26 @@
 import { useTranslation } from "react-i18next";
 import type { LedgerLine } from "../api/types";
+import { detailsOf } from "../lib/ledger-line";
+import { useWords } from "../lib/use-words";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState } from "./Feedback";
+import { LedgerAction } from "./ledger/LedgerAction";
 import { PersonName } from "./Names";
 import tables from "./Tables.module.css";
 import { RelativeTime } from "./Time";
 
-const details = (line: LedgerLine) =>
-  Object.entries(line.details ?? {})
-    .map(([key, value]) => `${key}: ${value}`)
-    .join("\n");
+/** Details lists the details of a line. The page Ledger also shows how those with a translation were recorded. */
+function Details({ line }: { line: LedgerLine }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const details = detailsOf(line)
+    .filter(({ ofText }) => !ofText)
+    .map(({ key, value, label, texts }) => t("history.detail", { name: label ? words.message(label) : key, value: texts?.map((each) => words.message(each)).join("\n") ?? value }));
+  return <span className={`${tables.muted} ${tables.lines}`}>{details.join("\n")}</span>;
+}
 
-/** TicketHistory lists the ledger's lines about a ticket, oldest first. They are evidence, so nothing is translated. */
+/** TicketHistory lists the ledger's lines about a ticket, oldest first. */
 export function TicketHistory({ lines }: { lines: LedgerLine[] }) {
   const { t } = useTranslation();
   if (lines.length === 0) return <EmptyState>{t("history.empty")}</EmptyState>;
@@ -25,8 +33,8 @@ export function TicketHistory({ lines }: { lines: LedgerLine[] }) {
       header: t("history.action"),
       cell: (line) => (
         <span className={tables.stack}>
-          <code className={tables.code}>{line.action}</code>
-          <span className={`${tables.muted} ${tables.lines}`}>{details(line)}</span>
+          <LedgerAction line={line} />
+          <Details line={line} />
         </span>
       ),
     },

@@ -1,7 +1,8 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import type { LedgerLine, LedgerVerification, Role } from "../api/types";
+import { chooseLanguage } from "../i18n";
 import { ledgerFilterOf } from "../lib/ledger-filter";
 import { bob, me } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
@@ -40,6 +41,8 @@ function start({ at = "/ledger", roles = ["auditor"], list, verify }: Over = {})
   return { calls, ...renderPage(<LedgerPage />, { path: "/ledger", at }) };
 }
 
+afterEach(() => chooseLanguage("en"));
+
 describe("the ledger", () => {
   it("is read in the order of the address", async () => {
     const { calls } = start({ at: "/ledger?sort=seq", list: () => ({ body: { items: [line({ seq: 1 }), line({ seq: 2 })], nextCursor: "c2" } }) });
@@ -55,6 +58,33 @@ describe("the ledger", () => {
     const whole = await screen.findByTestId("ledger-line");
     for (const text of ["ticket.approved", "owner", "a".repeat(64), "b".repeat(64)]) expect(whole).toHaveTextContent(text);
     expect(within(whole).getByRole("link", { name: "T-42" })).toHaveAttribute("href", "/tickets/T-42");
+  });
+
+  it.each<["en" | "zh", string[]]>([
+    ["en", ["The request was withdrawn.", "comment", "The access review has ended already.", "state", "withdrawn"]],
+    ["zh", ["申请已撤回。", "说明", "该访问复核已经结束。", "状态", "已撤回"]],
+  ])("says in the reader’s language what was recorded, beside what the hash covers: %s", async (language, texts) => {
+    await chooseLanguage(language);
+    const details = { application: "orders", comment: "The access review has ended already.", commentCode: "review.closed", state: "withdrawn" };
+    start({
+      list: () => ({
+        body: {
+          items: [
+            line({
+              action: "ticket.withdrawn",
+              details,
+              message: { code: "ledger.action.ticket.withdrawn", text: "The request was withdrawn." },
+              labels: { comment: { code: "ledger.detail.comment", text: "comment" }, state: { code: "ledger.detail.state", text: "state" } },
+              texts: { comment: [{ code: "review.closed", text: "The access review has ended already." }], state: [{ code: "ledger.value.state-withdrawn", text: "withdrawn" }] },
+            }),
+          ],
+        },
+      }),
+    });
+    expect(await screen.findByTestId("ledger-12")).toHaveTextContent(texts[0] ?? "");
+    await userEvent.click(screen.getByTestId("line-12"));
+    const whole = await screen.findByTestId("ledger-line");
+    for (const text of [...texts, "ticket.withdrawn", "commentCode", ...Object.values(details)]) expect(whole).toHaveTextContent(text);
   });
 
   it("reads the filters of the address, in the person's time zone", () => {

@@ -9,8 +9,12 @@ import { PersonName } from "../Names";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import classes from "./Ledger.module.css";
+import { LedgerAction } from "./LedgerAction";
+import { detailsOf } from "../../lib/ledger-line";
+import type { LedgerDetail } from "../../lib/ledger-line";
 import { instant } from "../../lib/table-sort";
 import { ledgerOrders } from "../../lib/use-server-sort";
+import { useWords } from "../../lib/use-words";
 
 /** About links a ticket; any other object is shown as it was written. */
 function About({ object }: { object: string }) {
@@ -22,10 +26,10 @@ function Actor({ line }: { line: LedgerLine }) {
   return line.actor ? <PersonName person={line.actor} /> : <span className={tables.muted}>{t("history.portal")}</span>;
 }
 
-/** Whole shows a whole line. It is evidence, so nothing is translated or left out. */
+/** Whole shows a whole line. It is evidence, so nothing is left out: translated texts have what was recorded beside them. */
 function Whole({ line, onClose }: { line: LedgerLine; onClose: () => void }) {
   const { t } = useTranslation();
-  const details = Object.entries(line.details ?? {});
+  const details = detailsOf(line);
   return (
     <InfoDialog title={t("ledger.details", { seq: line.seq })} size="lg" onClose={onClose}>
       <dl className={classes.details} data-testid="ledger-line">
@@ -36,11 +40,11 @@ function Whole({ line, onClose }: { line: LedgerLine; onClose: () => void }) {
         <dt>{t("ledger.actor")}</dt>
         <dd><Actor line={line} /></dd>
         <dt>{t("ledger.action")}</dt>
-        <dd><code className={classes.hash}>{line.action}</code></dd>
+        <dd><LedgerAction line={line} /></dd>
         <dt>{t("ledger.object")}</dt>
         <dd><About object={line.object} /></dd>
-        {details.map(([key, value]) => (
-          <Detail key={key} name={key} value={value} />
+        {details.map((detail) => (
+          <Detail key={detail.key} detail={detail} />
         ))}
         <dt>{t("ledger.hash")}</dt>
         <dd><code className={classes.hash}>{line.hash}</code></dd>
@@ -52,11 +56,21 @@ function Whole({ line, onClose }: { line: LedgerLine; onClose: () => void }) {
   );
 }
 
-function Detail({ name, value }: { name: string; value: string }) {
+function Detail({ detail: { key, value, label, texts } }: { detail: LedgerDetail }) {
+  const words = useWords();
+  const text = texts?.map((each) => words.message(each)).join("\n");
   return (
     <>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
+      <dt title={key}>{label ? words.message(label) : key}</dt>
+      <dd>
+        {text ?? value}
+        {text !== undefined && text !== value && (
+          <>
+            {"\n"}
+            <code className={`${classes.hash} ${tables.muted}`}>{value}</code>
+          </>
+        )}
+      </dd>
     </>
   );
 }
@@ -78,7 +92,7 @@ export function LedgerTable({ lines, partial }: { lines: LedgerLine[]; partial: 
     },
     { key: "at", header: t("ledger.at"), nowrap: true, cell: (line) => <RelativeTime at={line.at} />, sortBy: (line) => instant(line.at) },
     { key: "actor", header: t("ledger.actor"), cell: (line) => <Actor line={line} />, sortBy: (line) => line.actor?.displayName },
-    { key: "action", header: t("ledger.action"), cell: (line) => <code className={tables.code}>{line.action}</code>, sortBy: (line) => line.action },
+    { key: "action", header: t("ledger.action"), cell: (line) => <LedgerAction line={line} />, sortBy: (line) => line.action },
     { key: "object", header: t("ledger.object"), cell: (line) => <About object={line.object} />, sortBy: (line) => line.object },
     { key: "hash", header: t("ledger.hash"), cell: (line) => <code className={tables.code} title={line.hash}>{line.hash.slice(0, 12)}</code> },
   ];

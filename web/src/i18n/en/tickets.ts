@@ -191,6 +191,7 @@ export const tickets = {
     actor: "Who",
     portal: "the portal",
     action: "What",
+    detail: "{{name}}: {{value}}",
     hash: "Hash",
   },
 };

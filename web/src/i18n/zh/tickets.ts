@@ -190,6 +190,7 @@ export const tickets = {
     actor: "人员",
     portal: "门户",
     action: "内容",
+    detail: "{{name}}：{{value}}",
     hash: "哈希",
   },
 };
