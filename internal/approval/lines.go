@@ -1,7 +1,7 @@
 package approval
 
-// Prefixes of the lines that show what an item grants. Like the "+" and "-" of a diff, a prefix determines the meaning of its line and
-// is not translated. The digest that approvals are bound to is computed from the lines.
+// Prefixes of the lines that show what an item grants. Like the "+" and "-" of a diff, a prefix determines the meaning of its line. The
+// digest that approvals are bound to is computed from the lines, so they are the same in every language; LineMessage translates them.
 const (
 	// LineAllow is the beginning of a line that gives access. It names clients.
 	LineAllow = "allow "

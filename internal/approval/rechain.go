@@ -95,10 +95,10 @@ func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 	it := &t.Items[i]
 	lines := make([]string, 0, len(missing))
 	for _, m := range missing {
-		lines = append(lines, fmt.Sprintf("+ %s: %d of %s", m.Name, max(m.Quorum, 1), join(m.From)))
+		lines = append(lines, fmt.Sprintf(LineAdded+"%s: %d of %s", m.Name, max(m.Quorum, 1), join(m.From)))
 	}
 	if it.ManySteps && !now.ManySteps {
-		lines = append(lines, "+ each step by a different person")
+		lines = append(lines, LineAdded+eachStep)
 	}
 	t.event(at, Event{Kind: EventVoided, Item: i, Revision: it.Shown.Digest, Comment: strings.Join(lines, "\n")})
 	it.State, it.ExpiresAt, it.WarnAt, it.ShortenTo = StatePending, time.Time{}, time.Time{}, time.Time{}

@@ -218,7 +218,7 @@ func (a *asking) preview(ctx context.Context, c *portalclient.Client, body porta
 		}
 		if it.Lines != nil {
 			for _, line := range *it.Lines {
-				fmt.Fprintf(w, "  + %s\n", printable(line))
+				fmt.Fprintf(w, "  + %s\n", printable(line.Render(language())))
 			}
 		}
 	}

@@ -2679,6 +2679,251 @@ func LedgerValueYes() Message {
 	return Message{Code: "ledger.value.yes", Text: "yes"}
 }
 
+// LineAdded is "+ {line}".
+func LineAdded(line Message) Message {
+	return build("line.added", param{"line", line})
+}
+
+// LineAddresses is "addresses {prefix}".
+func LineAddresses(prefix string) Message {
+	return build("line.addresses", param{"prefix", prefix})
+}
+
+// LineAllow is "allow {peer} to {target} on {port}".
+func LineAllow(peer Message, target Message, port string) Message {
+	return build("line.allow", param{"peer", peer}, param{"port", port}, param{"target", target})
+}
+
+// LineAllowAction is "allow {client}: {action} on {resource}".
+func LineAllowAction(client Message, action string, resource string) Message {
+	return build("line.allow-action", param{"action", action}, param{"client", client}, param{"resource", resource})
+}
+
+// LineAllowActionFor is "allow {client}: {action} on {resource} for {duration}".
+func LineAllowActionFor(client Message, action string, resource string, duration string) Message {
+	return build("line.allow-action-for", param{"action", action}, param{"client", client}, param{"duration", duration}, param{"resource", resource})
+}
+
+// LineAllowActionUntilRevoked is "allow {client}: {action} on {resource} until revoked".
+func LineAllowActionUntilRevoked(client Message, action string, resource string) Message {
+	return build("line.allow-action-until-revoked", param{"action", action}, param{"client", client}, param{"resource", resource})
+}
+
+// LineAnyone is "anyone".
+func LineAnyone() Message {
+	return Message{Code: "line.anyone", Text: "anyone"}
+}
+
+// LineApproverApplicationOwner is "application.owner".
+func LineApproverApplicationOwner() Message {
+	return Message{Code: "line.approver-application-owner", Text: "application.owner"}
+}
+
+// LineApproverGroup is "group:{group}".
+func LineApproverGroup(group string) Message {
+	return build("line.approver-group", param{"group", group})
+}
+
+// LineApproverLeader is "requester.leader".
+func LineApproverLeader() Message {
+	return Message{Code: "line.approver-leader", Text: "requester.leader"}
+}
+
+// LineApproverOwnerOf is "owner-of:{resource}".
+func LineApproverOwnerOf(resource string) Message {
+	return build("line.approver-owner-of", param{"resource", resource})
+}
+
+// LineApproverPerson is "person:{person}".
+func LineApproverPerson(person string) Message {
+	return build("line.approver-person", param{"person", person})
+}
+
+// LineApproverResourceOwner is "resource.owner".
+func LineApproverResourceOwner() Message {
+	return Message{Code: "line.approver-resource-owner", Text: "resource.owner"}
+}
+
+// LineApprovers is "{step}: {count} of {approvers:list}".
+func LineApprovers(step Message, count int, approvers []Message) Message {
+	return build("line.approvers", param{"approvers", approvers}, param{"count", count}, param{"step", step})
+}
+
+// LineBut is "{peer} but {prefix}".
+func LineBut(peer Message, prefix string) Message {
+	return build("line.but", param{"peer", peer}, param{"prefix", prefix})
+}
+
+// LineByIstio is "{line} by istio".
+func LineByIstio(line Message) Message {
+	return build("line.by-istio", param{"line", line})
+}
+
+// LineConnections is "allow connections to {target} {placement}".
+func LineConnections(target Message, placement Message) Message {
+	return build("line.connections", param{"placement", placement}, param{"target", target})
+}
+
+// LineDeny is "deny {peer} to {target} on {port}".
+func LineDeny(peer Message, target Message, port string) Message {
+	return build("line.deny", param{"peer", peer}, param{"port", port}, param{"target", target})
+}
+
+// LineEnforcedBy is "enforced by {enforcer}".
+func LineEnforcedBy(enforcer string) Message {
+	return build("line.enforced-by", param{"enforcer", enforcer})
+}
+
+// LineInEveryMember is "in every member".
+func LineInEveryMember() Message {
+	return Message{Code: "line.in-every-member", Text: "in every member"}
+}
+
+// LineInMember is "in member {member}".
+func LineInMember(member string) Message {
+	return build("line.in-member", param{"member", member})
+}
+
+// LineInMembersWith is "in members with {selector}".
+func LineInMembersWith(selector string) Message {
+	return build("line.in-members-with", param{"selector", selector})
+}
+
+// LineList is "{lines}".
+func LineList(lines []Message) Message {
+	return build("line.list", param{"lines", lines})
+}
+
+// LineMode is "{target} in {mode}".
+func LineMode(target Message, mode Message) Message {
+	return build("line.mode", param{"mode", mode}, param{"target", target})
+}
+
+// LineModeAudit is "Audit".
+func LineModeAudit() Message {
+	return Message{Code: "line.mode-audit", Text: "Audit"}
+}
+
+// LineModeEnforce is "Enforce".
+func LineModeEnforce() Message {
+	return Message{Code: "line.mode-enforce", Text: "Enforce"}
+}
+
+// LineModeInMember is "{target} in {mode} in member {member}".
+func LineModeInMember(target Message, mode Message, member string) Message {
+	return build("line.mode-in-member", param{"member", member}, param{"mode", mode}, param{"target", target})
+}
+
+// LineModeObserve is "Observe".
+func LineModeObserve() Message {
+	return Message{Code: "line.mode-observe", Text: "Observe"}
+}
+
+// LineMore is "and {count} more: {digest}".
+func LineMore(count int, digest string) Message {
+	return build("line.more", param{"count", count}, param{"digest", digest})
+}
+
+// LineMoreNotShown is "and {count} more".
+func LineMoreNotShown(count int) Message {
+	return build("line.more-not-shown", param{"count", count})
+}
+
+// LineNoAction is "{line}, a port of no action".
+func LineNoAction(line Message) Message {
+	return build("line.no-action", param{"line", line})
+}
+
+// LineNoLonger is "no longer: {line}".
+func LineNoLonger(line Message) Message {
+	return build("line.no-longer", param{"line", line})
+}
+
+// LineNoServiceAccount is "no service account".
+func LineNoServiceAccount() Message {
+	return Message{Code: "line.no-service-account", Text: "no service account"}
+}
+
+// LineNotCompiled is "nothing: the resource cannot be compiled".
+func LineNotCompiled() Message {
+	return Message{Code: "line.not-compiled", Text: "nothing: the resource cannot be compiled"}
+}
+
+// LineObjectCreate is "create {kind} {name}".
+func LineObjectCreate(kind string, name string) Message {
+	return build("line.object-create", param{"kind", kind}, param{"name", name})
+}
+
+// LineObjectDelete is "delete {kind} {name}".
+func LineObjectDelete(kind string, name string) Message {
+	return build("line.object-delete", param{"kind", kind}, param{"name", name})
+}
+
+// LineObjectUpdate is "update {kind} {name}".
+func LineObjectUpdate(kind string, name string) Message {
+	return build("line.object-update", param{"kind", kind}, param{"name", name})
+}
+
+// LineOutside is "workloads outside the fleet of {subject}".
+func LineOutside(subject string) Message {
+	return build("line.outside", param{"subject", subject})
+}
+
+// LineOutsideAddress is "workloads outside the fleet: {group} {prefix}".
+func LineOutsideAddress(group string, prefix string) Message {
+	return build("line.outside-address", param{"group", group}, param{"prefix", prefix})
+}
+
+// LineOutsideAddressOf is "{client}: {prefix}".
+func LineOutsideAddressOf(client Message, prefix string) Message {
+	return build("line.outside-address-of", param{"client", client}, param{"prefix", prefix})
+}
+
+// LinePods is "pods with {label}".
+func LinePods(label string) Message {
+	return build("line.pods", param{"label", label})
+}
+
+// LinePodsOf is "pods with {key} in ({values})".
+func LinePodsOf(key string, values string) Message {
+	return build("line.pods-of", param{"key", key}, param{"values", values})
+}
+
+// LineRefused is "refused: {reason}".
+func LineRefused(reason Message) Message {
+	return build("line.refused", param{"reason", reason})
+}
+
+// LineRemoved is "- {line}".
+func LineRemoved(line Message) Message {
+	return build("line.removed", param{"line", line})
+}
+
+// LineRevoke is "revoke {grant}: {application} may not use {actions} of {resource} any more".
+func LineRevoke(grant string, application string, actions []string, resource string) Message {
+	return build("line.revoke", param{"actions", actions}, param{"application", application}, param{"grant", grant}, param{"resource", resource})
+}
+
+// LineServiceAccount is "service account {name}".
+func LineServiceAccount(name string) Message {
+	return build("line.service-account", param{"name", name})
+}
+
+// LineServiceAccounts is "service accounts of {pattern}".
+func LineServiceAccounts(pattern string) Message {
+	return build("line.service-accounts", param{"pattern", pattern})
+}
+
+// LineStepEach is "each step by a different person".
+func LineStepEach() Message {
+	return Message{Code: "line.step-each", Text: "each step by a different person"}
+}
+
+// LineTakesAway is "takes away: {line}".
+func LineTakesAway(line Message) Message {
+	return build("line.takes-away", param{"line", line})
+}
+
 // LintActionRemoved is "action {action} is gone: statements that name it are refused from now on".
 func LintActionRemoved(action string) Message {
 	return build("lint.action-removed", param{"action", action})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // People provides names, and the people whom a ticket concerns beyond those that it names.
@@ -328,6 +329,9 @@ func (x *messageBuilder) facts(e approval.Event) Facts {
 		f.Reason = t.Reason
 	default:
 		f.Comment, f.Message = e.Comment, e.Message
+		if lines := approval.EventLines(e.Kind, e.Comment); lines != nil {
+			f.Message = linesMessage(lines)
+		}
 	}
 	for _, i := range x.items(e) {
 		if at := t.Items[i].End(); !at.IsZero() && (f.Until.IsZero() || at.Before(f.Until)) {
@@ -335,6 +339,18 @@ func (x *messageBuilder) facts(e approval.Event) Facts {
 		}
 	}
 	return f
+}
+
+// mostLines is the maximum number of lines of a ticket in a notification.
+const mostLines = 10
+
+// linesMessage returns the first lines that differ from what was approved, and the number of the others.
+func linesMessage(lines []string) message.Message {
+	shown := approval.LineMessages(lines[:min(len(lines), mostLines)])
+	if more := len(lines) - len(shown); more > 0 {
+		shown = append(shown, message.LineMoreNotShown(more))
+	}
+	return message.LineList(shown)
 }
 
 func about(it approval.Item) About {

@@ -233,6 +233,36 @@ func TestMessagesForTicket(t *testing.T) {
 	}
 }
 
+// TestNotesOfVoidedApprovals checks that what voided the approvals of a request is said in the recipient's language, up to a bound.
+func TestNotesOfVoidedApprovals(t *testing.T) {
+	x := ticket("cache")
+	var lines []string
+	for i := range 12 {
+		lines = append(lines, fmt.Sprintf("in member m%02d", i))
+	}
+	before := len(x.Events)
+	if !x.Void(0, approval.NewShown(lines), start) {
+		t.Fatal("the approvals are still valid")
+	}
+	messages := MessagesForTicket(x, before, len(x.Events), company{})
+	if len(messages) == 0 {
+		t.Fatal("nobody is notified")
+	}
+	notes := ContentOf(messages[0]).Notes
+	if len(notes) != 1 {
+		t.Fatalf("the notes are %+v", notes)
+	}
+	zh := notes[0].Render(message.Chinese)
+	for _, want := range []string{"在成员集群 m00 中；", "在成员集群 m09 中；以及另外 2 行"} {
+		if !strings.Contains(zh, want) {
+			t.Errorf("the note %q does not have %q", zh, want)
+		}
+	}
+	if strings.Contains(zh, "m10") {
+		t.Errorf("the note has too many lines: %q", zh)
+	}
+}
+
 func TestDecidedStepsCauseNoFurtherNotifications(t *testing.T) {
 	x := ticket("cache")
 	if err := x.Vote(0, approval.Vote{Person: "leader", Approve: false, At: start, Comment: "no"}); err != nil {

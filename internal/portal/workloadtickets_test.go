@@ -48,7 +48,7 @@ func TestWorkloadTickets(t *testing.T) {
 				Note      message.Message
 				Approvers []struct{ ID string }
 			}
-			Lines   []string
+			Lines   []message.Message
 			Problem *problemBody
 		}
 		Change struct {

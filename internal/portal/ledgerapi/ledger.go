@@ -3,7 +3,9 @@ package ledgerapi
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/message"
@@ -101,13 +103,16 @@ func labelsOf(e ledger.Entry) *map[string]message.Message {
 
 // textsOf returns the details of an entry that can be shown in other languages, with a message for each line; nil if there are none.
 func textsOf(e ledger.Entry) *map[string][]message.Message {
-	texts := e.Texts()
-	if len(texts) == 0 {
-		return nil
-	}
-	out := make(map[string][]message.Message, len(texts))
-	for key, m := range texts {
+	out := map[string][]message.Message{}
+	for key, m := range e.Texts() {
 		out[key] = []message.Message{m}
+	}
+	kind, _ := strings.CutPrefix(e.Action, "ticket.")
+	if lines := approval.EventLines(approval.EventKind(kind), e.Details["comment"]); lines != nil {
+		out["comment"] = approval.LineMessages(lines)
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	return &out
 }

@@ -98,11 +98,16 @@ func TestLinesHaveMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	voided, err := ledger.Append(3, "h", ledger.Entry{At: featuretest.Now, Action: "ticket.voided", Object: "T-1",
+		Details: map[string]string{"comment": "in member m1\n+ spec.x: 1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	unknown, err := ledger.Append(2, plain.Hash, ledger.Entry{At: featuretest.Now, Action: "ticket.of-a-newer-version", Object: "T-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := linesOf(featuretest.Data(t).Catalog(), []ledger.Line{coded, plain, unknown})
+	got := linesOf(featuretest.Data(t).Catalog(), []ledger.Line{coded, plain, unknown, voided})
 	if diff := cmp.Diff(new(message.LedgerActionTicketWithdrawn()), got[0].Message); diff != "" {
 		t.Error(diff)
 	}
@@ -120,6 +125,10 @@ func TestLinesHaveMessages(t *testing.T) {
 	}
 	if got[1].Texts != nil || (*got[1].Details)["comment"] != reason.Text || got[1].Message == nil {
 		t.Errorf("a line of an earlier version is shown as %+v", got[1])
+	}
+	lines := map[string][]message.Message{"comment": {message.LineInMember("m1"), approval.LineMessage("+ spec.x: 1")}}
+	if diff := cmp.Diff(&lines, got[3].Texts); diff != "" {
+		t.Errorf("the lines of a voided approval: %s", diff)
 	}
 	if got[2].Message != nil || got[2].Action != "ticket.of-a-newer-version" {
 		t.Errorf("a line of a newer version is shown as %+v", got[2])

@@ -2434,7 +2434,7 @@ type Event struct {
 	At      time.Time `json:"at"`
 	Cluster *string   `json:"cluster,omitempty"`
 
-	// Comment what the actor wrote; of voided and shrunk: the lines that differ
+	// Comment what the actor wrote
 	Comment *string `json:"comment,omitempty"`
 
 	// Item position of the item; absent: about the whole ticket
@@ -2442,6 +2442,9 @@ type Event struct {
 
 	// Kind one line of the timeline
 	Kind EventKind `json:"kind"`
+
+	// Lines of voided and shrunk: the lines that differ
+	Lines *[]Message `json:"lines,omitempty"`
 
 	// Message why the portal made this entry; only of entries without an actor
 	Message    *Message `json:"message,omitempty"`
@@ -3521,7 +3524,7 @@ type PreviewItem struct {
 
 	// Kind extend when a grant for the same is effective
 	Kind  *TicketKind `json:"kind,omitempty"`
-	Lines *[]string   `json:"lines,omitempty"`
+	Lines *[]Message  `json:"lines,omitempty"`
 
 	// Onboards the resource is not onboarded, and the grant onboards it in the default mode of its class; absent: it does not
 	Onboards   *Mode       `json:"onboards,omitempty"`
@@ -4296,8 +4299,8 @@ type TicketItem struct {
 	ExpiresAt       *time.Time `json:"expiresAt,omitempty"`
 	FromMode        *Mode      `json:"fromMode,omitempty"`
 
-	// Lines canonical lines of the access that it grants; the digest is computed from them
-	Lines *[]string `json:"lines,omitempty"`
+	// Lines lines of the access that it grants; the digest is computed from their texts
+	Lines *[]Message `json:"lines,omitempty"`
 
 	// Members how many members are in which state; also those that the host cluster has no room to list
 	Members *MemberCounts `json:"members,omitempty"`

@@ -163,7 +163,7 @@ func (a *API) previewItem(ctx context.Context, position int, kind approval.Kind,
 	}
 	out.Statement = objectYAML(kind, previewed(p, a.Now()))
 	if len(p.Shown.Lines) > 0 {
-		out.Lines = &p.Shown.Lines
+		out.Lines = new(approval.LineMessages(p.Shown.Lines))
 	}
 	if p.Duplicate != 0 && a.TicketVisible(ctx, p.Duplicate) {
 		out.Duplicate = new(approval.FormatID(p.Duplicate))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
@@ -39,7 +38,7 @@ func (a *API) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 			lines = approval.WithoutClients(lines)
 		}
 		if len(lines) > 0 {
-			it.Lines = &lines
+			it.Lines = new(approval.LineMessages(lines))
 		}
 	}
 	return out, nil
@@ -294,15 +293,19 @@ func eventsOf(c *catalog.Catalog, t *approval.Ticket, sees func(item int) bool) 
 			Step:     core.Optional(e.Step),
 			Cluster:  core.Optional(e.Cluster),
 			Revision: core.Optional(e.Revision),
-			Comment:  core.Optional(e.Comment),
 			Message:  core.OptionalMessage(e.Message),
 		}
 		if e.Item != approval.WholeTicket {
 			x.Item = new(e.Item)
-			if e.Kind == approval.EventVoided || e.Kind == approval.EventReduced {
-				if !sees(e.Item) {
-					x.Comment = core.Optional(strings.Join(approval.WithoutClients(strings.Split(e.Comment, "\n")), "\n"))
-				}
+		}
+		if lines := approval.EventLines(e.Kind, e.Comment); lines == nil {
+			x.Comment = core.Optional(e.Comment)
+		} else {
+			if e.Item == approval.WholeTicket || !sees(e.Item) {
+				lines = approval.WithoutClients(lines)
+			}
+			if len(lines) > 0 {
+				x.Lines = new(approval.LineMessages(lines))
 			}
 		}
 		if e.Actor != "" {

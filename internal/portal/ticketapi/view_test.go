@@ -5,11 +5,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/portal/views"
@@ -69,5 +71,37 @@ func TestManyMembersOfATicket(t *testing.T) {
 				t.Errorf("%s: it waits for %v", tc.reason, it.WaitingFor)
 			}
 		})
+	}
+}
+
+// TestEventsHaveLines checks that the lines of an event are messages, that they name clients only to those who may see them, and that the
+// words of a person stay a comment.
+func TestEventsHaveLines(t *testing.T) {
+	client, members := "allow pods with app=1 to pods with redis=bobs on 22/TCP", "in member m2"
+	ticket := &approval.Ticket{Number: 7, Kind: approval.KindMode, Items: []approval.Item{{}}, Events: []approval.Event{
+		{Kind: approval.EventVoided, Item: 0, Comment: client + "\n" + members},
+		{Kind: approval.EventReduced, Item: 0, Comment: client},
+		{Kind: approval.EventComment, Item: approval.WholeTicket, Actor: "bob", Comment: members},
+	}}
+	for _, tc := range []struct {
+		reason string
+		sees   bool
+		want   []*[]message.Message
+	}{
+		{"everything", true, []*[]message.Message{
+			{approval.LineMessage(client), message.LineInMember("m2")}, {approval.LineMessage(client)}, nil}},
+		{"without clients", false, []*[]message.Message{{message.LineInMember("m2")}, nil, nil}},
+	} {
+		var got []*[]message.Message
+		events := eventsOf(&catalog.Catalog{}, ticket, func(int) bool { return tc.sees })
+		for _, e := range events {
+			got = append(got, e.Lines)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+		if events[0].Comment != nil || events[1].Comment != nil || events[2].Comment == nil || *events[2].Comment != members {
+			t.Errorf("%s: comments in %+v", tc.reason, events)
+		}
 	}
 }

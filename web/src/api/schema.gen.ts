@@ -2078,8 +2078,8 @@ export interface components {
             review?: components["schemas"]["Step"];
             /** @description what the approvals are bound to */
             digest?: string;
-            /** @description canonical lines of the access that it grants; the digest is computed from them */
-            lines?: string[];
+            /** @description lines of the access that it grants; the digest is computed from their texts */
+            lines?: components["schemas"]["Message"][];
             members?: components["schemas"]["MemberCounts"];
             /** @description live state per targeted member while applying and afterwards */
             clusters: components["schemas"]["ClusterState"][];
@@ -2113,7 +2113,7 @@ export interface components {
             onboards?: components["schemas"]["Mode"];
             /** @description the statement as YAML */
             statement?: string;
-            lines?: string[];
+            lines?: components["schemas"]["Message"][];
             /**
              * Format: int64
              * @description connections of this application to this resource refused in the last 24 hours
@@ -2167,8 +2167,10 @@ export interface components {
             step?: string;
             cluster?: string;
             revision?: string;
-            /** @description what the actor wrote; of voided and shrunk: the lines that differ */
+            /** @description what the actor wrote */
             comment?: string;
+            /** @description of voided and shrunk: the lines that differ */
+            lines?: components["schemas"]["Message"][];
             /** @description why the portal made this entry; only of entries without an actor */
             message?: components["schemas"]["Message"];
         };

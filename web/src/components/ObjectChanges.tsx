@@ -71,19 +71,21 @@ export function ObjectChanges({ change, compact = false }: { change: ChangeView;
   );
 }
 
-/** GrantedLines shows the exact text that the approvals refer to. */
+/** GrantedLines shows the exact text that the approvals refer to, below its translation if it has one. */
 function GrantedLines({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
-  const lines = [...new Set(ticket.items.flatMap((item) => item.lines ?? []))];
-  if (lines.length === 0) return null;
+  const words = useWords();
+  const lines = new Map(ticket.items.flatMap((item) => item.lines ?? []).map((line) => [line.text, words.message(line)]));
+  if (lines.size === 0) return null;
   return (
     <section className={classes.layer} data-testid="granted-lines">
       <h3 className={classes.title}>{t("ticket.lines")}</h3>
       <p className={classes.empty}>{t("ticket.linesHelp")}</p>
       <ul className={classes.lines}>
-        {lines.map((line) => (
+        {[...lines].map(([line, translated]) => (
           <li key={line}>
-            <code>{line}</code>
+            {translated !== line && <div>{translated}</div>}
+            <code className={translated === line ? undefined : classes.exact}>{line}</code>
           </li>
         ))}
       </ul>

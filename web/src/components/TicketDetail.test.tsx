@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Ticket, TicketItem, TicketKind } from "../api/types";
 import { chooseLanguage } from "../i18n";
 import { alice, approved, bob, bobsCluster, carol, cluster, event, item, nodeSummary, step, ticket, ticketOf } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { TicketDetail } from "./TicketDetail";
 
@@ -165,7 +165,7 @@ describe("a ticket in detail", () => {
   });
 
   it("shows on demand what changes, and what the approvals are bound to", async () => {
-    show(ticketOf("pending", { lines: ["app/888 -> bobs-cluster 6379/TCP"] }), {
+    show(ticketOf("pending", { lines: [verbatim("app/888 -> bobs-cluster 6379/TCP")] }), {
       "GET /tickets/T-42/change": () => ({ body: { objects: [{ layer: "dataplane", kind: "CiliumNetworkPolicy", name: "acp-x", enforcer: "cilium", before: "a: 1\nb: 2\n", after: "a: 1\nb: 3\n" }], refused: [{ code: "verbatim", params: { text: "nothing enforces UDP" }, text: "nothing enforces UDP" }] } }),
     });
     await userEvent.click(screen.getByTestId("tab-change"));
@@ -174,6 +174,19 @@ describe("a ticket in detail", () => {
     expect(object.getAllByRole("cell").some((cell) => cell.textContent === "Added: +b: 3")).toBe(true);
     expect(screen.getByTestId("change-refused")).toHaveTextContent("nothing enforces UDP");
     expect(screen.getByTestId("granted-lines")).toHaveTextContent("app/888 -> bobs-cluster 6379/TCP");
+  });
+
+  it("translates what the approvals are bound to, beside the exact lines", async () => {
+    await chooseLanguage("zh");
+    const peer = { code: "line.anyone", text: "anyone" };
+    const target = { code: "line.pods", params: { label: "redis=bobs" }, text: "pods with redis=bobs" };
+    const line = { code: "line.allow", params: { peer, target, port: "6379/TCP" }, text: "allow anyone to pods with redis=bobs on 6379/TCP" };
+    show(ticketOf("pending", { lines: [line, verbatim("+ spec.mode: 1")] }), { "GET /tickets/T-42/change": () => ({ body: { objects: [], refused: [] } }) });
+    await userEvent.click(screen.getByTestId("tab-change"));
+    const lines = await screen.findByTestId("granted-lines");
+    expect(within(lines).getByText("允许 任何来源 访问 标签为 redis=bobs 的 Pod 的 6379/TCP")).toBeVisible();
+    expect(within(lines).getByText(line.text)).toBeVisible();
+    expect(within(lines).getAllByText("+ spec.mode: 1")).toHaveLength(1);
   });
 
   it.each([

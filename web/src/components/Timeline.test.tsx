@@ -1,9 +1,9 @@
 import { screen, within } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Ticket } from "../api/types";
+import type { Message, Ticket } from "../api/types";
 import { chooseLanguage } from "../i18n";
 import { alice, approved, bob, carol, cluster, event, item, step, ticketOf } from "../testing/fixtures";
-import { renderPage } from "../testing/render";
+import { renderPage, verbatim } from "../testing/render";
 import { Timeline } from "./Timeline";
 
 const [effective, revoked] = ["Read back from every targeted cluster.", "Every cluster was seen without it."];
@@ -85,10 +85,20 @@ describe("the timeline of an item", () => {
 
   it("shows what voided the approvals as lines, and no revision beside them", () => {
     const { nodes, node } = show(
-      ticketOf("pending", { steps: [step("leader", "current", [carol])] }, { events: [...applied.slice(0, 2), event("voided", 3_000, { comment: "+ redis:admin\n+ redis:flush", revision: "fedcba9876543210" })] }),
+      ticketOf("pending", { steps: [step("leader", "current", [carol])] }, { events: [...applied.slice(0, 2), event("voided", 3_000, { lines: [verbatim("+ redis:admin"), verbatim("+ redis:flush")], revision: "fedcba9876543210" })] }),
     );
     expect(node("voided").getByText("It must be approved again. Added:")).toBeVisible();
     expect(nodes.getByTestId("timeline-voided").querySelector("pre")).toHaveTextContent("+ redis:admin + redis:flush");
     expect(node("voided").queryByText("fedcba987654", { exact: false })).toBeNull();
+  });
+
+  it("shows what voided the approvals in the person’s language", async () => {
+    await chooseLanguage("zh");
+    const inMember: Message = { code: "line.in-member", params: { member: "m2" }, text: "in member m2" };
+    const leader: Message = { code: "line.approver-leader", text: "requester.leader" };
+    const approvers: Message = { code: "line.approvers", params: { step: verbatim("dba"), count: 1, approvers: [leader] }, text: "dba: 1 of requester.leader" };
+    const lines: Message[] = [inMember, { code: "line.added", params: { line: approvers }, text: "+ dba: 1 of requester.leader" }];
+    const { nodes } = show(ticketOf("pending", { steps: [step("leader", "current", [carol])] }, { events: [...applied.slice(0, 2), event("voided", 3_000, { lines })] }));
+    expect(nodes.getByTestId("timeline-voided").querySelector("pre")?.textContent).toBe("在成员集群 m2 中\n+ dba：申请人的上级 中的 1 人");
   });
 });

@@ -19,9 +19,6 @@ import classes from "./Timeline.module.css";
 /** precise contains the kinds of nodes whose times are shown with milliseconds: those after the approval. */
 const precise = new Set<TimelineNode["kind"]>(["approved", "written", "compiled", "clusters", "effective", "failed", "revoke-requested", "revoke-written", "revoked", "expired", "break-glass"]);
 
-/** lines contains the kinds of events that list access line by line: access that the approvals did not cover, or that remains. */
-const lines = new Set<TimelineNode["kind"]>(["voided", "shrunk"]);
-
 /** Cluster shows one member. A member that was read back without a revision has no policy any more: the access was revoked, or the mode is Observe. */
 function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNode["phase"]; testId: string }) {
   const { t } = useTranslation();
@@ -55,8 +52,8 @@ function Dot({ node }: { node: TimelineNode }) {
 function Remark({ node }: { node: TimelineNode }) {
   const words = useWords();
   if (node.message) return <p className={classes.note}>{words.message(node.message)}</p>;
+  if (node.lines) return <pre className={classes.lines}>{node.lines.map((line) => words.message(line)).join("\n")}</pre>;
   if (!node.comment) return null;
-  if (lines.has(node.kind)) return <pre className={classes.lines}>{node.comment}</pre>;
   return <Comment text={node.comment} />;
 }
 
@@ -106,7 +103,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
         {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t(`timeline.effectiveText.${ticket.kind === "workload" ? "registration" : matter}`)}</p>}
         {node.kind === "revoked" && node.status === "ended" && <p className={classes.note}>{t("timeline.revokedText")}</p>}
         {node.kind === "voided" && <p className={classes.note}>{t("timeline.voidedText")}</p>}
-        {node.revision && !lines.has(node.kind) && (
+        {node.revision && !node.lines && (
           <p className={classes.note}>
             <span className={classes.mono}>{t("timeline.revision", { revision: node.revision.slice(0, 12) })}</span>
           </p>

@@ -108,7 +108,7 @@ describe("timeline", () => {
 
   it("keeps the votes that were voided, and asks the same steps again", () => {
     const nodes = lineOf(
-      ticketOf("pending", { steps: [step("leader", "current", [carol]), step("owner", "waiting", [bob])] }, { events: [...granted.slice(0, 3), event("voided", 2_500, { comment: "+ app/888 -> 6380/TCP" })] }),
+      ticketOf("pending", { steps: [step("leader", "current", [carol]), step("owner", "waiting", [bob])] }, { events: [...granted.slice(0, 3), event("voided", 2_500, { lines: [{ code: "verbatim", params: { text: "+ app/888 -> 6380/TCP" }, text: "+ app/888 -> 6380/TCP" }] })] }),
     );
     expect(nodes.map((node) => `${node.kind}${node.step ? `(${node.step.name})` : ""}:${node.status}`)).toEqual([
       "submitted:done", "step(leader):ended", "step(owner):ended", "voided:bad", "step(leader):current", "step(owner):waiting", "clusters:waiting", "effective:waiting",

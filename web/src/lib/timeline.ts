@@ -63,6 +63,8 @@ export interface TimelineNode {
   comment?: string;
   /** The reason of an entry that was made by the portal. */
   message?: Message;
+  /** The access that the approvals did not cover, or that is no longer part of the request. */
+  lines?: Message[];
   revision?: string;
   step?: Step;
   votes?: Vote[];
@@ -112,6 +114,7 @@ class Line {
     if (event.onBehalfOf) node.onBehalfOf = event.onBehalfOf;
     if (event.comment) node.comment = event.comment;
     if (event.message) node.message = event.message;
+    if (event.lines) node.lines = event.lines;
     if (event.revision) node.revision = event.revision;
     this.nodes.push(node);
     return node;
