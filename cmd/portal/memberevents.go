@@ -16,9 +16,10 @@ import (
 // portals, one writes it.
 func recordMemberEvents(db *database.DB) func(context.Context, host.MemberEvent) error {
 	return func(ctx context.Context, e host.MemberEvent) error {
-		cluster, what, _ := strings.Cut(e.Note, ": ")
+		details := map[string]string{"event": e.ID, "cluster": e.Cluster}
+		ledger.SetMessage(details, "what", e.Message)
 		entry := ledger.Entry{At: e.At, Action: "member." + strings.ToLower(strings.TrimPrefix(e.Reason, "Member")), Object: e.Resource,
-			Details: map[string]string{"event": e.ID, "cluster": cluster, "what": what}}
+			Details: details}
 		return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.AppendOnce(tx, "event", entry) })
 	}
 }

@@ -17,3 +17,6 @@ func (h *Host) SetProtectionStatus(ctx context.Context, name string, s v1alpha1.
 	o.Status = s
 	return h.client.Status().Update(ctx, &o)
 }
+
+// WithCode is the event with the code that a status has for its text.
+var WithCode = withCode

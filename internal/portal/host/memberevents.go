@@ -13,6 +13,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // MemberEvent is an observation of the adapter in a member that the portal did not cause.
@@ -20,9 +24,11 @@ type MemberEvent struct {
 	// ID is the UID of the Event. The same Event is reported again after a restart.
 	ID string
 	At time.Time
-	// Resource is the name of the ProtectedResource, Reason the Event's, as MemberDrifted, and Note its sentence, which begins
-	// with the member's name.
-	Resource, Reason, Note string
+	// Resource is the name of the ProtectedResource, Reason the Event's, as MemberDrifted, and Cluster the member.
+	Resource, Reason, Cluster string
+	// Message is what was observed. An Event has only its English text; the code is that of the same text in the status of the
+	// ProtectedResource. It is Verbatim if the status does not have the text, such as when the state has changed since.
+	Message message.Message
 }
 
 const (
@@ -42,7 +48,20 @@ func memberEvent(e *eventsv1.Event) (MemberEvent, bool) {
 	if at.IsZero() {
 		at = e.CreationTimestamp.Time
 	}
-	return MemberEvent{ID: string(e.UID), At: at, Resource: e.Regarding.Name, Reason: e.Reason, Note: e.Note}, true
+	cluster, text, _ := strings.Cut(e.Note, ": ")
+	return MemberEvent{ID: string(e.UID), At: at, Resource: e.Regarding.Name, Reason: e.Reason, Cluster: cluster, Message: message.OfText(text)}, true
+}
+
+// withCode returns an event with the code that the status of its ProtectedResource has for the text. It returns false if the status does
+// not have the text, which the adapter writes at the same time as the Event.
+func withCode(e MemberEvent, o *v1alpha1.ProtectedResource) (MemberEvent, bool) {
+	for c := range o.Status.All() {
+		if string(c.Name) == e.Cluster && c.MessageCode != "" && c.Message == e.Message.Text {
+			e.Message = message.Restore(c.Message, c.MessageCode, c.MessageParams)
+			return e, true
+		}
+	}
+	return e, false
 }
 
 // FollowMemberEvents follows the adapter's Events about members until the context ends, and calls record for each one. It repeats
@@ -53,10 +72,32 @@ func (h *Host) FollowMemberEvents(ctx context.Context, record func(context.Conte
 	if err != nil {
 		return fmt.Errorf("make a client for events: %w", err)
 	}
-	return follow(ctx, clients, record, h.log)
+	return follow(ctx, clients, h.codeOf, record, h.log)
 }
 
-func follow(ctx context.Context, clients kubernetes.Interface, record func(context.Context, MemberEvent) error, log *slog.Logger) error {
+// codeOf returns an event with the code of its text, see withCode.
+func (h *Host) codeOf(ctx context.Context, e MemberEvent) (MemberEvent, bool) {
+	var o v1alpha1.ProtectedResource
+	if !h.Ready() || h.cache.Get(ctx, client.ObjectKey{Name: e.Resource}, &o) != nil {
+		return e, false
+	}
+	return withCode(e, &o)
+}
+
+const (
+	// codeDelay and mostCodeDelays bound how long an Event waits for the status that has the code of its text.
+	codeDelay      = 500 * time.Millisecond
+	mostCodeDelays = 10
+)
+
+func follow(
+	ctx context.Context,
+	clients kubernetes.Interface,
+	codeOf func(context.Context, MemberEvent) (MemberEvent, bool),
+	record func(context.Context, MemberEvent) error,
+	log *slog.Logger,
+) error {
+	delays := map[string]int{}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute))
 	lw := toolscache.NewFilteredListWatchFromClient(clients.EventsV1().RESTClient(), "events", eventsNamespace, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("regarding.kind", "ProtectedResource").String()
@@ -85,8 +126,17 @@ func follow(ctx context.Context, clients kubernetes.Interface, record func(conte
 		}
 		o, _, err := informer.GetIndexer().GetByKey(eventsNamespace + "/" + name)
 		if e, ok := o.(*eventsv1.Event); ok && err == nil {
-			one, _ := memberEvent(e)
+			one, coded := memberEvent(e)
+			if one, coded = codeOf(ctx, one); !coded && delays[name] < mostCodeDelays {
+				delays[name]++
+				queue.AddAfter(name, codeDelay)
+				queue.Done(name)
+				continue
+			}
 			err = record(ctx, one)
+		}
+		if err == nil {
+			delete(delays, name)
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Error("an event about a member could not be recorded in the ledger; retrying", "event", name, "error", err)

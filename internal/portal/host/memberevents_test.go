@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -40,7 +42,7 @@ func TestFollowMemberEvents(t *testing.T) {
 	create("of-another", "somebody", "MemberDrifted", "ProtectedResource")
 	create("realized", "acp-adapter", "Realized", "ProtectedResource")
 	create("of-a-pod", "acp-adapter", "MemberDrifted", "Pod")
-	want := host.MemberEvent{ID: string(drifted.UID), At: at.Time, Resource: "bobs", Reason: "MemberDrifted", Note: "m2: drifted"}
+	want := host.MemberEvent{ID: string(drifted.UID), At: at.Time, Resource: "bobs", Reason: "MemberDrifted", Cluster: "m2", Message: message.OfText("drifted")}
 
 	h, err := host.New(server.Config, func(string) {}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -72,6 +74,40 @@ func TestFollowMemberEvents(t *testing.T) {
 		stop()
 		if err := <-ended; err != nil || len(recorded) != 0 {
 			t.Errorf("%s: %v, and %d more", restart, err, len(recorded))
+		}
+	}
+}
+
+// TestCodesOfMemberEvents checks that an event gets the code of its text from the status, and no code of another member, of another text,
+// or of a status without codes.
+func TestCodesOfMemberEvents(t *testing.T) {
+	m := message.StateDeleted(message.OfText("CiliumNetworkPolicy acp-x"))
+	event := host.MemberEvent{Cluster: "m2", Message: message.OfText(m.Text)}
+	state := v1alpha1.ClusterState{Name: "m2", State: v1alpha1.MemberDrifted, Message: m.Text}
+	state.MessageCode, state.MessageParams = m.Compact()
+	with := func(change func(*v1alpha1.ClusterState)) []v1alpha1.ClusterState {
+		s := state
+		change(&s)
+		return []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberRealized}, s}
+	}
+	for _, tc := range []struct {
+		reason string
+		states []v1alpha1.ClusterState
+		coded  bool
+	}{
+		{"the state of the event", with(func(*v1alpha1.ClusterState) {}), true},
+		{"another member", with(func(s *v1alpha1.ClusterState) { s.Name = "m3" }), false},
+		{"another text", with(func(s *v1alpha1.ClusterState) { s.Message = "changed" }), false},
+		{"no code", with(func(s *v1alpha1.ClusterState) { s.MessageCode, s.MessageParams = "", "" }), false},
+		{"no status", nil, false},
+	} {
+		got, coded := host.WithCode(event, &v1alpha1.ProtectedResource{Status: v1alpha1.ProtectedResourceStatus{Clusters: tc.states}})
+		want := event
+		if tc.coded {
+			want.Message = m
+		}
+		if coded != tc.coded || got != want {
+			t.Errorf("%s: %+v, %t", tc.reason, got, coded)
 		}
 	}
 }
