@@ -2051,12 +2051,14 @@ type ApplicationList struct {
 
 // ApprovalPolicy defines model for ApprovalPolicy.
 type ApprovalPolicy struct {
-	Accepted            bool         `json:"accepted"`
-	BreakGlassPeople    *[]Person    `json:"breakGlassPeople,omitempty"`
-	Builtin             bool         `json:"builtin"`
-	Match               *string      `json:"match,omitempty"`
-	MaxDurationSeconds  *int64       `json:"maxDurationSeconds,omitempty"`
-	Message             *string      `json:"message,omitempty"`
+	Accepted           bool      `json:"accepted"`
+	BreakGlassPeople   *[]Person `json:"breakGlassPeople,omitempty"`
+	Builtin            bool      `json:"builtin"`
+	Match              *string   `json:"match,omitempty"`
+	MaxDurationSeconds *int64    `json:"maxDurationSeconds,omitempty"`
+
+	// Message why it is not accepted, or what it does that may not be meant
+	Message             *Message     `json:"message,omitempty"`
 	Name                string       `json:"name"`
 	Priority            int          `json:"priority"`
 	SamePersonManySteps *bool        `json:"samePersonManySteps,omitempty"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/core"
@@ -65,7 +66,7 @@ func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPoli
 	}
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == v1alpha1.ConditionAccepted && cond.ObservedGeneration >= p.Generation {
-			out.Accepted, out.Message = cond.Status == metav1.ConditionTrue, core.Optional(cond.Message)
+			out.Accepted, out.Message = cond.Status == metav1.ConditionTrue, acceptanceOf(p, cond.Message)
 		}
 	}
 	if d := p.Spec.MaxDuration; d != nil {
@@ -88,6 +89,15 @@ func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPoli
 		out.Yaml = views.YAML(p.Spec)
 	}
 	return out
+}
+
+// acceptanceOf returns the message of the condition Accepted of a policy, which has only a text; nil if it is empty.
+func acceptanceOf(p *v1alpha1.ApprovalPolicy, text string) *message.Message {
+	if text == "" {
+		return nil
+	}
+	_, m := rules.Acceptance(p)
+	return new(message.OfText(text, m))
 }
 
 func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {

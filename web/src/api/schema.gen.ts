@@ -2707,7 +2707,8 @@ export interface components {
             builtin: boolean;
             match?: string;
             accepted: boolean;
-            message?: string;
+            /** @description why it is not accepted, or what it does that may not be meant */
+            message?: components["schemas"]["Message"];
             /** Format: int64 */
             maxDurationSeconds?: number;
             samePersonManySteps?: boolean;

@@ -63,7 +63,7 @@ describe("approval policies", () => {
   });
 
   it("do not hide that one is not accepted", async () => {
-    start(["requester"], [policy({ accepted: false, message: "steps[0].condition: undeclared reference" })]);
+    start(["requester"], [policy({ accepted: false, message: verbatim("steps[0].condition: undeclared reference") })]);
     expect(await screen.findByTestId("not-accepted")).toBeVisible();
     expect(screen.getByText("steps[0].condition: undeclared reference")).toBeVisible();
   });
