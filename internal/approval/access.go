@@ -138,7 +138,7 @@ func checkAgainstCatalog(c *catalog.Catalog, t *Ticket, i int, approver string) 
 			return nil
 		}
 	}
-	return fail(CodeForbidden, message.DecideNotApprover(s.Name))
+	return fail(CodeForbidden, message.DecideNotApprover(StepName(s.Name)))
 }
 
 // mayAsk checks whether the requester could ask for an item today. Everybody who can see a grant may ask for its end.

@@ -112,7 +112,7 @@ func weaker(c *Change) bool {
 
 // cannotFill returns the error for a step of an approval policy that cannot get its approvals.
 func cannotFill(policy, step string, why message.Message) error {
-	return fail(CodeNoApprover, message.StepCannotBeFilled(step, policy, why))
+	return fail(CodeNoApprover, message.StepCannotBeFilled(StepName(step), policy, why))
 }
 
 func needsPeople(count, people int) message.Message {

@@ -200,7 +200,7 @@ func (s *Service) review(a Actor, t *Ticket, item int, confirm bool, comment str
 		return slices.Contains(approversOfItem(s.Catalog(), from, t, it), deciders(a.ID, onBehalfOf)[0])
 	})
 	if confirm && !names {
-		return fail(CodeForbidden, message.DecideNotApprover(it.Review.Name))
+		return fail(CodeForbidden, message.DecideNotApprover(StepName(it.Review.Name)))
 	}
 	return t.Confirm(item, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: confirm, At: s.Now(), Comment: comment})
 }

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -241,13 +240,7 @@ func approversMessage(line string) message.Message {
 	for a := range strings.SplitSeq(from, ", ") {
 		approvers = append(approvers, approverMessage(a))
 	}
-	return message.LineApprovers(cmp.Or(stepNames()[step], verbatimLine(step)), n, approvers)
-}
-
-// stepNames returns the names of the steps of the built-in chain. Those of approval policies are the same in every language.
-func stepNames() map[string]message.Message {
-	return map[string]message.Message{StepLeader: message.LedgerValueStepLeader(), StepOwner: message.LedgerValueStepOwner(),
-		StepSecurity: message.LedgerValueStepSecurity(), StepReview: message.LedgerValueStepReview()}
+	return message.LineApprovers(StepName(step), n, approvers)
 }
 
 // approverMessage returns the message of an approver expression.

@@ -42,6 +42,7 @@ func TestLineMessages(t *testing.T) {
 		"and 12 more: 0a1b":                                                        "以及另外 12 行：0a1b",
 		"nothing: the resource cannot be compiled":                                 "无：该资源无法编译",
 		"refused: no Envoy answers":                                                "不会执行：no Envoy answers",
+		"+ owner:trnv1:bobs: 1 of owner-of:trnv1:bobs":                             "+ trnv1:bobs 的负责人：trnv1:bobs 的负责人 中的 1 人",
 		"+ leader: 1 of requester.leader":                                          "+ 上级：申请人的上级 中的 1 人",
 		"+ dba: 2 of group:dba, person:carol, resource.owner, owner-of:trnv1:bobs": "+ dba：组 dba 的成员、人员 carol、资源负责人、trnv1:bobs 的负责人 中的 2 人",
 		"+ each step by a different person":                                        "+ 每个步骤由不同的人审批",

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -53,6 +54,25 @@ type Vote struct {
 	Approve            bool
 	At                 time.Time
 	Comment            string
+}
+
+// StepName returns the name of a step as a message. The steps of the built-in chain have translations; the names that approval policies
+// give to theirs are the same in every language.
+func StepName(name string) message.Message {
+	switch name {
+	case StepLeader:
+		return message.StepNameLeader()
+	case StepOwner:
+		return message.StepNameOwner()
+	case StepSecurity:
+		return message.StepNameSecurity()
+	case StepReview:
+		return message.StepNameReview()
+	}
+	if resource, ok := strings.CutPrefix(name, StepOwner+":"); ok && resource != "" {
+		return message.StepNameOwnerOf(resource)
+	}
+	return message.Verbatim(name)
 }
 
 // Left returns the number of approvals that the step still needs.

@@ -114,10 +114,10 @@ func (t *Ticket) CanVote(i int, person, onBehalfOf string) error {
 	}
 	for _, p := range []string{person, onBehalfOf} {
 		if name, filled := it.filled(s, p); filled && p != "" {
-			return fail(CodeForbidden, message.DecideStepDone(name))
+			return fail(CodeForbidden, message.DecideStepDone(StepName(name)))
 		}
 	}
-	return fail(CodeForbidden, message.DecideStepOfAnother(s.Name))
+	return fail(CodeForbidden, message.DecideStepOfAnother(StepName(s.Name)))
 }
 
 // Vote records a decision in the waiting step of an item. One rejection ends the item. The last approval that a step needs
@@ -143,7 +143,7 @@ func (t *Ticket) Vote(i int, v Vote) error {
 		return nil
 	}
 	if name, ok := it.blockedStep(slices.DeleteFunc([]string{v.Person, v.OnBehalfOf}, func(p string) bool { return p == "" })...); ok {
-		return fail(CodeConflict, message.DecideNeededElsewhere(name))
+		return fail(CodeConflict, message.DecideNeededElsewhere(StepName(name)))
 	}
 	s.Votes = append(s.Votes, v)
 	t.event(v.At, e)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/message"
@@ -70,6 +71,10 @@ func (e Entry) Texts() map[string]message.Message {
 		}
 		if of := list[value]; of != nil {
 			out[key] = of()
+			continue
+		}
+		if resource, ok := strings.CutPrefix(value, "owner:"); ok && key == "step" {
+			out[key] = message.StepNameOwnerOf(resource)
 			continue
 		}
 		if at, err := time.Parse(time.RFC3339, value); err == nil && times[key] {

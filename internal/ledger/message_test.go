@@ -204,6 +204,8 @@ func TestTextsOfDetails(t *testing.T) {
 			"until": "2026-03-02T10:00:00Z", "step": "database owners", "adopt": "true"}},
 			map[string]message.Message{"state": message.LedgerValueStatePending(), "kind": message.LedgerValueKindGrant(),
 				"until": message.LedgerValueTime(until), "adopt": message.LedgerValueYes()}},
+		{"the owners of one of several resources", Entry{Action: "ticket.step-approved", Details: map[string]string{"step": "owner:bobs"}},
+			map[string]message.Message{"step": message.StepNameOwnerOf("bobs")}},
 		{"identifiers that look like details", Entry{Action: "workloads.registered",
 			Details: map[string]string{"state": "pending", "vm": "a", "vmCode": "call.login-first"}},
 			map[string]message.Message{}},

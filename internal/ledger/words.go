@@ -194,10 +194,10 @@ var words = map[string]map[string]func() message.Message{
 		"update": message.LedgerValueVerbUpdate,
 	},
 	"step": {
-		"leader":   message.LedgerValueStepLeader,
-		"owner":    message.LedgerValueStepOwner,
-		"review":   message.LedgerValueStepReview,
-		"security": message.LedgerValueStepSecurity,
+		"leader":   message.StepNameLeader,
+		"owner":    message.StepNameOwner,
+		"review":   message.StepNameReview,
+		"security": message.StepNameSecurity,
 	},
 	"decision": decisions, "recommendation": decisions, "silence": decisions,
 	"outcome": {

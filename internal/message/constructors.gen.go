@@ -730,12 +730,12 @@ func DecideMorePeople() Message {
 }
 
 // DecideNeededElsewhere is "Leave this step to another approver: you are needed for the step \"{step}\", and one person fills one step.".
-func DecideNeededElsewhere(step string) Message {
+func DecideNeededElsewhere(step Message) Message {
 	return build("decide.needed-elsewhere", param{"step", step})
 }
 
 // DecideNotApprover is "By the catalog you do not speak for the step \"{step}\" any more: the request has to be made again.".
-func DecideNotApprover(step string) Message {
+func DecideNotApprover(step Message) Message {
 	return build("decide.not-approver", param{"step", step})
 }
 
@@ -765,12 +765,12 @@ func DecideRequesterNotSecurity(person string) Message {
 }
 
 // DecideStepDone is "You have decided the step \"{step}\": one person fills one step.".
-func DecideStepDone(step string) Message {
+func DecideStepDone(step Message) Message {
 	return build("decide.step-done", param{"step", step})
 }
 
 // DecideStepOfAnother is "The step \"{step}\" waits for another person.".
-func DecideStepOfAnother(step string) Message {
+func DecideStepOfAnother(step Message) Message {
 	return build("decide.step-of-another", param{"step", step})
 }
 
@@ -2634,26 +2634,6 @@ func LedgerValueStateWithdrawn() Message {
 	return Message{Code: "ledger.value.state-withdrawn", Text: "withdrawn"}
 }
 
-// LedgerValueStepLeader is "leader".
-func LedgerValueStepLeader() Message {
-	return Message{Code: "ledger.value.step-leader", Text: "leader"}
-}
-
-// LedgerValueStepOwner is "owner".
-func LedgerValueStepOwner() Message {
-	return Message{Code: "ledger.value.step-owner", Text: "owner"}
-}
-
-// LedgerValueStepReview is "review".
-func LedgerValueStepReview() Message {
-	return Message{Code: "ledger.value.step-review", Text: "review"}
-}
-
-// LedgerValueStepSecurity is "security".
-func LedgerValueStepSecurity() Message {
-	return Message{Code: "ledger.value.step-security", Text: "security"}
-}
-
 // LedgerValueTime is "{at:time}".
 func LedgerValueTime(at time.Time) Message {
 	return build("ledger.value.time", param{"at", at})
@@ -3510,12 +3490,12 @@ func NotificationAnnouncedTitleFrom(subject Message, from time.Time) Message {
 }
 
 // NotificationApprovalNeededBody is "{requester} submitted this request. The step \"{step}\" waits for you.".
-func NotificationApprovalNeededBody(requester string, step string) Message {
+func NotificationApprovalNeededBody(requester string, step Message) Message {
 	return build("notification.approval-needed.body", param{"requester", requester}, param{"step", step})
 }
 
 // NotificationApprovalNeededBodyFor is "{requester} submitted this request. The step \"{step}\" waits for you; you decide for {principal}.".
-func NotificationApprovalNeededBodyFor(requester string, step string, principal string) Message {
+func NotificationApprovalNeededBodyFor(requester string, step Message, principal string) Message {
 	return build("notification.approval-needed.body-for", param{"principal", principal}, param{"requester", requester}, param{"step", step})
 }
 
@@ -3620,7 +3600,7 @@ func NotificationCommentTitle(ticket string, actor string, subject Message) Mess
 }
 
 // NotificationDecidedByColleagueBody is "The step \"{step}\" does not wait for you any more: {actor} has decided it.".
-func NotificationDecidedByColleagueBody(step string, actor Message) Message {
+func NotificationDecidedByColleagueBody(step Message, actor Message) Message {
 	return build("notification.decided-by-colleague.body", param{"actor", actor}, param{"step", step})
 }
 
@@ -3630,7 +3610,7 @@ func NotificationDecidedByColleagueTitle(ticket string, actor string, subject Me
 }
 
 // NotificationDecidedByNobodyBody is "The step \"{step}\" does not wait for you any more: it was decided.".
-func NotificationDecidedByNobodyBody(step string) Message {
+func NotificationDecidedByNobodyBody(step Message) Message {
 	return build("notification.decided-by-nobody.body", param{"step", step})
 }
 
@@ -3715,12 +3695,12 @@ func NotificationEffectiveTitle(ticket string, subject Message) Message {
 }
 
 // NotificationEscalatedBody is "{requester} submitted this request. The step \"{step}\" was not decided in time, so it waits for you, too.".
-func NotificationEscalatedBody(requester string, step string) Message {
+func NotificationEscalatedBody(requester string, step Message) Message {
 	return build("notification.escalated.body", param{"requester", requester}, param{"step", step})
 }
 
 // NotificationEscalatedBodyFor is "{requester} submitted this request. The step \"{step}\" was not decided in time, so it waits for you, too; you decide for {principal}.".
-func NotificationEscalatedBodyFor(requester string, step string, principal string) Message {
+func NotificationEscalatedBodyFor(requester string, step Message, principal string) Message {
 	return build("notification.escalated.body-for", param{"principal", principal}, param{"requester", requester}, param{"step", step})
 }
 
@@ -3820,7 +3800,7 @@ func NotificationReason(reason string) Message {
 }
 
 // NotificationRejectedBody is "{actor} rejected your request in the step \"{step}\".".
-func NotificationRejectedBody(actor Message, step string) Message {
+func NotificationRejectedBody(actor Message, step Message) Message {
 	return build("notification.rejected.body", param{"actor", actor}, param{"step", step})
 }
 
@@ -3880,22 +3860,22 @@ func NotificationShortenedTitle(ticket string, until time.Time, subject Message)
 }
 
 // NotificationStepApprovedBody is "{actor} approved the step \"{step}\" of your request.".
-func NotificationStepApprovedBody(actor Message, step string) Message {
+func NotificationStepApprovedBody(actor Message, step Message) Message {
 	return build("notification.step-approved.body", param{"actor", actor}, param{"step", step})
 }
 
 // NotificationStepApprovedTitle is "{ticket}: {actor} approved the step \"{step}\": {subject}".
-func NotificationStepApprovedTitle(ticket string, actor string, step string, subject Message) Message {
+func NotificationStepApprovedTitle(ticket string, actor string, step Message, subject Message) Message {
 	return build("notification.step-approved.title", param{"actor", actor}, param{"step", step}, param{"subject", subject}, param{"ticket", ticket})
 }
 
 // NotificationStillNeededBody is "{requester} submitted this request. The step \"{step}\" still waits for you.".
-func NotificationStillNeededBody(requester string, step string) Message {
+func NotificationStillNeededBody(requester string, step Message) Message {
 	return build("notification.still-needed.body", param{"requester", requester}, param{"step", step})
 }
 
 // NotificationStillNeededBodyFor is "{requester} submitted this request. The step \"{step}\" still waits for you; you decide for {principal}.".
-func NotificationStillNeededBodyFor(requester string, step string, principal string) Message {
+func NotificationStillNeededBodyFor(requester string, step Message, principal string) Message {
 	return build("notification.still-needed.body-for", param{"principal", principal}, param{"requester", requester}, param{"step", step})
 }
 
@@ -3940,12 +3920,12 @@ func NotificationTemporaryAuditTitle(actor string, subject Message, until time.T
 }
 
 // NotificationTimedOutBody is "The step \"{step}\" was not decided in time, so the request is denied. Submit it again if it is still needed.".
-func NotificationTimedOutBody(step string) Message {
+func NotificationTimedOutBody(step Message) Message {
 	return build("notification.timed-out.body", param{"step", step})
 }
 
 // NotificationTimedOutBodyColleague is "The step \"{step}\" does not wait for you any more: it was not decided in time, so the request is denied.".
-func NotificationTimedOutBodyColleague(step string) Message {
+func NotificationTimedOutBodyColleague(step Message) Message {
 	return build("notification.timed-out.body-colleague", param{"step", step})
 }
 
@@ -5700,8 +5680,33 @@ func StepNoteRequesterOwns() Message {
 }
 
 // StepCannotBeFilled is "The step \"{step}\" of the approval policy {policy} cannot be filled: {reason}.".
-func StepCannotBeFilled(step string, policy string, reason Message) Message {
+func StepCannotBeFilled(step Message, policy string, reason Message) Message {
 	return build("step.cannot-be-filled", param{"policy", policy}, param{"reason", reason}, param{"step", step})
+}
+
+// StepNameLeader is "leader".
+func StepNameLeader() Message {
+	return Message{Code: "step.name-leader", Text: "leader"}
+}
+
+// StepNameOwner is "owner".
+func StepNameOwner() Message {
+	return Message{Code: "step.name-owner", Text: "owner"}
+}
+
+// StepNameOwnerOf is "owner:{resource}".
+func StepNameOwnerOf(resource string) Message {
+	return build("step.name-owner-of", param{"resource", resource})
+}
+
+// StepNameReview is "review".
+func StepNameReview() Message {
+	return Message{Code: "step.name-review", Text: "review"}
+}
+
+// StepNameSecurity is "security".
+func StepNameSecurity() Message {
+	return Message{Code: "step.name-security", Text: "security"}
 }
 
 // StepNoLeader is "The catalog names no leader who could decide for {person}: set the annotation acp.io/leader on the person, or acp.io/lead on one of the groups.".

@@ -3,6 +3,7 @@ package notify
 import (
 	"fmt"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -70,6 +71,9 @@ func (d contentData) commentMessage() message.Message {
 	}
 	return message.Verbatim(d.Comment)
 }
+
+// step returns the name of the step.
+func (d contentData) step() message.Message { return approval.StepName(d.Step) }
 
 // actor returns who acted, and for whom if they were a delegate.
 func (d contentData) actor() message.Message {

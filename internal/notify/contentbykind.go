@@ -22,17 +22,17 @@ var messagesByKind = map[Kind]messagesByEvent{
 	KindAccessReview: accessReviewMessages,
 	KindDecided: {
 		"": func(d contentData) (title, body message.Message) {
-			return message.NotificationStepApprovedTitle(d.ticket, d.Actor, d.Step, d.subject), message.NotificationStepApprovedBody(d.actor(), d.Step)
+			return message.NotificationStepApprovedTitle(d.ticket, d.Actor, d.step(), d.subject), message.NotificationStepApprovedBody(d.actor(), d.step())
 		},
 		"approved": func(d contentData) (title, body message.Message) {
 			return message.NotificationApprovedTitle(d.ticket, d.subject), message.NotificationApprovedBody()
 		},
 		"step-rejected": func(d contentData) (title, body message.Message) {
-			return message.NotificationRejectedTitle(d.ticket, d.Actor, d.subject), message.NotificationRejectedBody(d.actor(), d.Step)
+			return message.NotificationRejectedTitle(d.ticket, d.Actor, d.subject), message.NotificationRejectedBody(d.actor(), d.step())
 		},
 		"reviewed": breakGlassReviewed,
 		"timed-out": func(d contentData) (title, body message.Message) {
-			return message.NotificationTimedOutTitle(d.ticket, d.subject), message.NotificationTimedOutBody(d.Step)
+			return message.NotificationTimedOutTitle(d.ticket, d.subject), message.NotificationTimedOutBody(d.step())
 		},
 	},
 	KindEffective: {"": effective},
@@ -55,7 +55,7 @@ var messagesByKind = map[Kind]messagesByEvent{
 		"":          decidedByColleague,
 		"withdrawn": withdrawn,
 		"timed-out": func(d contentData) (title, body message.Message) {
-			return message.NotificationTimedOutTitle(d.ticket, d.subject), message.NotificationTimedOutBodyColleague(d.Step)
+			return message.NotificationTimedOutTitle(d.ticket, d.subject), message.NotificationTimedOutBodyColleague(d.step())
 		},
 	},
 	KindComment: {"": func(d contentData) (title, body message.Message) {
@@ -79,17 +79,17 @@ func breakGlassOpened(d contentData) (title, body message.Message) {
 
 func escalated(d contentData) (title, body message.Message) {
 	if d.For == "" {
-		return message.NotificationEscalatedTitle(d.ticket, d.subject), message.NotificationEscalatedBody(d.Requester, d.Step)
+		return message.NotificationEscalatedTitle(d.ticket, d.subject), message.NotificationEscalatedBody(d.Requester, d.step())
 	}
-	return message.NotificationEscalatedTitleFor(d.ticket, d.For, d.subject), message.NotificationEscalatedBodyFor(d.Requester, d.Step, d.For)
+	return message.NotificationEscalatedTitleFor(d.ticket, d.For, d.subject), message.NotificationEscalatedBodyFor(d.Requester, d.step(), d.For)
 }
 
 func approvalNeeded(d contentData) (title, body message.Message) {
 	if d.For == "" {
-		return message.NotificationApprovalNeededTitle(d.ticket, d.Requester, d.subject), message.NotificationApprovalNeededBody(d.Requester, d.Step)
+		return message.NotificationApprovalNeededTitle(d.ticket, d.Requester, d.subject), message.NotificationApprovalNeededBody(d.Requester, d.step())
 	}
 	return message.NotificationApprovalNeededTitleFor(d.ticket, d.Requester, d.For, d.subject),
-		message.NotificationApprovalNeededBodyFor(d.Requester, d.Step, d.For)
+		message.NotificationApprovalNeededBodyFor(d.Requester, d.step(), d.For)
 }
 
 // breakGlassReview asks the recipient to review access that was opened by break-glass.
@@ -103,9 +103,9 @@ func breakGlassReview(d contentData) (title, body message.Message) {
 
 func stillNeeded(d contentData) (title, body message.Message) {
 	if d.For == "" {
-		return message.NotificationStillNeededTitle(d.ticket, d.subject), message.NotificationStillNeededBody(d.Requester, d.Step)
+		return message.NotificationStillNeededTitle(d.ticket, d.subject), message.NotificationStillNeededBody(d.Requester, d.step())
 	}
-	return message.NotificationStillNeededTitleFor(d.ticket, d.For, d.subject), message.NotificationStillNeededBodyFor(d.Requester, d.Step, d.For)
+	return message.NotificationStillNeededTitleFor(d.ticket, d.For, d.subject), message.NotificationStillNeededBodyFor(d.Requester, d.step(), d.For)
 }
 
 // breakGlassReviewed reports the outcome of a review, which is the step of the event.
@@ -141,9 +141,9 @@ func shortened(d contentData) (title, body message.Message) {
 
 func decidedByColleague(d contentData) (title, body message.Message) {
 	if d.Actor == "" {
-		return message.NotificationDecidedByNobodyTitle(d.ticket, d.subject), message.NotificationDecidedByNobodyBody(d.Step)
+		return message.NotificationDecidedByNobodyTitle(d.ticket, d.subject), message.NotificationDecidedByNobodyBody(d.step())
 	}
-	return message.NotificationDecidedByColleagueTitle(d.ticket, d.Actor, d.subject), message.NotificationDecidedByColleagueBody(d.Step, d.actor())
+	return message.NotificationDecidedByColleagueTitle(d.ticket, d.Actor, d.subject), message.NotificationDecidedByColleagueBody(d.step(), d.actor())
 }
 
 // withdrawn reports the end of a request. Without an actor, the portal ended it because the rollout of the resource was stopped.
