@@ -126,8 +126,9 @@ func follow(
 		}
 		o, _, err := informer.GetIndexer().GetByKey(eventsNamespace + "/" + name)
 		if e, ok := o.(*eventsv1.Event); ok && err == nil {
-			one, coded := memberEvent(e)
-			if one, coded = codeOf(ctx, one); !coded && delays[name] < mostCodeDelays {
+			one, _ := memberEvent(e)
+			one, coded := codeOf(ctx, one)
+			if !coded && delays[name] < mostCodeDelays {
 				delays[name]++
 				queue.AddAfter(name, codeDelay)
 				queue.Done(name)
