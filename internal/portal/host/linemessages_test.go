@@ -28,7 +28,8 @@ func everything() policy.Input {
 		HTTP: []v1alpha1.HTTPMatch{{Method: "GET", Path: "/x"}}})
 	in.Resources[0].Spec.ClusterModes = []v1alpha1.ClusterMode{{Cluster: "m1", Mode: v1alpha1.ModeAudit}}
 	in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App888)}
-	deny, anyone, requests := statement("deny", portaltest.BobsCluster), statement("anyone", portaltest.BobsCluster), statement("requests", portaltest.BobsCluster)
+	deny, anyone := statement("deny", portaltest.BobsCluster), statement("anyone", portaltest.BobsCluster)
+	requests := statement("requests", portaltest.BobsCluster)
 	deny.Effect, deny.Subjects = v1alpha1.EffectDeny, []v1alpha1.Subject{portaltest.App889}
 	anyone.Subjects, requests.Actions = []v1alpha1.Subject{"*"}, []v1alpha1.Action{"redis:read"}
 	in.Policies[0].Spec.Statements = append(in.Policies[0].Spec.Statements, deny, anyone, requests)
@@ -75,7 +76,8 @@ func TestLinesOfEveryFormHaveMessages(t *testing.T) {
 		}
 	}
 	for _, code := range []string{"line.added", "line.allow", "line.deny", "line.by-istio", "line.no-action", "line.allow-action", "line.connections",
-		"line.outside-address", "line.outside-address-of", "line.mode", "line.mode-in-member", "line.in-member", "line.in-every-member", "line.in-members-with", "line.enforced-by",
+		"line.outside-address", "line.outside-address-of", "line.mode", "line.mode-in-member", "line.in-member",
+		"line.in-every-member", "line.in-members-with", "line.enforced-by",
 		"line.not-compiled", "line.anyone", "line.pods", "line.addresses", "line.outside", "line.service-account"} {
 		if !strings.Contains(found.String(), code) {
 			t.Errorf("the test has no line with the message %s", code)
