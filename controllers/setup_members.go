@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/membercluster"
 	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/controllers/memberwriter"
@@ -51,6 +54,7 @@ func (s *setup) addHealthChecks() error {
 			s.foreign.Requeue(cluster) // its agents may enforce other kinds of policies than before
 			s.units.RequeueAll()
 		},
+		Recorded:      s.recordedFindings,
 		AfterCheck:    func() { s.status.Requeue() },
 		Registrations: s.registrations(),
 		Pauses:        s.config.Pauses,
@@ -59,6 +63,18 @@ func (s *setup) addHealthChecks() error {
 		return err
 	}
 	return s.add(s.health)
+}
+
+// recordedFindings returns the codes of the findings in the last status of a member; false if its dataplane was not read for it.
+func (s *setup) recordedFindings(ctx context.Context, cluster string) (codes []string, read bool) {
+	var o v1alpha1.MemberCluster
+	if err := s.mgr.GetClient().Get(ctx, client.ObjectKey{Name: cluster}, &o); err != nil || o.Status.Dataplane == nil {
+		return nil, false
+	}
+	for _, f := range o.Status.Findings {
+		codes = append(codes, f.Code)
+	}
+	return codes, true
 }
 
 func (s *setup) registrations() federation.Registrations {

@@ -2,6 +2,7 @@ package memberhealth
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -25,8 +26,11 @@ type dataplaneState struct {
 	// unread is the reason why the last check could not read the configuration, or zero. outdated is the reason why the
 	// facts are too old to count, or zero.
 	unread, outdated message.Message
-	// config is the configuration of Cilium that was read completely last.
-	config preflight.Cilium
+	// config is the configuration of Cilium that was read completely last, with the pods of the agents, by a read that began at configAt.
+	config   preflight.Cilium
+	configAt time.Time
+	// agentsOld reports that the pods of the agents are those of an earlier read.
+	agentsOld bool
 	// hostPodsOld, unproxiedOld and mtlsOld report that these facts are those of an earlier read.
 	hostPodsOld, unproxiedOld, mtlsOld bool
 	// invalidating are the findings that change the meaning of policies.
@@ -324,7 +328,7 @@ func withoutHarmless(findings []preflight.Finding) []preflight.Finding {
 // record stores the facts of a member, of which the read began at some time, and triggers the controllers of units if the
 // result changed. If the configuration was not read, the previous result is kept, until expire finds it outdated. The settings that outdated
 // agents may use are added to the facts.
-func (i *Inspector) record(cluster string, facts *preflight.Facts, began time.Time) {
+func (i *Inspector) record(ctx context.Context, cluster string, facts *preflight.Facts, began time.Time) {
 	if !facts.ConfigRead() {
 		i.recordUnread(cluster, facts.UnreachableReason())
 		return
@@ -333,14 +337,17 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts, began time.Ti
 		i.recordUnread(cluster, message.MemberAnswersSlowly())
 		return
 	}
-	i.mu.Lock()
+	i.mu.RLock()
 	before := i.members[cluster]
-	config := before.config
-	if facts.Cilium.Complete() {
-		facts.Cilium = facts.Cilium.After(config)
-		config = facts.Cilium
+	i.mu.RUnlock()
+	podsOld := keepAgentPods(&facts.Cilium, &before)
+	i.addEarlierSettings(ctx, cluster, &facts.Cilium, &before) // not under the lock, because it may read
+	i.mu.Lock()
+	before = i.members[cluster]
+	now := dataplaneState{known: true, facts: *facts, config: before.config, configAt: before.configAt, agentsOld: podsOld, readAt: began}
+	if facts.Cilium.Complete() && facts.Cilium.Pods.Unread.IsZero() {
+		now.config, now.configAt = facts.Cilium, began
 	}
-	now := dataplaneState{known: true, facts: *facts, config: config, readAt: began}
 	now.keepUnread(&before)
 	now.agentsMissing = missingSince(before.agentsMissing, facts.Cilium.Agents, began)
 	now.envoyMissing = missingSince(before.envoyMissing, facts.Cilium.Envoy, began)
@@ -384,6 +391,30 @@ func (i *Inspector) record(cluster string, facts *preflight.Facts, began time.Ti
 	}
 	if i.Changed != nil {
 		i.Changed(cluster)
+	}
+}
+
+// keepAgentPods keeps the pods of the agents of an earlier read when they could not be read once, and reports whether it does.
+func keepAgentPods(now *preflight.Cilium, before *dataplaneState) bool {
+	earlier := before.config.Pods
+	if now.Pods.Unread.IsZero() || !before.config.Complete() || !earlier.Unread.IsZero() || before.agentsOld {
+		return false
+	}
+	now.Pods = earlier
+	now.ChangedAt(now.Outdated.Changed)
+	return true
+}
+
+// addEarlierSettings adds the settings that outdated agents use to the configuration of a member. Those of before the start of this process
+// are known to change nothing if the last status of the member has no finding about them.
+func (i *Inspector) addEarlierSettings(ctx context.Context, cluster string, now *preflight.Cilium, before *dataplaneState) {
+	switch {
+	case !now.Complete():
+	case before.config.Complete():
+		*now = now.After(before.config, before.configAt)
+	case now.Outdated.Agents > 0 && i.Recorded != nil:
+		findings, read := i.Recorded(ctx, cluster)
+		now.Outdated.Known = read && !slices.ContainsFunc(findings, preflight.ChangesMeaning)
 	}
 }
 

@@ -332,53 +332,98 @@ func TestPodsThatStayUnreadyAreReported(t *testing.T) {
 	})
 }
 
-// TestSettingsOfOutdatedAgentsCount checks that settings which void policies count until the agents that may use them have started again, and
-// that settings which were never read count as voiding.
+// TestSettingsOfOutdatedAgentsCount checks that settings which void policies count until the agents that use them have started again, and
+// that settings which were never read count as voiding, unless the last status of the member says that they are harmless.
 func TestSettingsOfOutdatedAgentsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		facts := configured(nil)
-		i := checkedMember(t, func() preflight.Facts { return facts }, func() {})
-		audit := map[string]string{"policy-audit-mode": "true"}
+		var recorded []string
+		read := false
+		start := func() *Inspector {
+			i := checkedMember(t, func() preflight.Facts { return facts }, func() {})
+			i.Recorded = func(context.Context, string) ([]string, bool) { return recorded, read }
+			return i
+		}
+		i := start()
+		audit, debug := map[string]string{"policy-audit-mode": "true"}, map[string]string{"debug": "true"}
+		restarted, changed := time.Now().Add(-time.Hour), time.Now().Add(-2*time.Hour)
 		for _, c := range []struct {
 			reason   string
 			settings map[string]string
-			outdated int
-			unread   bool
-			unknown  bool // whether policies count as enforced
+			changed  bool   // the settings
+			restart  bool   // the agents, before that
+			unread   string // what cannot be read
+			unknown  bool   // whether policies count as not enforced
 			reported []string
 		}{
-			{"the first check finds agents with unknown settings", nil, 2, false, true, []string{preflight.AgentsOutdated}},
-			{"they are still there", nil, 1, false, true, []string{preflight.AgentsOutdated}},
-			{"they restarted", nil, 0, false, false, nil},
-			{"a change that voids nothing", map[string]string{"debug": "true"}, 3, false, false, []string{preflight.AgentsOutdated}},
-			{"all agents use it", map[string]string{"debug": "true"}, 0, false, false, nil},
-			{"a setting voids policies", audit, 3, false, true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
-			{"agents use it", audit, 0, false, true, []string{preflight.AuditMode}},
-			{"it was removed, and the agents did not restart", nil, 3, false, true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
-			{"a later change does not hide it", map[string]string{"debug": "true"}, 3, false, true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
-			{"nor does a check that reads nothing", nil, 0, true, true, []string{preflight.ConfigUnread}},
-			{"the next check reads it again", map[string]string{"debug": "true"}, 1, false, true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
-			{"all agents restarted", map[string]string{"debug": "true"}, 0, false, false, nil},
+			{"all agents use the settings", nil, false, false, "", false, nil},
+			{"a change that voids nothing", debug, true, false, "", false, []string{preflight.AgentsOutdated}},
+			{"the agents restarted", debug, false, true, "", false, nil},
+			{"a setting voids policies", audit, true, false, "", true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
+			{"agents use it", audit, false, true, "", true, []string{preflight.AuditMode}},
+			{"it was removed, and the agents did not restart", nil, true, false, "", true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
+			{"a later change does not hide it", debug, true, false, "", true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
+			{"nor does a check that cannot read the pods", debug, false, false, "pods", true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
+			{"nor does the next one", debug, false, false, "pods", true, []string{preflight.AgentSettingsUnknown}},
+			{"nor does a check that reads nothing", nil, false, false, "settings", true, []string{preflight.ConfigUnread}},
+			{"the next check reads it again", debug, false, false, "", true, []string{preflight.AuditMode, preflight.AgentsOutdated}},
+			{"the agents restarted again", debug, false, true, "", false, nil},
+			{"settings that nobody read", nil, true, true, "", true, []string{preflight.AgentSettingsUnknown}},
 		} {
 			time.Sleep(time.Minute)
+			if c.restart {
+				restarted = time.Now().Add(-20 * time.Second)
+			}
+			if c.changed {
+				changed = time.Now().Add(-10 * time.Second)
+			}
 			facts.Cilium = configured(c.settings).Cilium
-			if facts.Cilium.Outdated.Agents = c.outdated; c.unread {
+			facts.Cilium.Pods.Created = []time.Time{restarted}
+			switch c.unread {
+			case "settings":
 				facts.Cilium = preflight.Cilium{Unread: message.Verbatim("forbidden")}
+			case "pods":
+				facts.Cilium.Pods = preflight.AgentPods{Unread: message.Verbatim("forbidden")}
 			}
+			facts.Cilium.ChangedAt(changed)
 			i.checkAll(t.Context())
-			var reported []string
-			last, _ := i.LastResult("m1")
-			for _, f := range last.Findings {
-				if f.Code != preflight.MeshUndeclared && f.Code != preflight.GuardMissing && f.Code != preflight.GuardUnread && f.Code != preflight.NoHTTP {
-					reported = append(reported, f.Code)
-				}
-			}
-			if d := cmp.Diff(c.reported, reported, cmpopts.EquateEmpty()); d != "" {
-				t.Errorf("%s: %s", c.reason, d)
-			}
-			if got := i.Unenforced("m1", redisKey); got.IsZero() == c.unknown {
-				t.Errorf("%s: %q", c.reason, got)
-			}
+			checkSettings(t, i, c.reason, c.reported, c.unknown)
+		}
+		for _, c := range []struct {
+			reason   string
+			recorded []string
+			read     bool
+			unknown  bool
+			reported string
+		}{
+			{"no status of an earlier process", nil, false, true, preflight.AgentSettingsUnknown},
+			{"one that reports nothing", nil, true, false, preflight.AgentsOutdated},
+			{"one of other findings", []string{preflight.GuardMissing, preflight.AgentsOutdated}, true, false, preflight.AgentsOutdated},
+			{"one of a setting that voids policies", []string{preflight.NotEnforcing}, true, true, preflight.AgentSettingsUnknown},
+			{"one of unknown settings", []string{preflight.AgentSettingsUnknown}, true, true, preflight.AgentSettingsUnknown},
+		} {
+			recorded, read = c.recorded, c.read
+			i := start()
+			i.checkAll(t.Context())
+			checkSettings(t, i, c.reason, []string{c.reported}, c.unknown)
 		}
 	})
+}
+
+// checkSettings compares the findings about settings, and whether policies count as not enforced.
+func checkSettings(t *testing.T, i *Inspector, reason string, want []string, unenforced bool) {
+	t.Helper()
+	var reported []string
+	last, _ := i.LastResult("m1")
+	for _, f := range last.Findings {
+		if !slices.Contains([]string{preflight.MeshUndeclared, preflight.GuardMissing, preflight.GuardUnread, preflight.NoHTTP}, f.Code) {
+			reported = append(reported, f.Code)
+		}
+	}
+	if d := cmp.Diff(want, reported, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("%s: %s", reason, d)
+	}
+	if got := i.Unenforced("m1", redisKey); got.IsZero() == unenforced {
+		t.Errorf("%s: %q", reason, got)
+	}
 }

@@ -59,6 +59,9 @@ type Inspector struct {
 	Changed func(cluster string)
 	// AfterCheck is called after each round of checks.
 	AfterCheck func()
+	// Recorded returns the codes of the findings in the last status of a member, which an earlier process may have written; false if there is
+	// none, or the member's dataplane was not read for it. If it is nil, nothing is known.
+	Recorded func(ctx context.Context, cluster string) (codes []string, read bool)
 	// Registrations quarantines and releases members.
 	Registrations interface {
 		Suspend(ctx context.Context, cluster string, why message.Message) error
@@ -246,7 +249,7 @@ func (i *Inspector) read(ctx context.Context, c federation.Cluster) {
 	if ctx.Err() != nil {
 		return
 	}
-	i.record(c.Name, &facts, began)
+	i.record(ctx, c.Name, &facts, began)
 	i.reads.finish(c.Name, facts)
 }
 

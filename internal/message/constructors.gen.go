@@ -4084,6 +4084,16 @@ func PreferencesZone() Message {
 	return Message{Code: "preferences.zone", Text: "Use a name such as Asia/Shanghai."}
 }
 
+// PreflightAgentPodsUnread is "the pods of Cilium's agents cannot be read, so it is not known whether they are older than their configuration: {reason}".
+func PreflightAgentPodsUnread(reason Message) Message {
+	return build("preflight.agent-pods-unread", param{"reason", reason})
+}
+
+// PreflightAgentSettingsUnknown is "agents of Cilium started before their configuration was changed at {changed:time}, and it is not known which settings they use".
+func PreflightAgentSettingsUnknown(changed time.Time) Message {
+	return build("preflight.agent-settings-unknown", param{"changed", changed})
+}
+
 // PreflightAgentsNotReady is "none of the {agents} agents of Cilium is ready: no change of a policy is taken there".
 func PreflightAgentsNotReady(agents int) Message {
 	return build("preflight.agents-not-ready", param{"agents", agents})
@@ -4092,11 +4102,6 @@ func PreflightAgentsNotReady(agents int) Message {
 // PreflightAgentsOutdated is "{agents} agents of Cilium started before their configuration was changed at {changed:time}, and still use the earlier settings".
 func PreflightAgentsOutdated(agents int, changed time.Time) Message {
 	return build("preflight.agents-outdated", param{"agents", agents}, param{"changed", changed})
-}
-
-// PreflightAgentsOutdatedUnknown is "{agents} agents of Cilium started before their configuration was changed at {changed:time}, so it is not known which settings they use".
-func PreflightAgentsOutdatedUnknown(agents int, changed time.Time) Message {
-	return build("preflight.agents-outdated-unknown", param{"agents", agents}, param{"changed", changed})
 }
 
 // PreflightAgentsPartlyReady is "{missing} of the {agents} agents of Cilium are not ready: no change of a policy is taken on their nodes".
@@ -4132,6 +4137,11 @@ func PreflightClosedWithoutPolicy() Message {
 // PreflightDowngraded is "it is {mark}: nothing is refused there".
 func PreflightDowngraded(mark Message) Message {
 	return build("preflight.downgraded", param{"mark", mark})
+}
+
+// PreflightEarlierSetting is "Cilium's {setting} was \"{value}\" in {place}, and agents that have not restarted since still use it: {consequence}".
+func PreflightEarlierSetting(setting string, value string, place string, consequence Message) Message {
+	return build("preflight.earlier-setting", param{"consequence", consequence}, param{"place", place}, param{"setting", setting}, param{"value", value})
 }
 
 // PreflightEnforcerUnknown is "its KubeFedCluster declares the enforcer \"{enforcer}\", which is none: it counts as a member with Cilium".

@@ -66,9 +66,10 @@ const (
 	// AgentsNotReady reports that agents of Cilium are not ready, so that no change takes effect on their nodes. It fails the
 	// preflight if none is ready.
 	AgentsNotReady = "AgentsNotReady"
-	// AgentsOutdated reports agents of Cilium that started before their configuration was changed, so that it is not known which settings
-	// they use.
+	// AgentsOutdated reports agents of Cilium that started before their configuration was changed, and use earlier settings, which are known.
 	AgentsOutdated = "AgentsOutdated"
+	// AgentSettingsUnknown reports such agents if it is not known which settings they use, which counts as not enforced.
+	AgentSettingsUnknown = "AgentSettingsUnknown"
 	// SmallPolicyMaps reports that a policy map has fewer entries than Cilium's default.
 	SmallPolicyMaps = "SmallPolicyMaps"
 	// LabelNotIdentity reports that a label of a class is not in Cilium's identities, so that policies with it select

@@ -24,6 +24,8 @@ type Cilium struct {
 	Agents, Envoy Workload
 	// Outdated are the agents that are older than their configuration.
 	Outdated Outdated
+	// Pods are the pods of the agents.
+	Pods AgentPods
 }
 
 // Source is one place that configures agents.

@@ -53,12 +53,8 @@ func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface
 		return out
 	}
 	out.Sources = append(append(out.Sources, overrides...), arguments(agents, at.CiliumAgents.String())...)
-	if t := lastChange(m); t.After(changed) {
-		changed = t
-	}
-	if out.Outdated, out.Unread = readOutdated(ctx, pods, agents, at, changed); !out.Unread.IsZero() {
-		return out
-	}
+	out.Pods = listAgentPods(ctx, pods, agents, at)
+	out.ChangedAt(later(changed, configChange(m, agents)))
 	envoy, err := c.AppsV1().DaemonSets(at.CiliumEnvoy.Namespace).Get(ctx, at.CiliumEnvoy.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
@@ -81,6 +77,7 @@ func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string)
 	}
 	for i := range list.Items {
 		o := &list.Items[i]
+		changed = later(changed, lastChange(o))
 		if _, selects, _ := unstructured.NestedMap(o.Object, "spec", "nodeSelector"); !selects {
 			continue
 		}
@@ -89,9 +86,6 @@ func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string)
 			return nil, changed, message.PreflightUnreadable("CiliumNodeConfig "+namespace+"/"+o.GetName(), message.Of(err))
 		}
 		out = append(out, Source{Where: "CiliumNodeConfig " + namespace + "/" + o.GetName(), Settings: defaults})
-		if t := lastChange(o); t.After(changed) {
-			changed = t
-		}
 	}
 	slices.SortFunc(out, func(a, b Source) int { return strings.Compare(a.Where, b.Where) })
 	return out, changed, message.Message{}

@@ -1,62 +1,145 @@
 package preflight
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// TestReadOutdated checks which agents count as older than their configuration.
-func TestReadOutdated(t *testing.T) {
-	noon := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-	at := func(minutes int) metav1.Time {
-		return metav1.Time{Time: noon.Add(time.Duration(minutes) * time.Minute)}
-	}
-	pod := func(namespace, name, app string, created int) runtime.Object {
-		return &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
-				Labels: map[string]string{"k8s-app": app}, CreationTimestamp: at(created)},
-		}
+// TestListAgentPods checks which pods are agents, and which of them were made of an earlier template.
+func TestListAgentPods(t *testing.T) {
+	pod := func(namespace, name, app, template string, created int) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: map[string]string{"k8s-app": app, labelTemplateGeneration: template}, CreationTimestamp: at(created)}}
 	}
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	deleted := pod("kube-system", "f", "cilium", -10).(*metav1.PartialObjectMetadata)
-	deleted.DeletionTimestamp = new(at(-1))
-	pods := metadatafake.NewSimpleMetadataClient(scheme, pod("kube-system", "a", "cilium", -10), pod("kube-system", "b", "cilium", -5),
-		pod("kube-system", "c", "cilium", 5), pod("kube-system", "d", "envoy", -10), pod("other", "e", "cilium", -10), deleted)
-	for _, c := range []struct {
-		reason               string
-		changed, rolledOut   int // minutes
-		generation, observed int64
-		updated, want        int
-	}{
-		{"the configuration is older than all agents", -20, -30, 1, 1, 3, 0},
-		{"two agents are older", 0, -30, 1, 1, 3, 2},
-		{"one agent is older", -7, -30, 1, 1, 3, 1},
-		{"all agents are older", 10, -30, 1, 1, 3, 3},
-		{"the agents were rolled out since", 0, 1, 1, 1, 3, 0},
-		{"at the same time", 0, 0, 1, 1, 3, 0},
-		{"the rollout has not begun", 0, 1, 2, 1, 3, 2},
-		{"the rollout is not over", 0, 1, 2, 2, 1, 2},
-	} {
-		agents := &appsv1.DaemonSet{
-			ObjectMeta: metav1.ObjectMeta{Generation: c.generation, CreationTimestamp: at(-60), ManagedFields: []metav1.ManagedFieldsEntry{
-				{Time: new(at(c.rolledOut))}, {Time: new(at(30)), Subresource: "status"}}},
-			Spec:   appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"k8s-app": "cilium"}}},
-			Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3, ObservedGeneration: c.observed, UpdatedNumberScheduled: int32(c.updated)},
+	deleted := pod("kube-system", "f", "cilium", "1", -1)
+	deleted.DeletionTimestamp = new(at(0))
+	pods := metadatafake.NewSimpleMetadataClient(scheme, pod("kube-system", "b", "cilium", "1", -5), pod("kube-system", "a", "cilium", "1", -10),
+		pod("kube-system", "c", "cilium", "2", 5), pod("kube-system", "d", "envoy", "1", -2), pod("other", "e", "cilium", "1", -1), deleted)
+	agents := &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"k8s-app": "cilium"}}}}
+	for generation, template := range map[string]time.Time{"": {}, "1": at(5).Time, "2": at(-5).Time} {
+		agents.Annotations = map[string]string{templateGeneration: generation}
+		got := listAgentPods(t.Context(), pods, agents, federation.DefaultLocations())
+		if want := []time.Time{at(-10).Time, at(-5).Time, at(5).Time}; !got.Unread.IsZero() || !slices.EqualFunc(got.Created, want, time.Time.Equal) {
+			t.Errorf("%v, %q, want %v", got.Created, got.Unread, want)
 		}
-		got, unread := readOutdated(t.Context(), pods, agents, federation.DefaultLocations(), at(c.changed).Time)
-		if !unread.IsZero() || got.Agents != c.want || c.want > 0 && !got.Changed.Equal(at(c.changed).Time) {
-			t.Errorf("%s: %+v, %q, want %d", c.reason, got, unread, c.want)
+		if !got.Template.Equal(template) {
+			t.Errorf("template %q: the newest earlier pod is of %s, want %s", generation, got.Template, template)
 		}
 	}
+}
+
+// TestChangedAt checks which agents are older than a change of the ConfigMap or of the template.
+func TestChangedAt(t *testing.T) {
+	for _, c := range []struct {
+		reason   string
+		changed  int
+		template *metav1.Time
+		want     int
+	}{
+		{"all are newer", -20, nil, 0},
+		{"one is older", -7, nil, 1},
+		{"two are older", 0, nil, 2},
+		{"one started at that time", 5, nil, 2},
+		{"all are older", 10, nil, 3},
+		{"an earlier template", -20, new(at(-5)), 2},
+		{"an earlier template, and a later change", 10, new(at(-5)), 3},
+	} {
+		x := Cilium{Pods: AgentPods{Created: []time.Time{at(-10).Time, at(-5).Time, at(5).Time}}}
+		if c.template != nil {
+			x.Pods.Template = c.template.Time
+		}
+		if x.ChangedAt(at(c.changed).Time); x.Outdated.Agents != c.want || x.Outdated.Known {
+			t.Errorf("%s: %+v, want %d", c.reason, x.Outdated, c.want)
+		}
+	}
+}
+
+// TestAfter checks which earlier settings count, and whether all of them are known.
+func TestAfter(t *testing.T) {
+	source := func(where, value string) Source {
+		return Source{Where: where, Settings: map[string]string{"policy-audit-mode": value}, Base: where == "map"}
+	}
+	old := func(s Source) Source { s.Earlier = true; return s }
+	made := func(changed int, created []int, sources ...Source) Cilium {
+		c := Cilium{Sources: sources}
+		for _, minute := range created {
+			c.Pods.Created = append(c.Pods.Created, at(minute).Time)
+		}
+		c.ChangedAt(at(changed).Time)
+		return c
+	}
+	known := func(c Cilium) Cilium { c.Outdated.Known = true; return c }
+	agents := []int{-20, -10}
+	var many []Source
+	for i := range maxEarlier + 1 {
+		many = append(many, old(source(fmt.Sprint("node", i), "true")))
+	}
+	for _, c := range []struct {
+		reason      string
+		before, now Cilium
+		want        []Source
+		older       int
+		known       bool
+	}{
+		{"no agent is older", made(-30, agents, source("map", "true")), made(-30, agents, source("map", "true")), []Source{source("map", "true")}, 0, false},
+		{"the ConfigMap was changed", made(-30, agents, source("map", "true")), made(5, agents, source("map", "false")),
+			[]Source{source("map", "false"), old(source("map", "true"))}, 2, true},
+		{"only its annotations were", made(-30, agents, source("map", "true")), made(5, agents, source("map", "true")), []Source{source("map", "true")}, 2, true},
+		{"a CiliumNodeConfig was deleted", made(-30, agents, source("map", "false"), source("node", "true")), made(-30, agents, source("map", "false")),
+			[]Source{source("map", "false"), old(source("node", "true"))}, 2, true},
+		{"and was before, and one agent restarted since", known(made(0, agents, source("map", "false"), old(source("node", "true")))),
+			made(-30, []int{-10, 3}, source("map", "false")), []Source{source("map", "false"), old(source("node", "true"))}, 1, true},
+		{"all agents restarted since", known(made(0, agents, source("map", "false"), old(source("node", "true")))),
+			made(-30, []int{2, 3}, source("map", "false")), []Source{source("map", "false")}, 0, false},
+		{"an agent started after the earlier read, and a change followed", made(-30, agents, source("map", "true")), made(8, []int{-10, 6}, source("map", "false")),
+			[]Source{source("map", "false"), old(source("map", "true"))}, 2, false},
+		{"the earlier settings were not known", made(-5, agents, source("map", "true")), made(5, agents, source("map", "false")),
+			[]Source{source("map", "false"), old(source("map", "true"))}, 2, false},
+		{"too many", known(made(0, agents, append([]Source{source("map", "true")}, many...)...)), made(0, agents, source("map", "true")),
+			append([]Source{source("map", "true")}, many[:maxEarlier]...), 2, false},
+	} {
+		got := c.now.After(c.before, at(4).Time)
+		if d := cmp.Diff(c.want, got.Sources); d != "" || got.Outdated.Agents != c.older || got.Outdated.Known != c.known {
+			t.Errorf("%s: %d agents, known %v, %s", c.reason, got.Outdated.Agents, got.Outdated.Known, d)
+		}
+	}
+}
+
+// TestConfigChange checks that the creation of a ConfigMap by the installation of the agents is no change of it.
+func TestConfigChange(t *testing.T) {
+	for _, c := range []struct {
+		reason           string
+		created, written int // minutes after the DaemonSet was created
+		want             bool
+	}{
+		{"created before the agents", -1, -1, true},
+		{"created at the same time", 0, 0, false},
+		{"created soon after them", 1, 1, false},
+		{"changed after that", 1, 2, true},
+		{"created again much later", 60, 60, true},
+	} {
+		config := &metav1.ObjectMeta{CreationTimestamp: at(c.created), ManagedFields: []metav1.ManagedFieldsEntry{{Time: new(at(c.written))}}}
+		got := configChange(config, &metav1.ObjectMeta{CreationTimestamp: at(0)})
+		if got.IsZero() == c.want || c.want && !got.Equal(at(c.written).Time) {
+			t.Errorf("%s: %s", c.reason, got)
+		}
+	}
+}
+
+// at returns the time some minutes after noon.
+func at(minutes int) metav1.Time {
+	return metav1.Time{Time: time.Date(2026, 11, 26, 12, minutes, 0, 0, time.UTC)}
 }

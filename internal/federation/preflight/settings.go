@@ -105,8 +105,13 @@ func settingFindings(f Facts, n Needs) []Finding {
 	for _, s := range checkedSettings {
 		for _, source := range c.Sources {
 			if v, ok := source.Settings[s.key]; ok && s.bad(v) {
-				out = append(out, Finding{Severity: s.severity, Code: s.code, invalidates: s.invalidates,
-					Message: message.PreflightSetting(s.key, message.Quoted(clip(v)), source.Where, s.consequence), Remedy: s.do})
+				found := Finding{Severity: s.severity, Code: s.code, invalidates: s.invalidates,
+					Message: message.PreflightSetting(s.key, message.Quoted(clip(v)), source.Where, s.consequence), Remedy: s.do}
+				if source.Earlier {
+					found.Message = message.PreflightEarlierSetting(s.key, message.Quoted(clip(v)), source.Where, s.consequence)
+					found.Remedy = message.RemedyRestartAgents()
+				}
+				out = append(out, found)
 				break // one place is enough for a finding
 			}
 		}
@@ -121,17 +126,17 @@ func settingFindings(f Facts, n Needs) []Finding {
 		out = append(out, Finding{Severity: Warns, Code: AgentsNotReady,
 			Message: message.PreflightAgentsPartlyReady(int(a.Missing()), int(a.Desired)), Remedy: message.RemedyMendAgents()})
 	}
-	if o := c.Outdated; o.Agents > 0 {
-		outdated := Finding{
-			Severity: Warns,
-			Code:     AgentsOutdated,
-			Message:  message.PreflightAgentsOutdated(o.Agents, o.Changed),
-			Remedy:   message.RemedyRestartAgents(),
-		}
-		if !o.Known {
-			outdated.Message, outdated.invalidates = message.PreflightAgentsOutdatedUnknown(o.Agents, o.Changed), invalidatesAll
-		}
-		out = append(out, outdated)
+	switch o := c.Outdated; {
+	case !c.Pods.Unread.IsZero():
+		out = append(out, Finding{Severity: Warns, Code: AgentSettingsUnknown, invalidates: invalidatesAll,
+			Message: message.PreflightAgentPodsUnread(c.Pods.Unread), Remedy: message.RemedyApplyMemberRbac()})
+	case o.Agents == 0:
+	case o.Known:
+		out = append(out, Finding{Severity: Warns, Code: AgentsOutdated,
+			Message: message.PreflightAgentsOutdated(o.Agents, o.Changed), Remedy: message.RemedyRestartAgents()})
+	default: // without the number of agents, because the states of units have this message
+		out = append(out, Finding{Severity: Warns, Code: AgentSettingsUnknown, invalidates: invalidatesAll,
+			Message: message.PreflightAgentSettingsUnknown(o.Changed), Remedy: message.RemedyRestartAgents()})
 	}
 	if why := c.NoHTTP(); !why.IsZero() {
 		out = append(out, Finding{Severity: Warns, Code: NoHTTP, Message: message.PreflightNoHTTP(why), Remedy: message.RemedyEnableProxy()})
@@ -186,8 +191,12 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 				if k.Class != "" {
 					why = message.PreflightLabelMissingOf(k.Label, k.Class)
 				}
+				remedy := message.RemedyAddLabel(strings.ReplaceAll(k.Label, ".", `\.`), source.Where)
+				if source.Earlier {
+					remedy = message.RemedyRestartAgents()
+				}
 				out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, Class: k.Class, Label: k.Label, invalidates: InvalidatesEnforce,
-					Message: why, Remedy: message.RemedyAddLabel(strings.ReplaceAll(k.Label, ".", `\.`), source.Where)})
+					Message: why, Remedy: remedy})
 			}
 		}
 	}
