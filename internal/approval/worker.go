@@ -319,7 +319,7 @@ func (w *Worker) checkApproval(ctx context.Context, j *Job, t *Ticket) error {
 	if len(it.Shown.Grown(now)) > 0 {
 		return &exceedsApprovalError{now}
 	}
-	if j.Attempts > 1 || it.State == StateFailed {
+	if t.Kind != KindRevoke && (j.Attempts > 1 || it.State == StateFailed) { // a revocation takes access away, whoever may ask for it now
 		return w.Service.recheckBeforeRetry(ctx, t, j.Item)
 	}
 	return nil

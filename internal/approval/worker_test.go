@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/catalog"
 )
 
@@ -269,6 +270,53 @@ func TestWrittenStatementIsRecorded(t *testing.T) {
 	w.drain(w.worker("second"))
 	if got := w.state(n); got != approval.StateApplying {
 		t.Errorf("the ticket of a written statement is %s", got)
+	}
+}
+
+// TestApprovedRevocationIsDone kills a worker before and after it revokes a grant as a ticket asks. Meanwhile the resource leaves the catalog,
+// or needs more approvals; the next worker does the rest all the same.
+func TestApprovedRevocationIsDone(t *testing.T) {
+	for _, point := range []string{"leased", "written"} {
+		for reason, change := range map[string]func(*world){
+			"the resource went": func(w *world) { w.records = w.records[:6] },
+			"more approvals are needed": func(w *world) {
+				w.records[6].Sensitivity = catalog.SensitivityHigh
+				w.records = append(w.records, catalog.Record{Kind: catalog.KindPerson, ID: "dave"},
+					catalog.Record{Kind: catalog.KindGroup, ID: catalog.GroupSecurity, Members: []string{"dave"}})
+			},
+		} {
+			w := newWorld(t)
+			n := w.approved("a", "r")
+			w.drain(w.worker("early"))
+			ask := approvaltest.Ticket("a", "r", "")
+			it := &ask.Items[0]
+			ask.Kind, it.Target = approval.KindRevoke, &approval.Target{Ticket: n}
+			it.Shown = approval.NewShown([]string{fmt.Sprintf("revoke %s: %s may not use %s of %s any more", approval.SID(n, 0), it.ApplicationName,
+				strings.Join(it.Actions, ", "), it.ResourceName)})
+			ask, err := w.store.Create(t.Context(), ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.vote(ask.Number)
+			first := w.worker("first")
+			first.SetStep(func(p string) {
+				if p == point {
+					panic(errCrash)
+				}
+			})
+			if err := untilCrash(first); !errors.Is(err, errCrash) {
+				t.Fatal(err)
+			}
+			change(w)
+			w.clock.pass(lease)
+			w.drain(w.worker("second"))
+			if got := w.state(n); got != approval.StateRevoking || len(w.sids("r")) > 0 {
+				t.Errorf("%s, crash when %s: the grant is %s, with %v on the host", reason, point, got, w.sids("r"))
+			}
+			if got := w.state(ask.Number); got != approval.StateApplying {
+				t.Errorf("%s, crash when %s: the revocation is %s", reason, point, got)
+			}
+		}
 	}
 }
 
