@@ -1,6 +1,7 @@
 package protectedresource
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,8 +38,9 @@ func compiled(r *statuscache.Report) metav1.Condition {
 		for _, f := range r.Refused {
 			names = append(names, f.Ref.String())
 		}
+		slices.Sort(names)
 		return statusfields.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
-			"left out, see the policies' status.refused: "+strings.Join(names, ", "))
+			"left out, see the policies' status.refused: "+strings.Join(slices.Compact(names), ", "))
 	default:
 		return statusfields.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, message.Parts(r.Unenforced).Text)
 	}

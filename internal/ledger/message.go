@@ -30,7 +30,7 @@ func SetMessage(details map[string]string, key string, m message.Message) {
 	}
 }
 
-// Message says what the action of the entry is. It is derived from the action, so it needs nothing that is stored. It is zero if this
+// Message returns the text of the entry's action. It is derived from the action, so it needs nothing that is stored. It is zero if this
 // version does not know the action.
 func (e Entry) Message() message.Message {
 	if of := actions[e.Action]; of != nil {

@@ -13,16 +13,22 @@ import (
 // The indexes that the scans of a list read are ordered by the number of the ticket. A list by the last change therefore has to read all
 // tickets that its scans find, and to sort them. That is fast for what concerns one person or one application, and slow for what a third
 // of all tickets have in common, such as a state. The index of all tickets by their last change is the opposite: its tickets come in order,
-// and a page is full soon if many of them meet the conditions of the list.
+// and a page is full soon if many of them meet the conditions of the list. If further conditions remain, few of them may, so that more tickets
+// are sorted before the index is read; at worst, such a page reads all tickets, as a page by number reads all that its scans find.
 
 // scansUpdates reports whether a page of a list by update is read from the index of all tickets by update, because the scans of the list
-// find more than most tickets. rare is a word of its text that few tickets have, or empty.
-func scansUpdates(tx *gorm.DB, f approval.Filter, rare string, most int) (bool, error) {
+// find too many tickets to sort them. rare is a word of its text that few tickets have, or empty.
+func scansUpdates(tx *gorm.DB, f approval.Filter, rare string, limits pageLimits) (bool, error) {
 	// What waits for a person is little, and the tickets of a requester are in an index in this order.
 	if !f.ByUpdate || rare != "" || f.WaitsFor != nil || f.Requester != "" || len(f.Numbers) > 0 {
 		return false, nil
 	}
-	scans, _ := indexScans(f, "")
+	scans, rest := indexScans(f, "")
+	most := limits.sorted
+	var more sqlquery.Conditions
+	if addFilter(&more, tx, rest); !more.IsEmpty() {
+		most = limits.sortedOfFew
+	}
 	var counts []string
 	var args []any
 	for _, s := range scans {

@@ -22,13 +22,14 @@ type pageLimits struct {
 	// candidates is the numbers of candidates that are read, by turns, until the page is full: few, because most pages are full
 	// then, and afterwards more than most people may see. If that is not enough, the query of the whole list finds the older tickets.
 	candidates []int
-	// sorted is the number of tickets up to which the tickets of a list by update are read and sorted (scansUpdates).
-	sorted int
+	// sorted is the number of tickets up to which the tickets of a list by update are read and sorted (scansUpdates), and sortedOfFew that of
+	// a list with further conditions, which few of them may meet.
+	sorted, sortedOfFew int
 	// first is the number of candidates whose conditions the first statement checks, next that of each further one.
 	first, next int
 }
 
-var limitsOfPages = pageLimits{rareOfAll: 2000, rareOfSome: 200, candidates: []int{128, 1000}, sorted: 3000, first: 64, next: 256}
+var limitsOfPages = pageLimits{rareOfAll: 2000, rareOfSome: 200, candidates: []int{128, 1000}, sorted: 3000, sortedOfFew: 20_000, first: 64, next: 256}
 
 // usesCandidates reports whether a page of a list is read by candidates, which are the newest tickets that its scans find: several
 // scans find its tickets, such as all that a person may see, which must meet further conditions, such as words. The query of the whole

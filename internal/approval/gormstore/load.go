@@ -169,7 +169,7 @@ func (s *Store) listWith(ctx context.Context, f approval.Filter, limits pageLimi
 // listQuery returns the query of the tickets of a list that is not read by candidates. rare is a word of its text that few tickets have,
 // or empty.
 func listQuery(tx *gorm.DB, f approval.Filter, rare string, limits pageLimits) (sqlquery.Statement, error) {
-	scan, err := scansUpdates(tx, f, rare, limits.sorted)
+	scan, err := scansUpdates(tx, f, rare, limits)
 	if scan {
 		return byUpdate(tx, ticketColumns, f), err
 	}

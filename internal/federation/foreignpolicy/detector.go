@@ -176,7 +176,7 @@ func (d *Detector) Find(in Input) CiliumExposure {
 		d.groups, d.addresses, d.workloads = in.Groups, newAddresses(in.Groups), map[string]*workload{}
 	}
 	targets := d.readIdentities(in)
-	if !slices.Contains(d.alive, true) { // pods that are gone say nothing about which pods exist
+	if !slices.Contains(d.alive, true) { // the labels of pods that are gone do not count as known
 		out.unsure, out.keys = opening, maps.Clone(in.Keys)
 		return out
 	}

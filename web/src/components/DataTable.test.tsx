@@ -138,6 +138,11 @@ describe("a table that can be sorted", () => {
     expect((await screen.findAllByRole("menuitem")).map((item) => item.textContent)).toEqual(["Default order", "Size, descending", "Note, ascending", "Note, descending"]);
   });
 
+  it("stays in the server's order when its last rows arrive", () => {
+    open("/?sort=-size", { orders: ["-size"] });
+    expect(names()).toEqual(["m10", "m2", "m1"]);
+    expect(header("Size")).toHaveAttribute("aria-sort", "descending");
+  });
   it("ignores an order that neither the server nor the rows have", () => {
     open("/?sort=size", { partial: true, orders: ["-size"] });
     expect(header("Size")).toHaveAttribute("aria-sort", "none");

@@ -217,7 +217,8 @@ function SortedRows<Row>({ rows, columns, partial = false, orders = [], sortPara
   const [search, change] = useFilters();
   const choices = new Map(columns.map((column) => [column.key, choicesOf(column, partial, orders)]));
   const sort = parseSort(search.get(sortParam), [...choices.values()].flat());
-  const by = partial ? undefined : columns.find(({ key }) => key === sort?.key)?.sortBy;
+  const byServer = orders.includes(writeSort(sort) ?? ""); // the rows are in its order, which the browser's comparison may not have
+  const by = partial || byServer ? undefined : columns.find(({ key }) => key === sort?.key)?.sortBy;
   const sorted = by && sort ? sortRows(rows, by, sort.descending, i18n.language) : rows;
   const sorting: Sorting = { sort, choices: (key) => choices.get(key) ?? [], onSort: (next) => change({ [sortParam]: writeSort(next) }) };
   return (
