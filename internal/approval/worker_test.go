@@ -130,6 +130,18 @@ func TestExpiredLeaseWritesNothing(t *testing.T) {
 func TestReplicas(t *testing.T) {
 	w := newWorld(t)
 	const tickets = 24
+	for i := range tickets { // a write that is retried is checked against the catalog
+		w.records = append(
+			w.records,
+			catalog.Record{Kind: catalog.KindApplication, ID: fmt.Sprint("a", i), Name: fmt.Sprint("name:a", i), Owners: ownedBy("alice")},
+		)
+	}
+	for i := range 3 {
+		w.records = append(
+			w.records,
+			catalog.Record{Kind: catalog.KindResource, ID: fmt.Sprint("r", i), Name: fmt.Sprint("name:r", i), Owners: ownedBy("bob", "dan")},
+		)
+	}
 	want := map[string][]string{}
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
