@@ -82,7 +82,7 @@ func TestAfter(t *testing.T) {
 		return c
 	}
 	known := func(c Cilium) Cilium { c.Outdated.Known = true; return c }
-	agents := []int{-20, -10}
+	agents, audited, enforced := []int{-20, -10}, source("map", "true"), source("map", "false")
 	var many []Source
 	for i := range maxEarlier + 1 {
 		many = append(many, old(source(fmt.Sprint("node", i), "true")))
@@ -94,22 +94,22 @@ func TestAfter(t *testing.T) {
 		older       int
 		known       bool
 	}{
-		{"no agent is older", made(-30, agents, source("map", "true")), made(-30, agents, source("map", "true")), []Source{source("map", "true")}, 0, false},
-		{"the ConfigMap was changed", made(-30, agents, source("map", "true")), made(5, agents, source("map", "false")),
-			[]Source{source("map", "false"), old(source("map", "true"))}, 2, true},
-		{"only its annotations were", made(-30, agents, source("map", "true")), made(5, agents, source("map", "true")), []Source{source("map", "true")}, 2, true},
-		{"a CiliumNodeConfig was deleted", made(-30, agents, source("map", "false"), source("node", "true")), made(-30, agents, source("map", "false")),
-			[]Source{source("map", "false"), old(source("node", "true"))}, 2, true},
-		{"and was before, and one agent restarted since", known(made(0, agents, source("map", "false"), old(source("node", "true")))),
-			made(-30, []int{-10, 3}, source("map", "false")), []Source{source("map", "false"), old(source("node", "true"))}, 1, true},
-		{"all agents restarted since", known(made(0, agents, source("map", "false"), old(source("node", "true")))),
-			made(-30, []int{2, 3}, source("map", "false")), []Source{source("map", "false")}, 0, false},
-		{"an agent started after the earlier read, and a change followed", made(-30, agents, source("map", "true")), made(8, []int{-10, 6}, source("map", "false")),
-			[]Source{source("map", "false"), old(source("map", "true"))}, 2, false},
-		{"the earlier settings were not known", made(-5, agents, source("map", "true")), made(5, agents, source("map", "false")),
-			[]Source{source("map", "false"), old(source("map", "true"))}, 2, false},
-		{"too many", known(made(0, agents, append([]Source{source("map", "true")}, many...)...)), made(0, agents, source("map", "true")),
-			append([]Source{source("map", "true")}, many[:maxEarlier]...), 2, false},
+		{"no agent is older", made(-30, agents, audited), made(-30, agents, audited), []Source{audited}, 0, false},
+		{"the ConfigMap was changed", made(-30, agents, audited), made(5, agents, enforced),
+			[]Source{enforced, old(audited)}, 2, true},
+		{"only its annotations were", made(-30, agents, audited), made(5, agents, audited), []Source{audited}, 2, true},
+		{"a CiliumNodeConfig was deleted", made(-30, agents, enforced, source("node", "true")), made(-30, agents, enforced),
+			[]Source{enforced, old(source("node", "true"))}, 2, true},
+		{"and was before, and one agent restarted since", known(made(0, agents, enforced, old(source("node", "true")))),
+			made(-30, []int{-10, 3}, enforced), []Source{enforced, old(source("node", "true"))}, 1, true},
+		{"all agents restarted since", known(made(0, agents, enforced, old(source("node", "true")))),
+			made(-30, []int{2, 3}, enforced), []Source{enforced}, 0, false},
+		{"an agent started after the earlier read, and a change followed", made(-30, agents, audited), made(8, []int{-10, 6}, enforced),
+			[]Source{enforced, old(audited)}, 2, false},
+		{"the earlier settings were not known", made(-5, agents, audited), made(5, agents, enforced),
+			[]Source{enforced, old(audited)}, 2, false},
+		{"too many", known(made(0, agents, append([]Source{audited}, many...)...)), made(0, agents, audited),
+			append([]Source{audited}, many[:maxEarlier]...), 2, false},
 	} {
 		got := c.now.After(c.before, at(4).Time)
 		if d := cmp.Diff(c.want, got.Sources); d != "" || got.Outdated.Agents != c.older || got.Outdated.Known != c.known {
