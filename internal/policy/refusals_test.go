@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 )
@@ -28,22 +30,48 @@ func TestUnusableActionKeepsOtherPortsClosed(t *testing.T) {
 	}
 }
 
-// TestDenyOfAnUnknownActionKeepsOtherPortsClosed checks that removing an action from a class does not open its port for everyone while a
-// deny names the action.
-func TestDenyOfAnUnknownActionKeepsOtherPortsClosed(t *testing.T) {
-	deny := say("s", Deny, app888, "web:admin", shop)
-	s := NewSnapshot(world(protect(shop, v1alpha1.ModeEnforce), acp("p", deny)))
-	q := ask(on(shop), at(8443))
-	got := s.DecideEffective(&q)
-	if got.Verdict != DefaultDenied || got.Written.Verdict != Allowed || len(got.LeftOut) != 1 || got.LeftOut[0].Reason != v1alpha1.RefusedUnknownAction {
-		t.Errorf("the port is %s, %v, want %s", got.Verdict, got.LeftOut, DefaultDenied)
-	}
-	u, ok := s.CompileResource(shop, noon)
-	if !ok || u.OtherPorts != v1alpha1.OtherPortsDeny || len(u.OpenPorts) > 0 {
-		t.Errorf("unit = %v, otherPorts %s, open %v, want none open", ok, u.OtherPorts, u.OpenPorts)
-	}
-	if r := u.OtherPortsRefusal; r == nil || r.Message.Code != "unit.other-ports-unknown" || !slices.Contains(u.Refused, *r) {
-		t.Errorf("refusal %v in %v", r, u.Refused)
+// TestDenyOfUnknownPortsKeepsOtherPortsClosed checks that removing an action from a class does not open its port for everyone while a deny
+// names the action, and that a deny of a resource whose class is missing closes such ports everywhere.
+func TestDenyOfUnknownPortsKeepsOtherPortsClosed(t *testing.T) {
+	before := metav1.NewTime(noon.Add(-time.Hour))
+	const topic = "trnv1:rsc:trip-com:kafka:topics:t"
+	for reason, c := range map[string]struct {
+		deny v1alpha1.Statement
+		code string // of the refusal; "" if the ports are open
+	}{
+		"an action that the class does not have": {say("s", Deny, app888, "web:admin", shop), "unit.other-ports-unknown"},
+		"of a wildcard":                          {say("s", Deny, app888, "web:admin", "trnv1:rsc:trip-com:web:sites:*"), "unit.other-ports-unknown"},
+		"an allow":                               {say("s", Allow, app888, "web:admin", shop), ""},
+		"about another resource":                 {say("s", Deny, app888, "redis:drop", bobs), ""},
+		"an action of the class":                 {say("s", Deny, app888, "web:connect", shop), ""},
+		"expired":                                {say("s", Deny, app888, "web:admin", shop, until(&before)), ""},
+		"of an enforced resource without class":  {say("s", Deny, app888, "redis:connect", topic), "unit.other-ports-unclassed"},
+	} {
+		in := world(protect(shop, v1alpha1.ModeEnforce), protect(topic, v1alpha1.ModeEnforce), acp("p", c.deny))
+		s := NewSnapshot(in)
+		q, want := ask(on(shop), at(8443)), DefaultDenied
+		if c.code == "" {
+			want = Allowed
+		}
+		got := s.DecideEffective(&q)
+		if got.Verdict != want || got.Written.Verdict != Allowed || c.code != "" && (len(got.LeftOut) != 1 || got.LeftOut[0].Message.Code != c.code) {
+			t.Errorf("%s: the port is %s, written %s, %v, want %s", reason, got.Verdict, got.Written.Verdict, got.LeftOut, want)
+		}
+		u, ok := s.CompileResource(shop, noon)
+		if r := u.OtherPortsRefusal; !ok || (r != nil) != (c.code != "") || (len(u.OpenPorts) > 0) != (c.code == "") ||
+			r != nil && !slices.Contains(u.Refused, *r) {
+			t.Errorf("%s: open %v, refusal %v in %v", reason, u.OpenPorts, r, u.Refused)
+		}
+		// The unit is compiled again when the deny appears, and when it disappears.
+		without := in
+		without.Policies = nil
+		if c.code != "" {
+			for _, changed := range [][]string{ChangedUnits(NewSnapshot(without), s), ChangedUnits(s, s.Next(without))} {
+				if !slices.Contains(changed, shop) {
+					t.Errorf("%s: the change of the deny concerns only %v", reason, changed)
+				}
+			}
+		}
 	}
 }
 
