@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useApprovalPolicy } from "../../api/governance";
@@ -101,10 +101,15 @@ export function ApprovalPolicyView({ policy, whole, mayPropose }: Props) {
           <>
             <dt>{t("policies.breakGlass")}</dt>
             <dd>
-              {glass.map((person) => (
-                <PersonName key={person.id} person={person} />
-              ))}
-              {glass.length === 0 && t(whole ? "policies.nobody" : "policies.breakGlassHidden")}
+              {glass.length > 0 ? (
+                <Group gap="sm">
+                  {glass.map((person) => (
+                    <PersonName key={person.id} person={person} />
+                  ))}
+                </Group>
+              ) : (
+                t(whole ? "policies.nobody" : "policies.breakGlassHidden")
+              )}
             </dd>
           </>
         )}
