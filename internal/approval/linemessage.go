@@ -17,7 +17,7 @@ func LineMessage(line string) message.Message {
 	if m := lineMessage(line); m.Text == line {
 		return m
 	}
-	return verbatimLine(line)
+	return message.Verbatim(line)
 }
 
 // LineMessages returns the messages of lines.
@@ -36,8 +36,6 @@ func EventLines(kind EventKind, comment string) []string {
 	}
 	return strings.Split(comment, "\n")
 }
-
-func verbatimLine(line string) message.Message { return message.Verbatim(line) }
 
 // lineMessage returns the message of a line. It may return another text, or the zero Message, for a line that is not in one of the forms.
 func lineMessage(line string) message.Message {
@@ -69,7 +67,7 @@ func lineMessage(line string) message.Message {
 	case "revoke":
 		return revocationMessage(rest)
 	case "refused:":
-		return message.LineRefused(verbatimLine(rest))
+		return message.LineRefused(message.Verbatim(rest))
 	case VerbCreate, VerbUpdate, VerbDelete:
 		kind, name, _ := strings.Cut(rest, " ")
 		return map[string]func(kind, name string) message.Message{
@@ -122,7 +120,7 @@ func clientMessage(client string) message.Message {
 	if subject, ok := strings.CutPrefix(client, "workloads outside the fleet of "); ok {
 		return message.LineOutside(subject)
 	}
-	return verbatimLine(client)
+	return message.Verbatim(client)
 }
 
 // ruleMessage returns the message of a rule, which has a peer, a target and a port with an optional request.
@@ -260,5 +258,5 @@ func approverMessage(approver string) message.Message {
 	case FromOwnerOf:
 		return message.LineApproverOwnerOf(name)
 	}
-	return verbatimLine(approver)
+	return message.Verbatim(approver)
 }

@@ -25,7 +25,7 @@ func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (aud
 		return page, err
 	}
 	after, err := audit.ParseConnectionCursor(cq)
-	if after, err = ofList(after, err, func(tie string) bool { return len(tie) == 2*len(edgeID{}) }); err != nil {
+	if after, err = cursorOfList(after, err, func(tie string) bool { return len(tie) == 2*len(edgeID{}) }); err != nil {
 		return page, err
 	}
 	filter, limit := cq.Filter, cq.EffectiveLimit()
@@ -178,11 +178,11 @@ func (q queries) Resume(ctx context.Context, source string) (audit.Resume, error
 // cursor parses a cursor, and rejects one of another list.
 func cursor(text string, ok func(tie string) bool) (*audit.Cursor, error) {
 	c, err := audit.ParseCursor(text)
-	return ofList(c, err, ok)
+	return cursorOfList(c, err, ok)
 }
 
-// ofList rejects a parsed cursor whose tie does not satisfy ok because it belongs to another list.
-func ofList(c *audit.Cursor, err error, ok func(tie string) bool) (*audit.Cursor, error) {
+// cursorOfList rejects a parsed cursor whose tie does not satisfy ok because it belongs to another list.
+func cursorOfList(c *audit.Cursor, err error, ok func(tie string) bool) (*audit.Cursor, error) {
 	if err != nil || c == nil {
 		return nil, err
 	}

@@ -18,5 +18,5 @@ func (h *Host) SetProtectionStatus(ctx context.Context, name string, s v1alpha1.
 	return h.client.Status().Update(ctx, &o)
 }
 
-// WithCode is the event with the code that a status has for its text.
-var WithCode = withCode
+// AddCode is the event with the code that a status has for its text.
+var AddCode = addCode

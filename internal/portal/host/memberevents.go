@@ -52,9 +52,9 @@ func memberEvent(e *eventsv1.Event) (MemberEvent, bool) {
 	return MemberEvent{ID: string(e.UID), At: at, Resource: e.Regarding.Name, Reason: e.Reason, Cluster: cluster, Message: message.OfText(text)}, true
 }
 
-// withCode returns an event with the code that the status of its ProtectedResource has for the text. It returns false if the status does
+// addCode returns an event with the code that the status of its ProtectedResource has for the text. It returns false if the status does
 // not have the text, which the adapter writes at the same time as the Event.
-func withCode(e MemberEvent, o *v1alpha1.ProtectedResource) (MemberEvent, bool) {
+func addCode(e MemberEvent, o *v1alpha1.ProtectedResource) (MemberEvent, bool) {
 	for c := range o.Status.All() {
 		if string(c.Name) == e.Cluster && c.MessageCode != "" && c.Message == e.Message.Text {
 			e.Message = message.Restore(c.Message, c.MessageCode, c.MessageParams)
@@ -72,16 +72,16 @@ func (h *Host) FollowMemberEvents(ctx context.Context, record func(context.Conte
 	if err != nil {
 		return fmt.Errorf("make a client for events: %w", err)
 	}
-	return follow(ctx, clients, h.codeOf, record, h.log)
+	return follow(ctx, clients, h.addStatusCode, record, h.log)
 }
 
-// codeOf returns an event with the code of its text, see withCode.
-func (h *Host) codeOf(ctx context.Context, e MemberEvent) (MemberEvent, bool) {
+// addStatusCode returns an event with the code of its text, see addCode.
+func (h *Host) addStatusCode(ctx context.Context, e MemberEvent) (MemberEvent, bool) {
 	var o v1alpha1.ProtectedResource
 	if !h.Ready() || h.cache.Get(ctx, client.ObjectKey{Name: e.Resource}, &o) != nil {
 		return e, false
 	}
-	return withCode(e, &o)
+	return addCode(e, &o)
 }
 
 const (
@@ -93,7 +93,7 @@ const (
 func follow(
 	ctx context.Context,
 	clients kubernetes.Interface,
-	codeOf func(context.Context, MemberEvent) (MemberEvent, bool),
+	addStatusCode func(context.Context, MemberEvent) (MemberEvent, bool),
 	record func(context.Context, MemberEvent) error,
 	log *slog.Logger,
 ) error {
@@ -127,7 +127,7 @@ func follow(
 		o, _, err := informer.GetIndexer().GetByKey(eventsNamespace + "/" + name)
 		if e, ok := o.(*eventsv1.Event); ok && err == nil {
 			one, _ := memberEvent(e)
-			one, coded := codeOf(ctx, one)
+			one, coded := addStatusCode(ctx, one)
 			if !coded && delays[name] < mostCodeDelays {
 				delays[name]++
 				queue.AddAfter(name, codeDelay)

@@ -101,7 +101,7 @@ func TestCodesOfMemberEvents(t *testing.T) {
 		{"no code", with(func(s *v1alpha1.ClusterState) { s.MessageCode, s.MessageParams = "", "" }), false},
 		{"no status", nil, false},
 	} {
-		got, coded := host.WithCode(event, &v1alpha1.ProtectedResource{Status: v1alpha1.ProtectedResourceStatus{Clusters: tc.states}})
+		got, coded := host.AddCode(event, &v1alpha1.ProtectedResource{Status: v1alpha1.ProtectedResourceStatus{Clusters: tc.states}})
 		want := event
 		if tc.coded {
 			want.Message = m
