@@ -65,7 +65,7 @@ func (e Entry) Texts() map[string]message.Message {
 			out[key] = message.Restore(value, code, e.Details[key+paramsSuffix])
 			continue
 		}
-		list := words[key]
+		list := valueTexts[key]
 		if key == "step" && e.Action == "ticket.reviewed" {
 			list = reviewStates
 		}

@@ -136,7 +136,7 @@ func TestEveryActionHasAMessage(t *testing.T) {
 	writes := written(t)
 	for _, action := range slices.Sorted(maps.Keys(writes)) {
 		if (Entry{Action: action}).Message().IsZero() {
-			t.Errorf("the action %s has no message: add ledger.action.%s to catalogue.json, and the action to words.go", action, action)
+			t.Errorf("the action %s has no message: add ledger.action.%s to catalogue.json, and the action to texts.go", action, action)
 		}
 	}
 	for _, action := range slices.Sorted(maps.Keys(actions)) {
@@ -170,8 +170,8 @@ func TestStatesHaveWords(t *testing.T) {
 				continue
 			}
 			n++
-			if words[c.key][value] == nil {
-				t.Errorf("the %s %q has no text in words.go", c.key, value)
+			if valueTexts[c.key][value] == nil {
+				t.Errorf("the %s %q has no text in texts.go", c.key, value)
 			}
 		}
 		if n == 0 {

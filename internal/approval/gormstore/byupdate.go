@@ -19,7 +19,7 @@ import (
 // scansUpdates reports whether a page of a list by update is read from the index of all tickets by update, because the scans of the list
 // find too many tickets to sort them. rare is a word of its text that few tickets have, or empty.
 func scansUpdates(tx *gorm.DB, f approval.Filter, rare string, limits pageLimits) (bool, error) {
-	// What waits for a person is little, and the tickets of a requester are in an index in this order.
+	// Few tickets wait for one person. The tickets of a requester have an index in the order of their last change.
 	if !f.ByUpdate || rare != "" || f.WaitsFor != nil || f.Requester != "" || len(f.Numbers) > 0 {
 		return false, nil
 	}

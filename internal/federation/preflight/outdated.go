@@ -108,8 +108,8 @@ func configChange(config, agents metav1.Object) time.Time {
 
 // ChangedAt records that the configuration was changed at a time, and which agents are older.
 func (c *Cilium) ChangedAt(changed time.Time) {
-	if c.Pods.Template.After(changed) || c.Pods.Template.Equal(changed) && !changed.IsZero() {
-		changed = c.Pods.Template.Add(time.Second) // the times of the API server have no fractions
+	if template := c.Pods.Template; !template.IsZero() && !template.Before(changed) {
+		changed = template.Add(time.Second) // the times of the API server have no fractions
 	}
 	older, _ := slices.BinarySearchFunc(c.Pods.Created, changed, time.Time.Compare)
 	c.Outdated = Outdated{Agents: older, Changed: changed}

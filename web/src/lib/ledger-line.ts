@@ -1,4 +1,4 @@
-/** What a line of the ledger says, for people. Pure. */
+/** Functions that prepare the details of a ledger line for the pages. */
 import type { LedgerLine, Message } from "../api/types";
 
 /** LedgerDetail is one detail of a line. */

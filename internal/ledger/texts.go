@@ -162,8 +162,8 @@ var labels = map[string]func() message.Message{
 	"window":         message.LedgerDetailWindow,
 }
 
-// words are the values of details that ACP chooses from a list, by the key of the detail.
-var words = map[string]map[string]func() message.Message{
+// valueTexts are the texts of the values of details that ACP chooses from a list, by the key of the detail.
+var valueTexts = map[string]map[string]func() message.Message{
 	"kind": {
 		"approval-policy": message.LedgerValueKindApprovalPolicy,
 		"class":           message.LedgerValueKindClass,
