@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -217,29 +218,33 @@ func (d *detector[T]) requeue(cluster string) {
 }
 
 func (d *detector[T]) run(ctx context.Context) error {
-	podlabels.Repeat(ctx, d.trigger, d.pauses, func() bool {
-		if listed, _ := d.objects.State(); listed {
-			d.evaluate()
+	podlabels.Repeat(ctx, d.trigger, d.pauses, func() time.Duration {
+		listed, _ := d.objects.State()
+		if listed && d.evaluate() {
+			return podlabels.MinReadInterval
 		}
-		return true
+		return podlabels.FirstReadInterval
 	})
 	return nil
 }
 
-// evaluate evaluates the members in which something changed.
-func (d *detector[T]) evaluate() {
+// evaluate evaluates the members in which something changed. It returns false if members are missing whose first read is still running.
+func (d *detector[T]) evaluate() (complete bool) {
 	d.mu.Lock()
 	requested := d.requested
 	d.requested = map[string]bool{}
 	members, unknown := map[string]T{}, map[string]message.Message{}
 	before, beforeUnknown := d.members, d.unknown
 	d.mu.Unlock()
+	registered, _ := d.policies.Registry()
+	complete = registered
 	for _, c := range d.policies.Clusters() {
 		known, evaluated := before[c.Name]
 		seen := d.policies.Observe(c.Name)
 		pods := d.pods(c.Name)
 		if !evaluated && (seen.Unknown || pods.Unknown) {
-			continue // the first read is still running
+			complete = false
+			continue
 		}
 		switch {
 		case !seen.Reachable:
@@ -259,6 +264,7 @@ func (d *detector[T]) evaluate() {
 	if !same {
 		d.changed()
 	}
+	return complete
 }
 
 // openedBy returns the name of a policy that opens the pods with a label in a member, or "".

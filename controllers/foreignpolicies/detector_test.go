@@ -27,12 +27,16 @@ func TestUnknownReason(t *testing.T) {
 	if o.unknownReason("m1").IsZero() {
 		t.Error("a member that was not evaluated counts as known")
 	}
-	o.evaluate()
+	if o.evaluate() {
+		t.Error("the evaluation counts as complete without m2")
+	}
 	if why := o.unknownReason("m1"); !why.IsZero() || !o.Observe("m2", "").Unknown || o.unknownReason("m2").IsZero() || changes != 1 {
 		t.Errorf("m1 %q, m2 %q, %d changes", why, o.unknownReason("m2"), changes)
 	}
 	seen["m2"] = federation.Observation{Message: message.Verbatim("m2 does not let the adapter read networkpolicies")}
-	o.evaluate()
+	if !o.evaluate() {
+		t.Error("the evaluation waits for a member that cannot be read")
+	}
 	if why := o.unknownReason("m2"); why != seen["m2"].Message || o.Observe("m2", "").Unknown || changes != 2 {
 		t.Errorf("forbidden: %q, %d changes", why, changes)
 	}

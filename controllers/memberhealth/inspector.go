@@ -126,6 +126,10 @@ func (i *Inspector) Requeue() {
 func (i *Inspector) Start(ctx context.Context) error {
 	defer i.reads.all.Wait()
 	for {
+		select {
+		case <-i.trigger: // this check considers what came before it
+		default:
+		}
 		next := i.Timing.Interval
 		if i.checkAll(ctx) {
 			next = i.Timing.RetryInterval
@@ -137,16 +141,30 @@ func (i *Inspector) Start(ctx context.Context) error {
 			return nil
 		case <-i.trigger:
 			timer.Stop()
-			again := i.Timing.RetryInterval // many members may be registered at once
-			if i.Pending() {
-				again = min(again, firstCheckDelay) // and units wait for members that were never read
-			}
-			if !backoff.Pause(ctx, i.Pauses, again) {
+			if !i.awaitMore(ctx) {
 				return nil
 			}
 		case <-timer.C():
 		}
 	}
+}
+
+// awaitMore waits after a trigger for further ones, because many members may be registered at once. It returns false if the context
+// ended. It waits for RetryInterval, but only for firstCheckDelay once a member is registered that was never read, because units wait
+// for that member.
+func (i *Inspector) awaitMore(ctx context.Context) bool {
+	timer := i.Pauses.NewTimer(i.Timing.RetryInterval)
+	defer timer.Stop()
+	for !i.Pending() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C():
+			return true
+		case <-i.trigger:
+		}
+	}
+	return backoff.Pause(ctx, i.Pauses, min(i.Timing.RetryInterval, firstCheckDelay))
 }
 
 // checkAll checks every member once, and reports whether a check must be repeated soon. It does not wait for a slow member

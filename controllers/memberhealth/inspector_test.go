@@ -187,6 +187,39 @@ func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 	})
 }
 
+// TestNewMembersAreReadAtOnce checks that a member is read soon after its registration, also if another trigger came before it: units
+// wait for members that were never read.
+func TestNewMembersAreReadAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{}
+		i := &Inspector{Clusters: h.members, Kinds: kinds, Keys: keys, Registrations: h, Log: logr.Discard(),
+			Read: func(_ context.Context, c federation.Cluster) preflight.Facts {
+				f := configured(nil)
+				f.Member = c.Name
+				return f
+			}}
+		if err := i.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = i.Start(ctx) }()
+		synctest.Wait()
+		i.Requeue() // of a fleet without members
+		time.Sleep(100 * time.Millisecond)
+		h.mu.Lock()
+		h.clusters = []federation.Cluster{{Name: "m1"}}
+		h.mu.Unlock()
+		i.Requeue()
+		time.Sleep(firstCheckDelay)
+		synctest.Wait()
+		if i.Pending() {
+			t.Error("a new member waits for the delay of an earlier trigger")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // TestSlowMembersDelayNoOther checks that other members are checked at the usual interval while a slow one is being read, which
 // is not read twice at the same time, that its result is evaluated afterwards, and that the number of concurrent reads is limited.
 func TestSlowMembersDelayNoOther(t *testing.T) {

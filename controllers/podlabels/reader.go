@@ -21,8 +21,12 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// MinReadInterval is the minimum time between two readings. In a large fleet identities change all the time.
-const MinReadInterval = time.Second
+const (
+	// MinReadInterval is the minimum time between two readings. In a large fleet identities change all the time.
+	MinReadInterval = time.Second
+	// FirstReadInterval is that time while members are being listed for the first time, because units wait for them.
+	FirstReadInterval = 50 * time.Millisecond
+)
 
 // Reader reads the labels.
 //
@@ -108,33 +112,38 @@ func (r *Reader) Requeue() {
 
 func (r *Reader) run(ctx context.Context) error {
 	first := true
-	Repeat(ctx, r.trigger, r.pauses, func() bool {
+	Repeat(ctx, r.trigger, r.pauses, func() time.Duration {
 		if listed, err := r.objects.State(); !listed && err == nil {
-			return false // the listing triggers the next reading
+			return 0 // the listing triggers the next reading
 		}
+		pending := r.Identities.Pending()
 		r.read()
 		if first {
 			first = false
 			close(r.known)
 		}
-		return true
+		if pending {
+			return FirstReadInterval
+		}
+		return MinReadInterval
 	})
 	return nil
 }
 
-// Repeat calls read after each trigger until ctx ends. After a read that returns true, it waits for MinReadInterval, so that
-// the triggers of this time lead to one read.
-func Repeat(ctx context.Context, trigger <-chan struct{}, pauses clock.WithTicker, read func() bool) {
+// Repeat calls read after each trigger until ctx ends. It then waits for the time that read returned, so that the triggers of this
+// time lead to one read.
+func Repeat(ctx context.Context, trigger <-chan struct{}, pauses clock.WithTicker, read func() time.Duration) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-trigger:
 		}
-		if !read() {
+		interval := read()
+		if interval <= 0 {
 			continue
 		}
-		pause := pauses.NewTimer(MinReadInterval)
+		pause := pauses.NewTimer(interval)
 		select {
 		case <-ctx.Done():
 			pause.Stop()

@@ -12,12 +12,12 @@ import (
 // TestRepeat checks that the triggers during a pause lead to one read after it, and that no pause follows a read that was not made.
 func TestRepeat(t *testing.T) {
 	pauses := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
-	trigger, reads, answers := make(chan struct{}, 1), make(chan struct{}), make(chan bool, 1)
+	trigger, reads, answers := make(chan struct{}, 1), make(chan struct{}), make(chan time.Duration, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Repeat(ctx, trigger, pauses, func() bool {
+		Repeat(ctx, trigger, pauses, func() time.Duration {
 			reads <- struct{}{}
 			return <-answers
 		})
@@ -28,7 +28,7 @@ func TestRepeat(t *testing.T) {
 		default:
 		}
 	}
-	next := func(what string, answer bool) {
+	next := func(what string, answer time.Duration) {
 		t.Helper()
 		select {
 		case <-reads:
@@ -46,9 +46,9 @@ func TestRepeat(t *testing.T) {
 		}
 	}
 	requeue()
-	next("before the list is there", false)
+	next("before the list is there", 0)
 	requeue()
-	next("without a pause", true)
+	next("without a pause", MinReadInterval)
 	pausing()
 	requeue()
 	requeue()
@@ -59,7 +59,7 @@ func TestRepeat(t *testing.T) {
 	default:
 	}
 	pauses.Step(time.Millisecond)
-	next("after the pause", true)
+	next("after the pause", MinReadInterval)
 	pausing()
 	pauses.Step(MinReadInterval)
 	select {
@@ -68,7 +68,7 @@ func TestRepeat(t *testing.T) {
 	default:
 	}
 	requeue()
-	next("after a quiet time", true)
+	next("after a quiet time", MinReadInterval)
 	pausing()
 	stop()
 	<-done

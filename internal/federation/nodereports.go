@@ -78,10 +78,12 @@ func (n *NodeReports) Run(ctx context.Context) error {
 }
 
 // pass passes on the members about which everything has to be looked at again, all that come within a second at once: when a
-// member is listed there is an event for each of its nodes.
+// member is listed there is an event for each of its nodes. It omits members of whose nodes nothing was and is known: most have no
+// acp-node.
 func (n *NodeReports) pass(ctx context.Context) {
 	tick := n.clock.NewTicker(staleCheckInterval)
 	defer tick.Stop()
+	viewed := map[string]bool{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -98,7 +100,10 @@ func (n *NodeReports) pass(ctx context.Context) {
 		clear(n.dirty)
 		n.mu.Unlock()
 		for _, cluster := range clusters {
-			n.changed(cluster, nil)
+			before := viewed[cluster]
+			if viewed[cluster] = n.In(cluster) != nil; before || viewed[cluster] {
+				n.changed(cluster, nil)
+			}
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package federation
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -76,6 +78,44 @@ func TestViewIsCurrent(t *testing.T) {
 	if v := n.In("m1"); v != nil {
 		t.Errorf("the member cannot be read, and its nodes are %+v", v)
 	}
+}
+
+// TestMembersWithoutReportsTriggerNothing checks that the units are triggered when the first report of a member is read and when the last
+// one is lost, but not while there is none.
+func TestMembersWithoutReportsTriggerNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := reported(t, 0, 0)
+		reports := n.reports.members["m1"]
+		changes := 0
+		n.changed = func(string, []string) { changes++ }
+		n.dirty, n.trigger = map[string]bool{}, make(chan struct{}, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go n.pass(ctx)
+		for _, step := range []struct {
+			reason string
+			change func()
+			want   int
+		}{
+			{"the member was listed", func() {}, 0},
+			{"a report was written", func() {
+				reports.watch.set("n0", item[nodereport.Report]{nodereport.Report{Node: "n0", Time: time.Now(), Healthy: true}, "1"})
+				n.nodes.members["m1"].watch.set("n0", item[string]{"n0", "1"})
+			}, 1},
+			{"something else changed", func() {}, 2},
+			{"the member was lost", func() { reports.alive, reports.why = false, errNotProbed }, 3},
+			{"it is still lost", func() {}, 3},
+		} {
+			step.change()
+			n.touch("m1")
+			time.Sleep(2 * collectTime)
+			synctest.Wait()
+			if changes != step.want {
+				t.Errorf("%s: the units were triggered %d times, want %d", step.reason, changes, step.want)
+			}
+		}
+		cancel()
+		synctest.Wait()
+	})
 }
 
 // BenchmarkNodesOf1kUnits computes on how many of 500 nodes each of 1,000 units is realized, as their reconciles do.

@@ -55,8 +55,9 @@ func ParsePlatform(s string) (Platform, error) {
 	return Platform{os, arch}, nil
 }
 
-// Flags are the flags of every build, beside the version for the linker.
-var Flags = []string{"-trimpath", "-buildvcs=false"}
+// Flags are the flags of every build, beside the version for the linker. Without grpcnotrace, gRPC imports html/template, and the linker
+// keeps every exported method.
+var Flags = []string{"-trimpath", "-buildvcs=false", "-tags=grpcnotrace"}
 
 // LinkerFlags returns the linker's flags: no symbol table, no debug information, and the version.
 func LinkerFlags(version string) string {
