@@ -145,12 +145,12 @@ CLUSTER_IMAGES := $(BIN)/cluster-images
 
 # The images have the names that docs/install.md gives them.
 .PHONY: test-cluster
-test-cluster: root node-parts web $(BIN)/acp-release ## Install ACP with Helm as docs/install.md says, on a real host and a real member (needs root on Linux; not part of test)
+test-cluster: root node-parts web e2e/node_modules/.installed $(BIN)/acp-release ## Install ACP with Helm as docs/install.md says, on a real host and a real member (needs root on Linux; part of CI, not of test)
 	@$(BIN)/acp-playground parts kubefed
 	@hack/step "images" $(BIN)/acp-release images --version v0.1.0 --dir $(CLUSTER_IMAGES) --platforms linux/$$(go env GOARCH) --repository registry.example.com/acp
 	@hack/step "kubectl-acp" go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/kubectl-acp
 	@cd $(CHARTS) && ../../hack/step "helm" go build -o $(BIN)/ helm.sh/helm/v4/cmd/helm
-	@cd $(NODE) && ACP_IMAGES=$(CLUSTER_IMAGES) ACP_BIN=$(BIN) \
+	@chromium="$$(hack/chromium)" && cd $(NODE) && ACP_IMAGES=$(CLUSTER_IMAGES) ACP_BIN=$(BIN) CHROMIUM="$$chromium" \
 		go test -count=1 -v -timeout=45m -run '^TestInstallation$$' ./nodetest | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
 
 .PHONY: test-cilium-upgrade
@@ -207,9 +207,12 @@ conformance: parts ## Compare decisions and renderings with Cilium's own engine 
 
 ISTIO_WORLDS ?= 600
 
-.PHONY: conformance-istio
-conformance-istio: parts ## Compare decisions with what a real istiod makes of the policies, in ISTIO_WORLDS random worlds from SEED on (builds istiod, minutes the first time)
+.PHONY: conformance-istio-parts
+conformance-istio-parts: $(BIN)/acp-playground
 	@$(BIN)/acp-playground parts istio
+
+.PHONY: conformance-istio
+conformance-istio: parts conformance-istio-parts ## Compare decisions with what a real istiod makes of the policies, in ISTIO_WORLDS random worlds from SEED on (builds istiod, minutes the first time)
 	@cd $(CONFORMANCE)/istio && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_ISTIO="$$($(BIN)/acp-playground parts istio | cut -f2)" \
 		go test -count=1 -v -timeout=30m . -worlds $(ISTIO_WORLDS) -seed $(SEED) | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
 
@@ -218,7 +221,7 @@ SEED ?= 0
 
 .PHONY: conformance-wire
 conformance-wire: WORLDS = 20
-conformance-wire: root node-parts ## Compare decisions with connections through a real Cilium agent in WORLDS random worlds from SEED on (20; needs root on Linux; not part of test)
+conformance-wire: root node-parts ## Compare decisions with connections through a real Cilium agent in WORLDS random worlds from SEED on (20; needs root on Linux; part of CI, not of test)
 	@cd $(NODE) && go test -count=1 -v -timeout=0 -run '^TestConformanceOnWire$$' ./nodetest -worlds $(WORLDS) -seed $(SEED) | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
 
 DURATION ?= 0

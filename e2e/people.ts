@@ -55,11 +55,11 @@ export interface NewRequest {
   reason: string;
 }
 
-/** Fills the request page and submits it; returns the ticket's id. */
-export async function requestAccess({ page }: Person, request: NewRequest): Promise<string> {
+/** Fills the request page, which has to name an approver, and submits it; returns the ticket's id. */
+export async function requestAccess({ page }: Person, request: NewRequest, approver = 'Bob Tanaka'): Promise<string> {
   await page.goto(`/requests/new?application=${request.application}&resource=${request.resource}`);
   await page.getByTestId('request-reason').fill(request.reason);
-  await expect(page.getByTestId('preview')).toContainText('Bob Tanaka');
+  await expect(page.getByTestId('preview')).toContainText(approver);
   await page.getByTestId('submit-request').click();
   await page.waitForURL(/\/tickets\/T-\d+$/);
   return page.url().split('/').pop() ?? '';

@@ -107,6 +107,7 @@ func TestInstallation(t *testing.T) {
 	t.Run("the webhook answers", in.testWebhook)
 	in.openPortal(t)
 	t.Run("a request becomes a connection", in.testStory)
+	t.Run("a request in a browser becomes a connection", in.testBrowser)
 	t.Run("times", in.measureWire)
 	in.checkPods(t)
 	in.mode(t, "Enforce") // also if an earlier part failed
