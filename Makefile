@@ -342,7 +342,7 @@ tools:
 fmt: tools ## Format the Go code
 	$(BIN)/golangci-lint fmt
 
-LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND)
+LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND) $(NODE) $(RELEASE) $(CHARTS) hack/clickhouse hack/monitoring
 
 .PHONY: lint
 lint: tools ## Lint, import rules included

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -81,7 +82,7 @@ func check(known map[string][]string, e parser.Expr) []string {
 			all[l] = true
 		}
 		for _, m := range s.LabelMatchers {
-			if m.Name != labels.MetricName && !slices.Contains(own, m.Name) {
+			if m.Name != model.MetricNameLabel && !slices.Contains(own, m.Name) {
 				problems = append(problems, name+" has no label "+m.Name)
 			}
 			if m.Name == "le" && m.Type == labels.MatchEqual {

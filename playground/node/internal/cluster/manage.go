@@ -203,7 +203,7 @@ func (m *manager) until(ctx context.Context, what string, check func(context.Con
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s (%w; last answer: %v)", what, context.Cause(ctx), err)
+			return fmt.Errorf("%s (%w; last answer: %w)", what, context.Cause(ctx), err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

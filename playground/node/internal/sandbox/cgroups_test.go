@@ -20,10 +20,11 @@ func TestControllersOfAMount(t *testing.T) {
 }
 
 func TestCgroupNamesFollowFromTheFolder(t *testing.T) {
-	if cgroupName("/a/node", "node") != cgroupName("/a/node", "node") {
-		t.Error("a later run must find the cgroups of an earlier one")
+	name := cgroupName("/a/node", "node")
+	if later := cgroupName("/a/node", "node"); later != name {
+		t.Errorf("a later run looks for the cgroups %q, want those of an earlier one, %q", later, name)
 	}
-	if cgroupName("/a/node", "node") == cgroupName("/b/node", "node") {
+	if name == cgroupName("/b/node", "node") {
 		t.Error("nodes of one name in two folders must not remove each other")
 	}
 }

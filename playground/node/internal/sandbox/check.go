@@ -59,7 +59,7 @@ func Check(dir string) error {
 func checkControllers() error {
 	trees, err := hierarchies()
 	if err != nil {
-		return nil // reported already
+		return nil //nolint:nilerr // Check reports it
 	}
 	var have []string
 	for _, h := range trees {
@@ -84,7 +84,8 @@ func checkControllers() error {
 // checkBPF creates and closes a BPF map, which Cilium must be permitted to do.
 func checkBPF() error {
 	attr := struct{ kind, keySize, valueSize, entries, flags uint32 }{2 /* array */, 4, 4, 1, 0}
-	fd, _, errno := unix.Syscall(unix.SYS_BPF, 0 /* BPF_MAP_CREATE */, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	size := unsafe.Sizeof(attr)
+	fd, _, errno := unix.Syscall(unix.SYS_BPF, 0 /* BPF_MAP_CREATE */, uintptr(unsafe.Pointer(&attr)), size) //nolint:gosec // it needs an address
 	if errno != 0 {
 		return fmt.Errorf("this process may not use BPF, or the kernel has none: %w", errno)
 	}
@@ -100,7 +101,7 @@ func checkFolder(dir string) error {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return fmt.Errorf("look at %s: %w", dir, err)
 	}
-	switch int64(st.Type) {
+	switch st.Type {
 	case unix.OVERLAYFS_SUPER_MAGIC, unix.NFS_SUPER_MAGIC, unix.FUSE_SUPER_MAGIC, unix.V9FS_MAGIC:
 		return fmt.Errorf("%s is on a filesystem that cannot hold the layers of images; choose a folder on ext4, xfs, btrfs or tmpfs with --state-dir", dir)
 	}

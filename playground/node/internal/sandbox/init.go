@@ -29,7 +29,7 @@ func Init(configPath string) (int, error) {
 		return 0, fmt.Errorf("read the configuration: %w", err)
 	}
 	if n, err := unix.Read(lifeline, make([]byte, 1)); n != 1 {
-		return 0, fmt.Errorf("the program that started the node is gone (%v)", err)
+		return 0, errors.Join(errors.New("the program that started the node is gone"), err)
 	}
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return 0, fmt.Errorf("make a cgroup namespace: %w", err)
@@ -233,7 +233,7 @@ func layOutFiles(root string, c Config) error {
 	if err := os.Symlink("/run", filepath.Join(root, "var/run")); err != nil {
 		return err
 	}
-	for file, content := range map[string]string{
+	for file, content := range map[string]string{ //nolint:gosec // nobody has a password
 		"etc/passwd":      "root:x:0:0:root:/root:/usr/sbin/nologin\n",
 		"etc/group":       "root:x:0:\ntty:x:5:\n",
 		"etc/hosts":       "127.0.0.1 localhost\n",
