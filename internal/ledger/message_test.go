@@ -67,7 +67,7 @@ func written(t *testing.T) map[string]bool {
 			}
 		}
 	}
-	for _, state := range []string{"drifted", "leaked", "unreachable", "quarantined", "overridden", "downgraded"} { // controllers/protectedresource/events.go
+	for _, state := range memberStates(t, "../../controllers/protectedresource/events.go") {
 		out["member."+state] = true
 	}
 	return out
@@ -80,6 +80,27 @@ func parse(t *testing.T, path string) *ast.File {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// memberStates returns the states of members for which a file has cases, as they are written in actions.
+func memberStates(t *testing.T, path string) (out []string) {
+	t.Helper()
+	ast.Inspect(parse(t, path), func(n ast.Node) bool {
+		clause, ok := n.(*ast.CaseClause)
+		if !ok {
+			return true
+		}
+		for _, e := range clause.List {
+			if constant, ok := e.(*ast.SelectorExpr); ok && strings.HasPrefix(constant.Sel.Name, "Member") {
+				out = append(out, strings.ToLower(strings.TrimPrefix(constant.Sel.Name, "Member")))
+			}
+		}
+		return true
+	})
+	if len(out) == 0 {
+		t.Fatalf("%s has no states of members", path)
+	}
+	return out
 }
 
 func literals(t *testing.T, path string) (out []string) {
