@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -83,6 +84,11 @@ func keys(cmd *cobra.Command, config *rest.Config) ([]preflight.Key, error) {
 		return nil, invalid(fmt.Errorf("the host cluster's configuration cannot be used: %w", err))
 	}
 	set, err := manifest.FromCluster(cmd.Context(), client)
+	if errors.Is(err, manifest.ErrNoKinds) {
+		return nil, invalid(
+			fmt.Errorf("%w: choose the context of ACP's host cluster with --context, or install ACP there (docs/install.md)", manifest.ErrNoKinds),
+		)
+	}
 	if err != nil {
 		return nil, invalid(err)
 	}

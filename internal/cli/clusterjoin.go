@@ -3,11 +3,15 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -109,6 +113,9 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if j.memberContext == "" && j.memberKubeconfig == "" {
 		return usage("which cluster? Give --member-context, --member-kubeconfig, or both")
 	}
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return usage("the name %q of the member: %s", name, strings.Join(problems, "; "))
+	}
 	if j.lifetime < 24*time.Hour {
 		return usage("--token-lifetime %s is less than a day", j.lifetime)
 	}
@@ -162,6 +169,9 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return invalid(err)
 	}
+	if !j.dryRun {
+		fmt.Fprintf(j.streams.Err, "%s is registered; \"kubectl get memberclusters\" shows when it is Ready\n", name)
+	}
 	return nil
 }
 
@@ -183,6 +193,9 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 		Engine:    federation.Engine(j.engine),
 		Locations: federation.ParseLocations(declared),
 	}
+	if err := j.checkEndpoint(c.Endpoint); err != nil {
+		return c, err
+	}
 	if !c.Locations.Problem.IsZero() {
 		return c, usage("--cilium-config, --cilium-agents and --cilium-envoy are NAMESPACE/NAME")
 	}
@@ -200,6 +213,21 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 		return c, usage("the member's context has no certificate authority: give --ca-file")
 	}
 	return c, nil
+}
+
+// checkEndpoint refuses an address that is not a URL, and one of this machine that nobody asked for: tunnels and local clusters have such
+// contexts, and ACP's programs on the host cannot reach it.
+func (j *joinFlags) checkEndpoint(endpoint string) error {
+	at, err := url.Parse(endpoint)
+	if err != nil || at.Scheme != "https" || at.Host == "" {
+		return usage("the address %q of the member's API server is not of the form https://HOST:PORT: give it with --api-endpoint", endpoint)
+	}
+	ip, err := netip.ParseAddr(at.Hostname())
+	if local := at.Hostname() == "localhost" || err == nil && ip.IsLoopback(); local && j.endpoint == "" {
+		return usage("the context's address %s is of this machine alone: give the address that the host's pods use with --api-endpoint "+
+			"(this one again if they can use it)", endpoint)
+	}
+	return nil
 }
 
 func either(a, b string) string {

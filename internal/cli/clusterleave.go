@@ -65,7 +65,7 @@ func (l *leaveFlags) run(cmd *cobra.Command, name string) error {
 		stays(l.streams.Err, left)
 	}
 	switch {
-	case errors.Is(err, membership.ErrNotEmpty):
+	case errors.Is(err, membership.ErrNotEmpty), errors.Is(err, membership.ErrUnread):
 		return &failure{code: ExitFindings, err: fmt.Errorf("%s: %w", name, err)}
 	case err != nil:
 		return invalid(err)

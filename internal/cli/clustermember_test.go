@@ -69,12 +69,13 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	}
 	at := []string{"--kubeconfig", writeKubeconfig(t, host.Config)}
 	in := append([]string{"--member-kubeconfig", writeKubeconfig(t, member.Config)}, at...)
+	there := []string{"--api-endpoint", member.Config.Host}
 	cluster := func(flags []string, args ...string) (int, string, string) {
 		return run(t, "", append(append([]string{"cluster"}, args...), flags...)...)
 	}
 
 	if code, out, errs := cluster(
-		in, "join", "m1",
+		in, append([]string{"join", "m1"}, there...)...,
 	); code != ExitFindings || out != "" || !strings.Contains(errs, "com.trip/redis-cluster of class redis is not in Cilium's identities") {
 		t.Fatalf("code %d\n%s%s", code, out, errs)
 	}
@@ -86,13 +87,13 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, out, errs := cluster(
-		in, "join", "m1", "--dry-run",
+		in, append([]string{"join", "m1", "--dry-run"}, there...)...,
 	); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 to be written") {
 		t.Fatalf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := cluster(
-		in, "join", "m1", "--label", "region=sha",
-	); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 created") {
+		in, append([]string{"join", "m1", "--label", "region=sha"}, there...)...,
+	); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 created") || !strings.Contains(errs, "m1 is registered") {
 		t.Fatalf("code %d\n%s%s", code, out, errs)
 	}
 	if code, out, errs := cluster(at, "check", "m1"); code != ExitFine || out != "no findings\n" {
@@ -143,7 +144,27 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Errorf("a guard without a member: %v, %v", left, err)
 	}
 	for reason, args := range map[string][]string{
+		"of this machine alone": {"join", "m2"},
+		"https://HOST:PORT":     {"join", "m2", "--api-endpoint", "172.29.0.2:6443"},
+	} {
+		if code, _, errs := cluster(in, args...); code != ExitUsage || !strings.Contains(errs, reason) {
+			t.Errorf("%v: code %d, %s", args, code, errs)
+		}
+	}
+	if code, _, errs := cluster(
+		[]string{"--kubeconfig", writeKubeconfig(t, member.Config), "--member-kubeconfig", writeKubeconfig(t, host.Config)},
+		append(
+			[]string{"join", "m2"},
+			there...)...); code != ExitInvalid || !strings.Contains(errs, "the context of ACP's host cluster with --context") {
+		t.Errorf("the contexts are mixed up: code %d, %s", code, errs)
+	}
+	if code, _, errs := cluster(append([]string{"--member-kubeconfig", at[1]}, at...), "join", "m2", "--api-endpoint", host.Config.Host); code != ExitInvalid ||
+		!strings.Contains(errs, "is the host cluster") {
+		t.Errorf("the host joins itself: code %d, %s", code, errs)
+	}
+	for reason, args := range map[string][]string{
 		"which cluster?": {"join", "m1"}, "should be fixed": {"check", "m1", "--fix"}, "go with --fix": {"check", "m1", "--dry-run"},
+		"RFC 1123":                 {"join", "M_1", "--member-context", "x"},
 		"less than a day":          {"join", "m1", "--member-context", "x", "--token-lifetime", "1h"},
 		"neither cilium nor istio": {"join", "m1", "--member-context", "x", "--enforcer", "calico"},
 		"leave out one of the two": {"join", "m1", "--member-context", "x", "--enforcer", "istio", "--mesh", "east"},

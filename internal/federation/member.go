@@ -205,9 +205,12 @@ func (m *member[T]) setAlive(alive bool, why error) {
 	if !changed {
 		return
 	}
-	if why != nil {
-		// The status gets a sentence that is fit for everyone; the error itself is for the operator.
-		m.log.Error(why, "Member cannot be read")
+	// The status gets a sentence that is fit for everyone; the error itself is for the operator.
+	switch resource := m.kind.TargetResource.GroupResource().String(); {
+	case apierrors.IsNotFound(why):
+		m.log.Info("Member does not serve a kind, which may be optional", "kind", resource)
+	case why != nil:
+		m.log.Error(why, "Member cannot be read", "kind", resource)
 	}
 	m.changed("")
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,9 @@ var plurals = []string{"accesscontrolpolicies", "resourceclasses", "subjectclass
 // pageSize is the number of objects in one response of the API server.
 const pageSize = 500
 
+// ErrNoKinds reports that a cluster is not a host of ACP.
+var ErrNoKinds = errors.New("the cluster has none of ACP's kinds")
+
 // FromCluster reads all objects from a host cluster. There are no issues, because the API server validated the objects
 // when they were written. Members are read from all namespaces if that is permitted; without KubeFed there are none.
 func FromCluster(ctx context.Context, client dynamic.Interface) (*Set, error) {
@@ -26,7 +30,7 @@ func FromCluster(ctx context.Context, client dynamic.Interface) (*Set, error) {
 		err := list(ctx, client, v1alpha1.GroupVersion.WithResource(plural), set)
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("the cluster has no %s.%s: apply deploy/crds there, or name files with -f", plural, v1alpha1.GroupVersion.Group)
+			return nil, fmt.Errorf("%w (%s.%s): apply deploy/crds there, or name files with -f", ErrNoKinds, plural, v1alpha1.GroupVersion.Group)
 		case apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("the cluster forbids to list %s: ask for read access to them, or name files with -f: %w", plural, err)
 		case err != nil:

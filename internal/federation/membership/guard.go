@@ -48,6 +48,9 @@ func (f *Fix) Run(ctx context.Context) error {
 	if u == nil {
 		return fmt.Errorf("%s: %w", f.Name, ErrUnregistered)
 	}
+	if err := f.Host.refuseHost(ctx, f.Member); err != nil {
+		return err
+	}
 	objects, err := dynamic.NewForConfig(f.Member)
 	if err != nil {
 		return fmt.Errorf("the member's configuration cannot be used: %w", err)

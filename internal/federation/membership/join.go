@@ -58,12 +58,23 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if _, err := federation.RESTConfig(j.Cluster, ""); err != nil {
 		return nil, err
 	}
+	// A cluster that cannot be read is a finding; nothing is written before it is known not to be the host.
+	if err := j.Host.refuseHost(ctx, j.Member); errors.Is(err, ErrHost) {
+		return nil, err
+	}
 	present, registered, err := j.Host.registration(ctx, j.Cluster.Name)
 	if err != nil {
 		return nil, err
 	}
 	if present != nil && (registered.Endpoint != j.Cluster.Endpoint || !bytes.Equal(registered.CABundle, j.Cluster.CABundle)) {
-		return nil, fmt.Errorf("%s: %w (%s): let that one leave first, or choose another name", j.Cluster.Name, ErrOther, registered.Endpoint)
+		return nil, fmt.Errorf(
+			"%s: %w: %s, not %s: choose another name, or let that one leave first (kubectl acp cluster leave %s; with --force if ACP never reached it)",
+			j.Cluster.Name,
+			ErrOther,
+			registered.Endpoint,
+			j.Cluster.Endpoint,
+			j.Cluster.Name,
+		)
 	}
 	others, err := j.Host.Others(ctx, j.Cluster.Name)
 	if err != nil {
@@ -98,6 +109,9 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	findings := preflight.Assess(facts, before)
 	if !preflight.Passes(findings) {
 		return findings, ErrRefused
+	}
+	if err := j.Host.refuseHost(ctx, j.Member); err != nil {
+		return findings, err
 	}
 	objects, err := dynamic.NewForConfig(j.Member)
 	if err != nil {

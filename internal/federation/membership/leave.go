@@ -66,9 +66,18 @@ func (r Remaining) IsEmpty() bool {
 // registered, and no placement includes it any more.
 var ErrNotEmpty = errors.New("the member still has objects of ACP, and stays registered")
 
+// ErrUnread is returned instead of ErrNotEmpty if it is not known what the member has.
+var ErrUnread = errors.New("the member cannot be read, and stays registered: if it is gone, or ACP never reached it, repeat the command with --force")
+
 // Run unregisters the member, and returns what is left in it: nothing, unless Force or DryRun is set or the error is
-// ErrNotEmpty.
+// ErrNotEmpty or ErrUnread.
 func (l *Leave) Run(ctx context.Context) (Remaining, error) {
+	if l.Member != nil {
+		// A member that cannot be read can leave. Its accounts are removed only if it is known not to be the host.
+		if err := l.Host.refuseHost(ctx, l.Member); errors.Is(err, ErrHost) {
+			return Remaining{}, err
+		}
+	}
 	u, c, err := l.Host.registration(ctx, l.Name)
 	if err != nil {
 		return Remaining{}, err
@@ -113,6 +122,9 @@ func (l *Leave) wait(ctx context.Context, c federation.Cluster) (Remaining, erro
 		return left.IsEmpty(), nil
 	})
 	if wait.Interrupted(err) {
+		if left.Unread != "" && len(left.Federated) == 0 {
+			return left, ErrUnread
+		}
 		return left, ErrNotEmpty
 	}
 	return left, err
@@ -242,6 +254,9 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 	}
 	if l.Member == nil {
 		return nil
+	}
+	if err := l.Host.refuseHost(ctx, l.Member); err != nil {
+		return err
 	}
 	client, err := dynamic.NewForConfig(l.Member)
 	if err != nil {
