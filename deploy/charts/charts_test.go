@@ -136,6 +136,33 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// TestValuesThatCannotWorkAreRefused tries values that would be rendered into names of images that no registry has, and into files that nobody
+// reads.
+func TestValuesThatCannotWorkAreRefused(t *testing.T) {
+	registry := func(value string) map[string]any { return map[string]any{"image": map[string]any{"registry": value}} }
+	catalog := func(file string) map[string]any {
+		return map[string]any{"portal": map[string]any{"catalog": map[string]any{"files": map[string]any{file: "id,title\n"}}}}
+	}
+	for _, c := range []struct {
+		reason, chart string
+		values        map[string]any
+		refused       string // the name of the value, empty if it is accepted
+	}{
+		{"a scheme", "acp", registry("https://registry.example.com/acp"), "registry"},
+		{"a slash at the end", "acp-kubefed", registry("registry.example.com/acp/"), "registry"},
+		{"a port and folders", "acp", registry("registry.example.com:5000/team/acp"), ""},
+		{"a registry without folder", "acp-kubefed", registry("localhost:5000"), ""},
+		{"a mistyped file", "acp", catalog("peoples.csv"), "peoples.csv"},
+		{"a file of the catalog", "acp", catalog("people.csv"), ""},
+		{"entities under any name", "acp", catalog("shop.entities.yaml"), ""},
+	} {
+		_, err := render(t, c.chart, c.values)
+		if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s: got %v, want a refusal of %q", c.reason, err, c.refused)
+		}
+	}
+}
+
 // TestUnknownValuesAreRefused puts an unknown key beside every key of the default values.
 func TestUnknownValuesAreRefused(t *testing.T) {
 	for _, name := range charts {

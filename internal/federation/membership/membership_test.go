@@ -279,6 +279,32 @@ func TestJoinKeepsANameToItsCluster(t *testing.T) {
 	}
 }
 
+// TestUnreachableMemberLeavesWithForce checks that the error says when Force is right, for a member that was registered with an address at
+// which ACP never reached it.
+func TestUnreachableMemberLeavesWithForce(t *testing.T) {
+	ctx := t.Context()
+	var steps []Step
+	j := joining(t, "unreached", &steps)
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	patch := []byte(`{"spec":{"apiEndpoint":"https://127.0.0.1:1"}}`)
+	if _, err := j.Host.registrations().Patch(ctx, "unreached", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	l := &Leave{Host: j.Host, Name: "unreached", Timeout: time.Nanosecond, Every: 10 * time.Millisecond}
+	if left, err := l.Run(ctx); !errors.Is(err, ErrUnread) || !strings.Contains(err.Error(), "--force") || left.Unread == "" {
+		t.Errorf("got %v, left %+v, want ErrUnread", err, left)
+	}
+	l.Force = true
+	if _, err := l.Run(ctx); err != nil {
+		t.Errorf("with Force: %v", err)
+	}
+	if u, _, err := j.Host.registration(ctx, "unreached"); u != nil || err != nil {
+		t.Errorf("the member is still registered: %v, %v", u, err)
+	}
+}
+
 // TestHostIsNoMember checks that nothing is written or removed in the host cluster as if it were a member: a member's accounts and roles have
 // the names of those of ACP's programs there.
 func TestHostIsNoMember(t *testing.T) {
