@@ -126,10 +126,6 @@ func (i *Inspector) Requeue() {
 func (i *Inspector) Start(ctx context.Context) error {
 	defer i.reads.all.Wait()
 	for {
-		select {
-		case <-i.trigger: // this check considers what came before it
-		default:
-		}
 		next := i.Timing.Interval
 		if i.checkAll(ctx) {
 			next = i.Timing.RetryInterval

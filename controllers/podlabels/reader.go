@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	// MinReadInterval is the minimum time between two readings. In a large fleet identities change all the time.
+	// MinReadInterval is the minimum time between two readings, except while FirstReadInterval applies. In a large fleet identities change all
+	// the time.
 	MinReadInterval = time.Second
-	// FirstReadInterval is that time while members are being listed for the first time, because units wait for them.
+	// FirstReadInterval replaces MinReadInterval while members are being listed for the first time, because units wait for them.
 	FirstReadInterval = 50 * time.Millisecond
 )
 

@@ -150,6 +150,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 	}{
 		{"a scheme", "acp", registry("https://registry.example.com/acp"), "registry"},
 		{"a slash at the end", "acp-kubefed", registry("registry.example.com/acp/"), "registry"},
+		{"an IPv6 address", "acp", registry("[fd00::1]:5000/acp"), ""},
 		{"a port and folders", "acp", registry("registry.example.com:5000/team/acp"), ""},
 		{"a registry without folder", "acp-kubefed", registry("localhost:5000"), ""},
 		{"a mistyped file", "acp", catalog("peoples.csv"), "peoples.csv"},

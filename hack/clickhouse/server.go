@@ -34,7 +34,7 @@ const wrongPassword = "Code: 516. DB::Exception: Authentication failed: password
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in := r.URL.Query()
 	if !s.knows(r) {
-		fail(w, in, errors.New(wrongPassword)) //nolint:staticcheck // it is not ours
+		fail(w, in, errors.New(wrongPassword)) //nolint:staticcheck // the text is ClickHouse's
 		return
 	}
 	query, data, err := queryOf(r, in)

@@ -95,6 +95,23 @@ func keys(cmd *cobra.Command, config *rest.Config) ([]preflight.Key, error) {
 	return preflight.LabelKeys(set.Input.ResourceClasses, set.Input.SubjectClasses), nil
 }
 
+// withRemedy returns an error of package membership with the exit code and with what to do about it.
+func withRemedy(name string, err error) error {
+	switch {
+	case errors.Is(err, membership.ErrHost):
+		return invalid(fmt.Errorf("%w: give --member-context with the context of the cluster that should be the member", err))
+	case errors.Is(err, membership.ErrOther):
+		return invalid(
+			fmt.Errorf("%w: if it is the same cluster, correct apiEndpoint or caBundle of KubeFedCluster %s; otherwise choose another name", err, name),
+		)
+	case errors.Is(err, membership.ErrUnread):
+		return &failure{code: ExitFindings, err: fmt.Errorf("%s: %w: if it is gone, or ACP never reached it, repeat the command with --force", name, err)}
+	case errors.Is(err, membership.ErrNotEmpty):
+		return &failure{code: ExitFindings, err: fmt.Errorf("%s: %w", name, err)}
+	}
+	return invalid(err)
+}
+
 func newCluster(s Streams) *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "Register clusters as members, check them, and remove them", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}

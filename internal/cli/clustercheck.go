@@ -103,7 +103,7 @@ func (c *checkFlags) repair(cmd *cobra.Command, host *membership.Host, name stri
 	fix := &membership.Fix{Host: host, Name: name, Member: member, Keys: labels, ClassLabels: c.classLabels, Istio: c.istio, DryRun: c.dryRun,
 		OnStep: func(x membership.Step) { fmt.Fprintf(c.streams.Err, "%s: %s %s\n", x.In, x.Object, x.Outcome) }}
 	if err := fix.Run(cmd.Context()); err != nil {
-		return invalid(err)
+		return withRemedy(fix.Name, err)
 	}
 	return nil
 }

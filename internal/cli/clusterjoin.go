@@ -167,7 +167,7 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 		return &failure{code: ExitFindings, err: fmt.Errorf("%s is not registered: %w", name, err)}
 	}
 	if err != nil {
-		return invalid(err)
+		return withRemedy(name, err)
 	}
 	if !j.dryRun {
 		fmt.Fprintf(j.streams.Err, "%s is registered; \"kubectl get memberclusters\" shows when it is Ready\n", name)
@@ -215,17 +215,18 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 	return c, nil
 }
 
-// checkEndpoint refuses an address that is not a URL, and one of this machine that nobody asked for: tunnels and local clusters have such
-// contexts, and ACP's programs on the host cannot reach it.
+// checkEndpoint returns an error if the endpoint is not an https URL, or if it is an address of this machine that is from the context instead
+// of --api-endpoint, because pods of the host cannot reach it. Tunnels and local clusters have such contexts.
 func (j *joinFlags) checkEndpoint(endpoint string) error {
-	at, err := url.Parse(endpoint)
-	if err != nil || at.Scheme != "https" || at.Host == "" {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
 		return usage("the address %q of the member's API server is not of the form https://HOST:PORT: give it with --api-endpoint", endpoint)
 	}
-	ip, err := netip.ParseAddr(at.Hostname())
-	if local := at.Hostname() == "localhost" || err == nil && ip.IsLoopback(); local && j.endpoint == "" {
-		return usage("the context's address %s is of this machine alone: give the address that the host's pods use with --api-endpoint "+
-			"(this one again if they can use it)", endpoint)
+	ip, err := netip.ParseAddr(u.Hostname())
+	local := strings.EqualFold(u.Hostname(), "localhost") || err == nil && (ip.IsLoopback() || ip.IsUnspecified())
+	if local && j.endpoint == "" {
+		return usage("the context's address %s is one of this machine, which pods of the host usually cannot reach: give the address that they use "+
+			"with --api-endpoint, or this one again", endpoint)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -65,10 +64,8 @@ func (l *leaveFlags) run(cmd *cobra.Command, name string) error {
 		stays(l.streams.Err, left)
 	}
 	switch {
-	case errors.Is(err, membership.ErrNotEmpty), errors.Is(err, membership.ErrUnread):
-		return &failure{code: ExitFindings, err: fmt.Errorf("%s: %w", name, err)}
 	case err != nil:
-		return invalid(err)
+		return withRemedy(name, err)
 	case !left.IsEmpty():
 		return errFindings
 	}

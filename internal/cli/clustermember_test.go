@@ -144,8 +144,9 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Errorf("a guard without a member: %v, %v", left, err)
 	}
 	for reason, args := range map[string][]string{
-		"of this machine alone": {"join", "m2"},
-		"https://HOST:PORT":     {"join", "m2", "--api-endpoint", "172.29.0.2:6443"},
+		"one of this machine": {"join", "m2"},
+		"https://HOST:PORT":   {"join", "m2", "--api-endpoint", "172.29.0.2:6443"},
+		"\"https://:6443\"":   {"join", "m2", "--api-endpoint", "https://:6443"},
 	} {
 		if code, _, errs := cluster(in, args...); code != ExitUsage || !strings.Contains(errs, reason) {
 			t.Errorf("%v: code %d, %s", args, code, errs)

@@ -103,6 +103,14 @@ func (m *member[T]) inherit(old *member[T]) {
 	m.watch.inherit(old.watch)
 }
 
+// Address returns the URL of a member's API server, whose registration may lack the scheme.
+func Address(endpoint string) string {
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "https://" + endpoint
+	}
+	return strings.TrimSuffix(endpoint, "/")
+}
+
 // RESTConfig returns the configuration to reach a member with a token. A registration that does not verify the member's
 // certificate is rejected.
 func RESTConfig(c Cluster, token string) (*rest.Config, error) {
@@ -110,10 +118,7 @@ func RESTConfig(c Cluster, token string) (*rest.Config, error) {
 		return nil, fmt.Errorf("KubeFedCluster %s sets disabledTLSValidations: ACP does not trust what it reads that way; "+
 			"give the cluster a certificate that its caBundle verifies", c.Name)
 	}
-	endpoint := c.Endpoint
-	if !strings.Contains(endpoint, "://") {
-		endpoint = "https://" + endpoint
-	}
+	endpoint := Address(c.Endpoint)
 	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("KubeFedCluster %s has apiEndpoint %q: it must be an https address", c.Name, c.Endpoint)
 	}
@@ -208,7 +213,7 @@ func (m *member[T]) setAlive(alive bool, why error) {
 	// The status gets a sentence that is fit for everyone; the error itself is for the operator.
 	switch resource := m.kind.TargetResource.GroupResource().String(); {
 	case apierrors.IsNotFound(why):
-		m.log.Info("Member does not serve a kind, which may be optional", "kind", resource)
+		m.log.Info("Member does not serve a kind", "kind", resource)
 	case why != nil:
 		m.log.Error(why, "Member cannot be read", "kind", resource)
 	}

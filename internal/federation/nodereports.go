@@ -39,6 +39,8 @@ type NodeReports struct {
 	clock   clock.WithTicker
 
 	views sync.Map // of memberView by member
+	// returned contains the members of which In returned a view since pass last looked.
+	returned sync.Map
 
 	mu sync.Mutex
 	// last contains what was last said about each node, by member and node.
@@ -78,12 +80,11 @@ func (n *NodeReports) Run(ctx context.Context) error {
 }
 
 // pass passes on the members about which everything has to be looked at again, all that come within a second at once: when a
-// member is listed there is an event for each of its nodes. It omits members of whose nodes nothing was and is known: most have no
-// acp-node.
+// member is listed there is an event for each of its nodes. It skips a member of which no view was returned since the last time, and none
+// can be made now: most members do not run acp-node.
 func (n *NodeReports) pass(ctx context.Context) {
 	tick := n.clock.NewTicker(staleCheckInterval)
 	defer tick.Stop()
-	viewed := map[string]bool{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -100,8 +101,8 @@ func (n *NodeReports) pass(ctx context.Context) {
 		clear(n.dirty)
 		n.mu.Unlock()
 		for _, cluster := range clusters {
-			before := viewed[cluster]
-			if viewed[cluster] = n.In(cluster) != nil; before || viewed[cluster] {
+			_, before := n.returned.LoadAndDelete(cluster)
+			if n.In(cluster) != nil || before {
 				n.changed(cluster, nil)
 			}
 		}
@@ -263,10 +264,14 @@ func (n *NodeReports) In(cluster string) *NodeView {
 	}
 	// Each of a member's many units is decided by the same view.
 	if had, ok := n.views.Load(cluster); ok && had.(memberView).of(now) {
-		return had.(memberView).view
+		now.view = had.(memberView).view
+	} else {
+		now.view = newNodeView(m, watched)
+		n.views.Store(cluster, now)
 	}
-	now.view = newNodeView(m, watched)
-	n.views.Store(cluster, now)
+	if now.view != nil {
+		n.returned.Store(cluster, true)
+	}
 	return now.view
 }
 

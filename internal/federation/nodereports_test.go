@@ -104,6 +104,13 @@ func TestMembersWithoutReportsTriggerNothing(t *testing.T) {
 			{"something else changed", func() {}, 2},
 			{"the member was lost", func() { reports.alive, reports.why = false, errNotProbed }, 3},
 			{"it is still lost", func() {}, 3},
+			{"it was read for a moment, in which its view was used", func() {
+				reports.alive = true
+				if n.In("m1") == nil {
+					t.Error("there is no view of the reports")
+				}
+				reports.alive = false
+			}, 4},
 		} {
 			step.change()
 			n.touch("m1")

@@ -26,11 +26,13 @@ var ErrNoKinds = errors.New("the cluster has none of ACP's kinds")
 // when they were written. Members are read from all namespaces if that is permitted; without KubeFed there are none.
 func FromCluster(ctx context.Context, client dynamic.Interface) (*Set, error) {
 	set := newSet()
-	for _, plural := range plurals {
+	for i, plural := range plurals {
 		err := list(ctx, client, v1alpha1.GroupVersion.WithResource(plural), set)
 		switch {
+		case apierrors.IsNotFound(err) && i == 0:
+			return nil, fmt.Errorf("%w: apply deploy/crds there, or name files with -f", ErrNoKinds)
 		case apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("%w (%s.%s): apply deploy/crds there, or name files with -f", ErrNoKinds, plural, v1alpha1.GroupVersion.Group)
+			return nil, fmt.Errorf("the cluster has no %s.%s: apply deploy/crds there, or name files with -f", plural, v1alpha1.GroupVersion.Group)
 		case apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("the cluster forbids to list %s: ask for read access to them, or name files with -f: %w", plural, err)
 		case err != nil:

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrHost reports that a cluster that should be a member is the host cluster.
-var ErrHost = errors.New("the member's context is the host cluster: name a context of the cluster that should be the member (--member-context)")
+var ErrHost = errors.New("the cluster is the host cluster, or was made from a copy of its data")
 
 // refuseHost returns ErrHost if a cluster is the host cluster. Accounts and roles of a member have the same names as those of ACP's
 // programs on the host, which would be overwritten or removed. A cluster is identified by its namespace kube-system, as its address may

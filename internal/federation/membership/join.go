@@ -66,15 +66,8 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if present != nil && (registered.Endpoint != j.Cluster.Endpoint || !bytes.Equal(registered.CABundle, j.Cluster.CABundle)) {
-		return nil, fmt.Errorf(
-			"%s: %w: %s, not %s: choose another name, or let that one leave first (kubectl acp cluster leave %s; with --force if ACP never reached it)",
-			j.Cluster.Name,
-			ErrOther,
-			registered.Endpoint,
-			j.Cluster.Endpoint,
-			j.Cluster.Name,
-		)
+	if present != nil && !j.sameAddress(registered) {
+		return nil, fmt.Errorf("%s: %w: %s, not %s", j.Cluster.Name, ErrOther, registered.Endpoint, j.Cluster.Endpoint)
 	}
 	others, err := j.Host.Others(ctx, j.Cluster.Name)
 	if err != nil {
@@ -144,6 +137,11 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		}
 	}
 	return j.Host.look(ctx, j.Cluster, needs)
+}
+
+// sameAddress reports whether a registration has the address and the authority of this one.
+func (j *Join) sameAddress(registered federation.Cluster) bool {
+	return federation.Address(registered.Endpoint) == federation.Address(j.Cluster.Endpoint) && bytes.Equal(registered.CABundle, j.Cluster.CABundle)
 }
 
 // formerEngine returns the engine from which the member moves, or "" if it does not move.

@@ -67,14 +67,14 @@ func (r Remaining) IsEmpty() bool {
 var ErrNotEmpty = errors.New("the member still has objects of ACP, and stays registered")
 
 // ErrUnread is returned instead of ErrNotEmpty if it is not known what the member has.
-var ErrUnread = errors.New("the member cannot be read, and stays registered: if it is gone, or ACP never reached it, repeat the command with --force")
+var ErrUnread = errors.New("the member cannot be read, and stays registered")
 
 // Run unregisters the member, and returns what is left in it: nothing, unless Force or DryRun is set or the error is
 // ErrNotEmpty or ErrUnread.
 func (l *Leave) Run(ctx context.Context) (Remaining, error) {
 	if l.Member != nil {
-		// A member that cannot be read can leave. Its accounts are removed only if it is known not to be the host.
-		if err := l.Host.refuseHost(ctx, l.Member); errors.Is(err, ErrHost) {
+		// A member that does not answer can leave. Its accounts are removed only if it is known not to be the host.
+		if err := l.Host.refuseHost(ctx, l.Member); errors.Is(err, ErrHost) || apierrors.IsForbidden(err) {
 			return Remaining{}, err
 		}
 	}
@@ -122,7 +122,10 @@ func (l *Leave) wait(ctx context.Context, c federation.Cluster) (Remaining, erro
 		return left.IsEmpty(), nil
 	})
 	if wait.Interrupted(err) {
-		if left.Unread != "" && len(left.Federated) == 0 {
+		if ctx.Err() != nil {
+			return left, context.Cause(ctx) // it says nothing about the member
+		}
+		if left.Unread != "" {
 			return left, ErrUnread
 		}
 		return left, ErrNotEmpty

@@ -273,14 +273,19 @@ func TestJoinKeepsANameToItsCluster(t *testing.T) {
 	if _, err := j.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	same := *j
+	same.Cluster.Endpoint = strings.Trim(strings.TrimPrefix(j.Cluster.Endpoint, "https://"), "/")
+	if _, err := same.Run(t.Context()); err != nil {
+		t.Errorf("the same address in another form: %v", err)
+	}
 	j.Cluster.Endpoint = "https://other.example"
 	if _, err := j.Run(t.Context()); !errors.Is(err, ErrOther) {
 		t.Errorf("Run: got %v, want ErrOther", err)
 	}
 }
 
-// TestUnreachableMemberLeavesWithForce checks that the error says when Force is right, for a member that was registered with an address at
-// which ACP never reached it.
+// TestUnreachableMemberLeavesWithForce checks that a member that was registered with an address at which ACP never reached it is reported as
+// unread, also if objects were placed there, that an interrupted call says nothing about it, and that it leaves with Force.
 func TestUnreachableMemberLeavesWithForce(t *testing.T) {
 	ctx := t.Context()
 	var steps []Step
@@ -292,9 +297,15 @@ func TestUnreachableMemberLeavesWithForce(t *testing.T) {
 	if _, err := j.Host.registrations().Patch(ctx, "unreached", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	defer federatedOn(t, "acp-unreached", "unreached")()
 	l := &Leave{Host: j.Host, Name: "unreached", Timeout: time.Nanosecond, Every: 10 * time.Millisecond}
-	if left, err := l.Run(ctx); !errors.Is(err, ErrUnread) || !strings.Contains(err.Error(), "--force") || left.Unread == "" {
+	if left, err := l.Run(ctx); !errors.Is(err, ErrUnread) || left.Unread == "" || len(left.Federated) != 1 {
 		t.Errorf("got %v, left %+v, want ErrUnread", err, left)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	l.Timeout, l.Waiting = time.Minute, func(Remaining) { cancel() }
+	if _, err := l.Run(canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: got %v", err)
 	}
 	l.Force = true
 	if _, err := l.Run(ctx); err != nil {

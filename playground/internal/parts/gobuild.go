@@ -76,7 +76,7 @@ func BuildPrograms(ctx context.Context, repo, binDir string, names ...string) er
 	if err := os.MkdirAll(binDir, 0o755); err != nil {
 		return fmt.Errorf("make %s: %w", binDir, err)
 	}
-	args := append(buildArgs(linkFlags), "-o", binDir+string(filepath.Separator))
+	args := append(buildArgs(linkFlags), "-tags=grpcnotrace", "-o", binDir+string(filepath.Separator)) // see the Makefile
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(repo, "cmd", name)); err != nil {
 			return fmt.Errorf("the repository has no cmd/%s (use --without acp to start the fleet alone): %w", name, err)

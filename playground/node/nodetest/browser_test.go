@@ -42,7 +42,7 @@ func (in *installation) browse(t *testing.T, name string) {
 	}
 }
 
-// hostRules returns the ways of the browsers as Chromium's --host-resolver-rules.
+// hostRules returns the forwarded addresses in the syntax of Chromium's --host-resolver-rules.
 func (b *browsers) hostRules() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

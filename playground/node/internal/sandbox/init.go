@@ -28,8 +28,10 @@ func Init(configPath string) (int, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return 0, fmt.Errorf("read the configuration: %w", err)
 	}
-	if n, err := unix.Read(lifeline, make([]byte, 1)); n != 1 {
-		return 0, errors.Join(errors.New("the program that started the node is gone"), err)
+	if n, err := unix.Read(lifeline, make([]byte, 1)); err != nil {
+		return 0, fmt.Errorf("read from the program that started the node: %w", err)
+	} else if n != 1 {
+		return 0, errors.New("the program that started the node is gone")
 	}
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return 0, fmt.Errorf("make a cgroup namespace: %w", err)
