@@ -262,7 +262,7 @@ node-parts: $(BIN)/acp-playground ## Build what real nodes are made of (a quarte
 	@$(BIN)/acp-playground parts kubernetes node-packages kubernetes-node cilium coredns node-images
 
 .PHONY: bench
-bench: build parts postgres clickhouse e2e/node_modules/.installed ## Measure; prints lines "bench NAME VALUE UNIT"
+bench: build parts postgres clickhouse e2e/node_modules/.installed $(BIN)/acp-nodes ## Measure; prints lines "bench NAME VALUE UNIT"
 	@cd $(PLAYGROUND) && go build -o $(BIN)/ ./cmd/acp-bench
 	@$(BIN)/acp-bench --bin-dir $(BIN)
 	@cd web && npm run --silent bench
@@ -284,6 +284,12 @@ bench: build parts postgres clickhouse e2e/node_modules/.installed ## Measure; p
 	@$(BIN)/acp-playground parts istio
 	@cd $(CONFORMANCE)/istio && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_ISTIO="$$($(BIN)/acp-playground parts istio | cut -f2)" \
 		go test -run '^$$' -bench . -benchtime 1x . | grep '^bench '
+	@if why="$$($(BIN)/acp-nodes check 2>&1)"; then $(MAKE) --no-print-directory bench-cluster; else echo "make bench: nothing was measured on real nodes: $$why" >&2; fi
+
+# The figures are those of a whole test, so none is printed of an installation that does not work.
+.PHONY: bench-cluster
+bench-cluster: ## Measure on real nodes: the lines "bench" of test-cluster (needs root on Linux)
+	@out="$$($(MAKE) --no-print-directory test-cluster 2>&1)" || { echo "$$out" >&2; exit 1; }; grep '^bench ' <<<"$$out"
 
 ##@ Publish
 
