@@ -20,6 +20,9 @@ func LineMessage(line string) message.Message {
 	return message.Verbatim(line)
 }
 
+// refusalFamilies are the families of the messages with which the policy core and the enforcers refuse statements.
+var refusalFamilies = []string{"refusal", "istio", "unit", "members", "names", "map", "name", "port", "problem", "address", "action"}
+
 // LineMessages returns the messages of lines.
 func LineMessages(lines []string) []message.Message {
 	out := make([]message.Message, len(lines))
@@ -67,7 +70,7 @@ func lineMessage(line string) message.Message {
 	case "revoke":
 		return revocationMessage(rest)
 	case "refused:":
-		return message.LineRefused(message.Verbatim(rest))
+		return message.LineRefused(message.Recognize(rest, refusalFamilies...))
 	case VerbCreate, VerbUpdate, VerbDelete:
 		kind, name, _ := strings.Cut(rest, " ")
 		return map[string]func(kind, name string) message.Message{

@@ -42,6 +42,8 @@ func TestLineMessages(t *testing.T) {
 		"and 12 more: 0a1b":                                                        "以及另外 12 行：0a1b",
 		"nothing: the resource cannot be compiled":                                 "无：该资源无法编译",
 		"refused: no Envoy answers":                                                "不会执行：no Envoy answers",
+		"refused: in m1: the member declares no Istio that enforces":               "不会执行：在 m1 中：该成员集群没有声明可执行策略的 Istio",
+		"refused: name each subject":                                               "不会执行：请逐个列出主体",
 		"+ owner:trnv1:bobs: 1 of owner-of:trnv1:bobs":                             "+ trnv1:bobs 的负责人：trnv1:bobs 的负责人 中的 1 人",
 		"+ leader: 1 of requester.leader":                                          "+ 上级：申请人的上级 中的 1 人",
 		"+ dba: 2 of group:dba, person:carol, resource.owner, owner-of:trnv1:bobs": "+ dba：组 dba 的成员、人员 carol、资源负责人、trnv1:bobs 的负责人 中的 2 人",

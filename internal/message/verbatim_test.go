@@ -20,7 +20,6 @@ var foreignTexts = map[string]string{
 	"internal/approval/linemessage.go LineMessage":              "lines of other versions",
 	"internal/approval/linemessage.go approverMessage":          "an approver expression",
 	"internal/approval/linemessage.go clientMessage":            "name of a client",
-	"internal/approval/linemessage.go lineMessage":              "a reason of the API, which is a value",
 	"internal/approval/step.go StepName":                        "name of a step of an approval policy",
 	"internal/approval/progress.go Item.refused":                "a reason of the API, which is a value",
 	"internal/approval/rules/env.go located":                    "the CEL compiler",
