@@ -7,12 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/auditlog"
@@ -41,10 +41,11 @@ type collector struct {
 	auditLog *auditlog.Writer
 	sharder  *sharding.Sharder
 
-	metrics *hubble.Metrics
-	probes  *health.Probes
-	mu      sync.Mutex
-	states  map[string]func() hubble.State
+	metrics   *hubble.Metrics
+	probes    *health.Probes
+	followers *followers
+	// registrations is nil if only the members of the settings are followed.
+	registrations *registrations
 }
 
 // collect creates and runs the parts, and stops them in the order in which flows pass through them. It registers all metrics in
@@ -54,9 +55,13 @@ func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io
 
 	probes, beside := health.New(), serving.NewGroup()
 	defer func() { _ = beside.Close() }() // closing the probes loses no data
-	c := &collector{o: o, probes: probes, log: log, metrics: hubble.NewMetrics(reg), states: map[string]func() hubble.State{}}
-	if slices.ContainsFunc(o.members, func(m member) bool { return m.address != "" }) {
-		if _, err := o.tls.Credentials(); err != nil {
+	c := &collector{o: o, probes: probes, log: log, metrics: hubble.NewMetrics(reg)}
+	c.followers = newFollowers(c)
+	for _, m := range o.members {
+		if m.address == "" {
+			continue
+		}
+		if _, err := o.filesOf(m).Credentials(); err != nil {
 			return err
 		}
 	}
@@ -66,6 +71,11 @@ func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io
 	}
 	if c.source, err = policyhistory.New(policyhistory.Config{Host: host, Now: wallclock.Now, Log: log}); err != nil {
 		return err
+	}
+	if o.registrations {
+		if c.registrations, err = newRegistrations(host, o.kubefedNamespace, log); err != nil {
+			return err
+		}
 	}
 	if c.store, err = openStore(ctx, o.store, log); err != nil {
 		return err
@@ -134,23 +144,22 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 			return err
 		}
 	}
-	for _, m := range c.o.members {
-		f, err := c.follower(m)
-		if err != nil {
-			return err
-		}
-		c.states[m.name] = f.State
-	}
 	return nil
 }
 
-func (c *collector) follower(m member) (*hubble.Follower, error) {
+// follower returns the follower of a member, one of count.
+func (c *collector) follower(m member, count int) (*hubble.Follower, error) {
 	cfg := hubble.Config{
-		Member: m.name, Address: m.address, Members: len(c.o.members), RawFlows: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
-		Resume: c.writer, Policies: c.source, Lags: c.source.Lags, Sink: c.rollups, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
+		Member: m.name, Address: m.address, Members: count, RawFlows: c.o.flows,
+		Credentials: func() (credentials.TransportCredentials, error) { return c.o.filesOf(m).Credentials() },
+		Version:     func() string { return c.o.filesOf(m).Version() },
+		Resume:      c.writer, Policies: c.source, Lags: c.source.Lags, Sink: c.rollups, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
 	}
 	if c.auditLog != nil {
 		cfg.Listener = c.auditLog
+	}
+	if m.relay != nil {
+		cfg.Proxy = m.relay.Proxy
 	}
 	switch m.file {
 	case "":
@@ -163,14 +172,16 @@ func (c *collector) follower(m member) (*hubble.Follower, error) {
 }
 
 // follow follows the member until the context ends; with sharding, only while this collector holds the lease of the member.
-func (c *collector) follow(ctx context.Context, m member) {
+//
+// It passes the state of the follower to started each time that one starts.
+func (c *collector) follow(ctx context.Context, m member, count int, started func(func() hubble.State)) {
 	if c.sharder == nil {
-		c.followNow(ctx, m)
+		c.followNow(ctx, m, count, started)
 		return
 	}
 	c.sharder.Run(ctx, m.name, func(ctx context.Context, holder string) {
 		c.rollups.SetHolder(m.name, holder)
-		c.followNow(ctx, m)
+		c.followNow(ctx, m, count, started)
 		// The counts are stored while the lease is still held.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -178,15 +189,13 @@ func (c *collector) follow(ctx context.Context, m member) {
 	})
 }
 
-func (c *collector) followNow(ctx context.Context, m member) {
-	f, err := c.follower(m)
+func (c *collector) followNow(ctx context.Context, m member, count int, started func(func() hubble.State)) {
+	f, err := c.follower(m, count)
 	if err != nil {
-		c.log.Error("the member cannot be followed", "member", m.name, "error", err) // cannot happen: build has created the same follower
+		c.log.Error("the member cannot be followed", "member", m.name, "error", err) // cannot happen: every member has a name and a source
 		return
 	}
-	c.mu.Lock()
-	c.states[m.name] = f.State
-	c.mu.Unlock()
+	started(f.State)
 	f.Run(ctx)
 }
 
@@ -194,15 +203,7 @@ func (c *collector) health() sources {
 	s := sources{
 		policiesRead: func() bool { return c.source.Snapshot() != nil }, policiesProblem: c.source.Problem,
 		storeErr: c.rollups.Err, spooling: func() error { return nil },
-		members: func() []hubble.State {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			out := make([]hubble.State, 0, len(c.states))
-			for _, m := range c.o.members {
-				out = append(out, c.states[m.name]())
-			}
-			return out
-		},
+		members: c.followers.states,
 	}
 	if c.spool != nil {
 		s.spooling = c.spool.Err
@@ -223,7 +224,7 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWriting()
 
-	var ingesting, following sync.WaitGroup
+	var ingesting sync.WaitGroup
 	ingesting.Go(func() {
 		if err := c.source.Run(ctx); err != nil {
 			fail(err)
@@ -232,11 +233,12 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 	if c.sharder != nil {
 		ingesting.Go(func() { c.sharder.Balance(ctx) })
 	}
-	for _, m := range c.o.members {
-		following.Go(func() { c.follow(ctx, m) })
-	}
+	c.followers.set(ctx, c.o.members, nil)
 	ingesting.Go(func() {
-		following.Wait()
+		if c.registrations != nil {
+			c.followRegistrations(ctx)
+		}
+		c.followers.running.Wait()
 		cancel() // every source has ended
 	})
 	go func() {
@@ -260,7 +262,7 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 		}
 		auditLogDone <- c.auditLog.Run(writing)
 	}()
-	c.log.Info("flow collector started", "members", len(c.o.members), "health", address)
+	c.log.Info("flow collector started", "members", len(c.o.members), "registrations", c.registrations != nil, "health", address)
 
 	<-ctx.Done()
 	c.log.Info("stopping")

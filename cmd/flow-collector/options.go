@@ -17,19 +17,34 @@ import (
 	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/hubble"
 	"github.com/acp-io/acp/internal/configuration"
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/serving"
 	"github.com/acp-io/acp/internal/version"
 )
 
-// member is a source of flows: the address of a relay, or a file of Hubble's exporter.
-type member struct{ name, address, file string }
+// member is a source of flows: the address of a relay, or a file of Hubble's exporter. The relay of a registration has more settings of
+// its own.
+type member struct {
+	name, address, file string
+	relay               *federation.Relay
+}
+
+// sameSource reports whether both are followed in the same way.
+func (m member) sameSource(o member) bool {
+	return m.name == o.name && m.address == o.address && m.file == o.file && m.relay.Equal(o.relay)
+}
 
 type options struct {
-	kubeconfig    string
-	store         flowstore.Address
-	members       []member
-	tls           hubble.TLSFiles
-	healthAddress string
+	kubeconfig string
+	store      flowstore.Address
+	members    []member
+	tls        hubble.TLSFiles
+	// tlsFolder has a folder with certificates for each member that needs its own.
+	tlsFolder string
+	// registrations reports that the members whose KubeFedClusters, in kubefedNamespace, name a relay are followed, too.
+	registrations    bool
+	kubefedNamespace string
+	healthAddress    string
 	// metricsAddress is the address of /metrics; if it is empty, the server of the probes serves them.
 	metricsAddress     string
 	metricsCertificate serving.Certificate
@@ -71,7 +86,19 @@ func settings(o *options, g *given) *configuration.Settings {
 	)
 
 	f = s.Group("Sources")
-	f.StringArrayVar(&g.relays, "hubble", nil, "`member` cluster and its Hubble relay, NAME=HOST:PORT; once for each member; this or --exporter is required")
+	f.StringArrayVar(
+		&g.relays,
+		"hubble",
+		nil,
+		"`member` cluster and its Hubble relay, NAME=HOST:PORT; once for each member; this, --exporter or --registrations is required",
+	)
+	f.BoolVar(
+		&o.registrations,
+		"registrations",
+		false,
+		"also follow the members whose KubeFedCluster names a relay in the annotation "+federation.AnnotationHubble+"; they come and go without a restart",
+	)
+	f.StringVar(&o.kubefedNamespace, "kubefed-namespace", "kube-federation-system", "`namespace` of the KubeFedClusters on the host")
 	f.StringVar(
 		&o.tls.CA,
 		"hubble-tls-ca",
@@ -80,7 +107,13 @@ func settings(o *options, g *given) *configuration.Settings {
 	)
 	f.StringVar(&o.tls.Cert, "hubble-tls-cert", "", "`file` with the collector's own certificate")
 	f.StringVar(&o.tls.Key, "hubble-tls-key", "", "`file` with the key of that certificate")
-	f.StringVar(&o.tls.ServerName, "hubble-tls-server-name", "", "`name` in the relays' certificates, the same for all")
+	f.StringVar(&o.tls.ServerName, "hubble-tls-server-name", "", "`name` in the relays' certificates, where a registration declares no other")
+	f.StringVar(
+		&o.tlsFolder,
+		"hubble-tls-dir",
+		"",
+		"`folder` with one folder for each member that has certificates of its own, with the files ca.crt, tls.crt and tls.key",
+	)
 	f.StringArrayVar(&g.exporters, "exporter", nil, "`member` cluster and the file that its Hubble exporter writes, NAME=FILE; NAME=- reads the standard input")
 	f.StringVar(
 		&o.shareAs,
@@ -174,6 +207,9 @@ func (o *options) take(g given) (err error) {
 	if o.members, err = parseMembers(g.relays, g.exporters); err != nil {
 		return err
 	}
+	if len(o.members) == 0 && !o.registrations {
+		return errors.New("--hubble is missing: give it as NAME=HOST:PORT, once for each member cluster, or --exporter as NAME=FILE, or --registrations")
+	}
 	if o.spoolBytes, err = size("spool-size", g.spoolSize); err != nil {
 		return err
 	}
@@ -194,7 +230,10 @@ func (o *options) validate() error {
 	default:
 		return fmt.Errorf("--flows %q: use all, refused or none", o.flows)
 	}
-	if slices.ContainsFunc(o.members, func(m member) bool { return m.address != "" }) {
+	if o.kubefedNamespace == "" {
+		return errors.New("--kubefed-namespace must not be empty")
+	}
+	if o.registrations || slices.ContainsFunc(o.members, func(m member) bool { return m.address != "" }) {
 		if err := o.validateTLS(); err != nil {
 			return err
 		}
@@ -236,7 +275,7 @@ func (o *options) validateTLS() error {
 			return fmt.Errorf("--%s: %w", file.flag, err)
 		}
 	}
-	if o.tls.ServerName == "" {
+	if o.tls.ServerName == "" && !o.registrations {
 		return errors.New("--hubble-tls-server-name is missing: give it the name that is in the relays' certificates")
 	}
 	return nil
@@ -255,9 +294,6 @@ func size(flag, s string) (int64, error) {
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 func parseMembers(relays, exporters []string) ([]member, error) {
-	if len(relays)+len(exporters) == 0 {
-		return nil, errors.New("--hubble is missing: give it as NAME=HOST:PORT, once for each member cluster, or --exporter as NAME=FILE")
-	}
 	seen := map[string]bool{}
 	var out []member
 	add := func(flag, form, s string, of func(name, value string) (member, error)) error {

@@ -13,14 +13,17 @@ import (
 
 // TestLeastPrivilege: the collector works with the role of deploy/rbac/host, and uses all of it.
 func TestLeastPrivilege(t *testing.T) {
-	c := rbactest.Start(t, []string{"deploy/crds"}, nil)
+	c := rbactest.Start(t, []string{"deploy/crds", "deploy/kubefed/control-plane"}, nil)
 	dir := t.TempDir()
+	some := file(t, "") // no member has a relay, so the certificates are not used
 	var out, errs log
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
 	go func() {
 		code <- newProgram().Run(ctx, []string{"--kubeconfig=" + c.Kubeconfig(t, rbactest.Names.Collector), "--data-dir=" + dir, "--store=sqlite:flows.db",
-			"--exporter=m1=" + filepath.Join(dir, "events.log"), "--health-address=127.0.0.1:0"}, &out, &errs)
+			"--exporter=m1=" + filepath.Join(dir, "events.log"), "--health-address=127.0.0.1:0", "--registrations",
+			"--kubefed-namespace=" + rbactest.Names.KubeFedNamespace, "--hubble-tls-ca=" + some, "--hubble-tls-cert=" + some,
+			"--hubble-tls-key=" + some}, &out, &errs)
 	}()
 	watched := func() int {
 		requests, err := c.Requests()
@@ -35,7 +38,7 @@ func TestLeastPrivilege(t *testing.T) {
 		}
 		return len(seen)
 	}
-	for deadline := time.Now().Add(time.Minute); watched() < 6; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); watched() < 7; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the collector does not watch its kinds: %s", errs.String())
 		}

@@ -254,7 +254,10 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 			"acp", `collector: {enabled: true, replicas: 2, hubble: {relays: {m1: "r:4245"}, tls: {existingSecret: h, serverName: s}}}`,
 			[]string{"collector.replicas is 2", "ClickHouse"},
 		},
-		"no relays": {"acp", `collector: {enabled: true}`, []string{"collector.hubble.relays"}},
+		"no relays": {"acp", `collector: {enabled: true}`, []string{"collector.hubble.relays", "collector.hubble.registrations"}},
+		"registrations without certificates": {
+			"acp", `collector: {enabled: true, hubble: {registrations: true}}`, []string{"collector.hubble.tls.existingSecret"},
+		},
 		"no certificate for the relays": {
 			"acp", `collector: {enabled: true, hubble: {relays: {m1: "r:4245"}}}`, []string{"collector.hubble.tls.existingSecret"},
 		},

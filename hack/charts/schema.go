@@ -46,6 +46,7 @@ var passed = map[string][]string{
 		"audit-log-token-file",
 		"flow-retention",
 		"flows",
+		"hubble-tls-dir",
 		"log-format",
 		"log-level",
 		"retention",

@@ -244,7 +244,7 @@ func child(b *testing.B, mode string) {
 
 // receive is the baseline: it reads the needed fields of the same stream.
 func receive(b *testing.B, address string) (m measured) {
-	conn, err := grpc.NewClient("passthrough:///"+address, append(dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.NewClient("passthrough:///"+address, append(dialOptions(nil), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/url"
 	"sync"
 	"time"
 
@@ -60,6 +61,8 @@ type LineSource interface {
 type Config struct {
 	// Member is the cluster's name in the control plane; Address is the host and port of its relay or agent.
 	Member, Address string
+	// Proxy, when set, is the HTTP or SOCKS5 proxy through which the address is reached.
+	Proxy *url.URL
 	// Lines, when set, is read instead of the address.
 	Lines LineSource
 	// Members is the number of followers that share the memory limits of the process. Default: 1.
@@ -252,15 +255,16 @@ func (f *Follower) dial() (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient("passthrough:///"+f.cfg.Address, append(dialOptions(), grpc.WithTransportCredentials(creds))...)
+	return grpc.NewClient("passthrough:///"+f.cfg.Address, append(dialOptions(f.cfg.Proxy), grpc.WithTransportCredentials(creds))...)
 }
 
-func dialOptions() []grpc.DialOption {
-	dialer := &net.Dialer{KeepAliveConfig: tcpKeepAlive, Timeout: 10 * time.Second}
+// dialOptions returns the options of a connection, through a proxy if it is not nil.
+func dialOptions(proxy *url.URL) []grpc.DialOption {
+	dialer := &net.Dialer{KeepAliveConfig: tcpKeepAlive, Timeout: dialTimeout}
 	return []grpc.DialOption{
 		grpc.WithStaticStreamWindowSize(windowSize), grpc.WithStaticConnWindowSize(windowSize), grpc.WithReadBufferSize(readSize),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", address)
+			return dial(ctx, dialer, proxy, address)
 		}),
 	}
 }

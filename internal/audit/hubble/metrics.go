@@ -75,3 +75,10 @@ func (m *Metrics) forMember(member string) *counters {
 	}
 	return c
 }
+
+// Forget removes the gauges of a member that is not followed any more. Its counters stay, because a counter that begins again looks like
+// a restart.
+func (m *Metrics) Forget(member string) {
+	m.connected.DeleteLabelValues(member)
+	m.position.DeleteLabelValues(member)
+}

@@ -41,8 +41,8 @@ func site(mode v1alpha1.Mode) policy.Input {
 	return in
 }
 
-// http makes a flow to the shop a request that a proxy at the destination reports.
-func http(method, url string, v flowpb.Verdict) func(*flowpb.Flow) {
+// viaHTTP makes a flow to the shop a request that a proxy at the destination reports.
+func viaHTTP(method, url string, v flowpb.Verdict) func(*flowpb.Flow) {
 	return func(f *flowpb.Flow) {
 		toShop(f)
 		f.Uuid += "-l7"
@@ -93,65 +93,65 @@ func TestRequests(t *testing.T) {
 	}{
 		"Passed": {
 			reason: "its connection counts once, and the request shows that the action is used",
-			flows:  []*flowpb.Flow{verdict(1, toShop), verdict(1, http("GET", "http://shop/a", passed))},
+			flows:  []*flowpb.Flow{verdict(1, toShop), verdict(1, viaHTTP("GET", "http://shop/a", passed))},
 			want:   map[audit.Edge]int64{connection: 1, asked("web:get", policy.Allowed, audit.VerdictForwarded): 0},
 		},
 		"Refused": {
 			reason: "a client that is refused by the proxy counts, each request",
-			flows: []*flowpb.Flow{verdict(1, toShop), verdict(1, http("POST", "http://shop/orders/7", refused)),
-				verdict(2, http("POST", "http://shop/orders", refused)),
-				verdict(2, http("POST", "http://shop/orders", refused))},
+			flows: []*flowpb.Flow{verdict(1, toShop), verdict(1, viaHTTP("POST", "http://shop/orders/7", refused)),
+				verdict(2, viaHTTP("POST", "http://shop/orders", refused)),
+				verdict(2, viaHTTP("POST", "http://shop/orders", refused))},
 			want: map[audit.Edge]int64{connection: 1, asked("web:order", policy.DefaultDenied, audit.VerdictDropped): 2},
 		},
 		"NoAction": {
 			reason: "a request that no action matches",
-			flows:  []*flowpb.Flow{verdict(1, http("PUT", "http://shop/orders", refused))},
+			flows:  []*flowpb.Flow{verdict(1, viaHTTP("PUT", "http://shop/orders", refused))},
 			want:   map[audit.Edge]int64{none: 1},
 		},
 		"WithQuery": {
 			reason: "a proxy matches the path with its query, and no action has that",
-			flows:  []*flowpb.Flow{verdict(1, http("POST", "http://shop/orders?a=b", refused))},
+			flows:  []*flowpb.Flow{verdict(1, viaHTTP("POST", "http://shop/orders?a=b", refused))},
 			want:   map[audit.Edge]int64{none: 1},
 		},
 		"Several": {
 			reason: "of two actions that match, the one that lets it in",
-			flows:  []*flowpb.Flow{verdict(1, http("GET", "http://shop/public/x", passed))},
+			flows:  []*flowpb.Flow{verdict(1, viaHTTP("GET", "http://shop/public/x", passed))},
 			want:   map[audit.Edge]int64{asked("web:get", policy.Allowed, audit.VerdictForwarded): 0},
 		},
 		"Disagreement": {
 			reason: "what passes although nothing allows it counts",
-			flows:  []*flowpb.Flow{verdict(1, http("POST", "http://shop/orders", passed))},
+			flows:  []*flowpb.Flow{verdict(1, viaHTTP("POST", "http://shop/orders", passed))},
 			want:   map[audit.Edge]int64{asked("web:order", policy.DefaultDenied, audit.VerdictForwarded): 1},
 		},
 		"DisagreementDropped": {
 			reason: "so does what is refused although it is allowed",
-			flows:  []*flowpb.Flow{verdict(1, http("GET", "http://shop/", refused))},
+			flows:  []*flowpb.Flow{verdict(1, viaHTTP("GET", "http://shop/", refused))},
 			want:   map[audit.Edge]int64{asked("web:get", policy.Allowed, audit.VerdictDropped): 1},
 		},
 		"Audited": {
 			reason: "what Enforce would refuse is seen, and counts for nothing beside its connection",
 			mode:   v1alpha1.ModeAudit,
-			flows:  []*flowpb.Flow{verdict(1, http("POST", "http://shop/orders", passed))},
+			flows:  []*flowpb.Flow{verdict(1, viaHTTP("POST", "http://shop/orders", passed))},
 			want:   map[audit.Edge]int64{asked("web:order", policy.Audited, audit.VerdictForwarded): 0},
 		},
 		"NotJudged": {
 			reason: "requests to a port without actions of requests say nothing that their connection does not",
-			flows:  []*flowpb.Flow{verdict(1, http("GET", "http://shop/", passed), func(f *flowpb.Flow) { f.L4.GetTCP().DestinationPort = 81 })},
+			flows:  []*flowpb.Flow{verdict(1, viaHTTP("GET", "http://shop/", passed), func(f *flowpb.Flow) { f.L4.GetTCP().DestinationPort = 81 })},
 			want:   map[audit.Edge]int64{},
 		},
 		"NoResource": {
 			reason: "nothing is said about what is no resource",
-			flows:  []*flowpb.Flow{verdict(1, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.Destination.Labels = []string{"k8s:app=x"} })},
+			flows:  []*flowpb.Flow{verdict(1, viaHTTP("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.Destination.Labels = []string{"k8s:app=x"} })},
 			want:   map[audit.Edge]int64{},
 		},
 		"NoRequests": {
 			reason: "answers, the client's side, lookups of names, and what has no method",
 			flows: []*flowpb.Flow{
-				verdict(1, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.L7.Type = flowpb.L7FlowType_RESPONSE }),
-				verdict(2, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.IsReply = wrapperspb.Bool(true) }),
-				verdict(3, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.TrafficDirection = flowpb.TrafficDirection_EGRESS }),
-				verdict(4, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.L7.Record = &flowpb.Layer7_Dns{Dns: &flowpb.DNS{Query: "a"}} }),
-				verdict(5, http("", "http://shop/", refused)),
+				verdict(1, viaHTTP("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.L7.Type = flowpb.L7FlowType_RESPONSE }),
+				verdict(2, viaHTTP("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.IsReply = wrapperspb.Bool(true) }),
+				verdict(3, viaHTTP("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.TrafficDirection = flowpb.TrafficDirection_EGRESS }),
+				verdict(4, viaHTTP("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.L7.Record = &flowpb.Layer7_Dns{Dns: &flowpb.DNS{Query: "a"}} }),
+				verdict(5, viaHTTP("", "http://shop/", refused)),
 			},
 			want: map[audit.Edge]int64{},
 		},
@@ -197,7 +197,7 @@ func TestRequestsAreBoundedInPaths(t *testing.T) {
 		if i%2 == 0 {
 			v, method = refused, "POST"
 		}
-		take(in, verdict(i, http(method, fmt.Sprintf("http://shop-%d/secret-%d?token=%d", i, i, i), v), when(t0.Add(-time.Minute))))
+		take(in, verdict(i, viaHTTP(method, fmt.Sprintf("http://shop-%d/secret-%d?token=%d", i, i, i), v), when(t0.Add(-time.Minute))))
 	}
 	want := map[audit.Edge]int64{
 		asked("web:get", policy.Allowed, audit.VerdictForwarded): 0,
@@ -226,7 +226,7 @@ func TestRequestsReportUseOnceAnHour(t *testing.T) {
 	cfg.Policies = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce)))
 	in := ingesterOf(t, &cfg, audit.Resume{})
 	for i, since := range []time.Duration{0, time.Minute, 61 * time.Minute, 62 * time.Minute, 125 * time.Minute} {
-		take(in, verdict(i, http("GET", "http://shop/", passed), when(t0.Add(since))))
+		take(in, verdict(i, viaHTTP("GET", "http://shop/", passed), when(t0.Add(since))))
 	}
 	if diff := cmp.Diff(map[time.Duration]int64{0: 0, 61 * time.Minute: 0, 125 * time.Minute: 0}, h.shown); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

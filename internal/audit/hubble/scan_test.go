@@ -301,7 +301,7 @@ func FuzzScanResponse(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Add(wire(verdict(1, http("POST", "http://shop/orders?a=b", refused))))
+	f.Add(wire(verdict(1, viaHTTP("POST", "http://shop/orders?a=b", refused))))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e event
@@ -326,7 +326,7 @@ func FuzzScanLine(f *testing.F) {
 	for range 50 {
 		f.Add(exported(f, randomFlow(r)))
 	}
-	f.Add(exported(f, verdict(1, http("POST", "http://shop/orders?a=b", refused))))
+	f.Add(exported(f, verdict(1, viaHTTP("POST", "http://shop/orders?a=b", refused))))
 	f.Add([]byte(`{"flow":{"l7":{"type":"REQUEST","http":{"method":"GET","url":"/\u0000"}},"l7":{}}}`))
 	f.Add([]byte(`{"flow":{"verdict":1,"IP":null}}`))
 	f.Add([]byte(`{"lost_events":{"source":"HUBBLE_RING_BUFFER","num_events_lost":"3"},"node_name":"n"}`))

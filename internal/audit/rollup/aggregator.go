@@ -116,6 +116,14 @@ func (a *Aggregator) SetHolder(source, holder string) {
 	a.holders[source] = holder
 }
 
+// SetSources changes Config.Sources, from the next batch and the next minute on.
+func (a *Aggregator) SetSources(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cfg.Sources = max(n, 1)
+	a.ports.sources = a.cfg.Sources
+}
+
 // Add counts one event. It never blocks on the store: if the source's share of the memory for pending roll-ups is used up, the
 // connections are recorded as lost instead.
 func (a *Aggregator) Add(t *audit.Event) {
