@@ -3,11 +3,10 @@ package protectedresource
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/memberhealth"
-	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -35,8 +34,8 @@ type Members interface {
 
 // objectLabel returns the name of an object in messages; Cilium policies of the unit are just "the policy".
 func objectLabel(key string) string {
-	if name, ok := strings.CutPrefix(key, federation.IstioPolicy.Key("")); ok {
-		return federation.IstioPolicy.Target.Kind + " " + name
+	if k, name := keyedKind(key); k != objectkind.Policies()[0].Kind {
+		return k.Target.Kind + " " + name
 	}
 	return ""
 }
@@ -121,12 +120,8 @@ func (f *facts) auditState(cluster string) (v1alpha1.MemberState, message.Messag
 // closedByReplaced returns the object of a dataplane that the class no longer names and that still closes a member, or "".
 func (f *facts) closedByReplaced(p *plan, cluster string) string {
 	for _, key := range slices.Sorted(maps.Keys(p.Desired)) {
-		kind := federation.CiliumPolicy
-		if objectLabel(key) != "" {
-			kind = federation.IstioPolicy
-		}
-		if p.Desired[key][cluster] != "" && !f.enforcedByKind(kind) {
-			return kind.Target.Kind + " " + strings.TrimPrefix(key, kind.Key(""))
+		if kind, name := keyedKind(key); p.Desired[key][cluster] != "" && !f.enforcedByKind(kind) {
+			return kind.Target.Kind + " " + name
 		}
 	}
 	return ""

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -194,7 +195,15 @@ func (f *facts) enforcedBy(name v1alpha1.EnforcerName) bool {
 }
 
 // kinds are the kinds of the enforcers' objects.
-var kinds = map[v1alpha1.EnforcerName]federation.Kind{v1alpha1.EnforcerCilium: federation.CiliumPolicy, v1alpha1.EnforcerIstio: federation.IstioPolicy}
+var kinds = policyKinds()
+
+func policyKinds() map[v1alpha1.EnforcerName]federation.Kind {
+	out := map[v1alpha1.EnforcerName]federation.Kind{}
+	for _, e := range objectkind.Policies() {
+		out[e.Enforcer] = e.Kind
+	}
+	return out
+}
 
 func kindOf(name v1alpha1.EnforcerName) federation.Kind { return kinds[name] }
 
@@ -205,7 +214,18 @@ func renderedKind(r *enforcer.Rendered) federation.Kind {
 			return k
 		}
 	}
-	return federation.CiliumPolicy
+	return objectkind.Policies()[0].Kind
+}
+
+// keyedKind returns the kind of the object with a key, and the object's name.
+func keyedKind(key string) (k federation.Kind, name string) {
+	all := objectkind.Policies()
+	for _, e := range all[1:] {
+		if name, ok := strings.CutPrefix(key, e.Key("")); ok {
+			return e.Kind, name
+		}
+	}
+	return all[0].Kind, key
 }
 
 func renderedKey(r *enforcer.Rendered) string { return renderedKind(r).Key(r.Object.Name) }
@@ -213,7 +233,11 @@ func renderedKey(r *enforcer.Rendered) string { return renderedKind(r).Key(r.Obj
 // objectKeys returns the keys of the unit's objects, or of the first one of each kind.
 func objectKeys(resource string) []string {
 	name := objectName(resource)
-	return []string{federation.CiliumPolicy.Key(name), federation.IstioPolicy.Key(name)}
+	var out []string
+	for _, e := range objectkind.Policies() {
+		out = append(out, e.Key(name))
+	}
+	return out
 }
 
 // objectName returns the name of the unit's first object, in the host and in the members.

@@ -1,71 +1,26 @@
 package federation
 
 import (
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 )
 
-// Kind pairs an object kind of the members with the Federated kind of the host that distributes it.
-type Kind struct {
-	// Target is the kind in the members.
-	Target schema.GroupVersionKind
-	// TargetResource is Target's resource.
-	TargetResource schema.GroupVersionResource
-	// Federated is the kind in the host.
-	Federated schema.GroupVersionKind
-	// FederatedResource is Federated's resource.
-	FederatedResource schema.GroupVersionResource
-	// Namespaced reports that Target is namespaced. The objects of all namespaces are read.
-	Namespaced bool
-	// Namespace, if set, is the only namespace that is read in the members, and the namespace of the Federated objects
-	// on the host. Name, if set, is the name of the only object that is read.
-	Namespace, Name string
-}
+// Kind pairs an object kind of the members with the Federated kind of the host that distributes it. Package objectkind registers those that
+// ACP distributes.
+type Kind = objectkind.Kind
 
-// Key returns the key of an object among those of several kinds. The objects of a unit have the same name in all
-// dataplanes.
-func (k Kind) Key(name string) string {
-	if k.Namespace == "" {
-		return name
-	}
-	return k.Namespace + "/" + name
-}
-
-// selector returns the field selector of the only object that is read, or "" for all objects.
-func (k Kind) selector() string {
-	if k.Name == "" {
-		return ""
-	}
-	return fields.OneTermEqualSelector("metadata.name", k.Name).String()
-}
-
-// CiliumPolicy distributes Cilium's clusterwide policies.
-var CiliumPolicy = Kind{
-	Target:            schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumClusterwideNetworkPolicy"},
-	TargetResource:    schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"},
-	Federated:         schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "FederatedCiliumClusterwideNetworkPolicy"},
-	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumclusterwidenetworkpolicies"},
-}
-
-// CiliumGroup distributes Cilium's groups of addresses.
-var CiliumGroup = Kind{
-	Target:            schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumCIDRGroup"},
-	TargetResource:    schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumcidrgroups"},
-	Federated:         schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "FederatedCiliumCIDRGroup"},
-	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumcidrgroups"},
-}
-
-// IstioPolicy distributes Istio's policies, in its root namespace.
-var IstioPolicy = Kind{
-	Target:            schema.GroupVersionKind{Group: "security.istio.io", Version: "v1", Kind: "AuthorizationPolicy"},
-	TargetResource:    schema.GroupVersionResource{Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"},
-	Federated:         schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "FederatedAuthorizationPolicy"},
-	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedauthorizationpolicies"},
-	Namespace:         guard.IstioRoot,
-}
+// The kinds that ACP distributes.
+var (
+	// CiliumPolicy distributes Cilium's clusterwide policies.
+	CiliumPolicy = objectkind.CiliumPolicy
+	// CiliumGroup distributes Cilium's groups of addresses.
+	CiliumGroup = objectkind.CiliumGroup
+	// IstioPolicy distributes Istio's policies, in its root namespace.
+	IstioPolicy = objectkind.IstioPolicy
+)
 
 // ciliumIdentity is Cilium's identity of pods with equal labels in a member. Agents write it; it is not distributed.
 var ciliumIdentity = Kind{

@@ -87,7 +87,7 @@ func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructur
 		m.client = client.Resource(kind.TargetResource).Namespace(kind.Namespace)
 	}
 	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, parse, changed)
-	m.watch.everyNamespace, m.watch.only = kind.Namespaced, kind.selector()
+	m.watch.everyNamespace, m.watch.only = kind.Namespaced, kind.Selector()
 	return m, nil
 }
 

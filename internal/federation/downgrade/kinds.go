@@ -7,32 +7,39 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 )
 
 // kind is a kind of policy. opened returns a spec that lets everything through.
 type kind struct {
-	resource schema.GroupVersionResource
-	opened   func(spec map[string]any) map[string]any
+	objectkind.Kind
+	opened func(spec map[string]any) map[string]any
 }
 
 // kinds returns the kinds that ACP pushes. A cluster without one of them has no objects of it.
 func kinds() []kind {
-	return []kind{
-		{schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"}, cilium.AuditSpec},
-		{schema.GroupVersionResource{Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"}, func(spec map[string]any) map[string]any {
-			out := maps.Clone(spec)
-			if out == nil {
-				out = map[string]any{}
-			}
-			out["action"] = "AUDIT" // AUDIT decides nothing.
-			return out
-		}},
+	var out []kind
+	for _, e := range objectkind.Policies() {
+		out = append(out, kind{e.Kind, opened[e.Enforcer]})
 	}
+	return out
+}
+
+// opened has, for each enforcer, what makes a spec of one of its policies let everything through.
+var opened = map[v1alpha1.EnforcerName]func(spec map[string]any) map[string]any{
+	v1alpha1.EnforcerCilium: cilium.AuditSpec,
+	v1alpha1.EnforcerIstio: func(spec map[string]any) map[string]any {
+		out := maps.Clone(spec)
+		if out == nil {
+			out = map[string]any{}
+		}
+		out["action"] = "AUDIT" // AUDIT decides nothing.
+		return out
+	},
 }
 
 // managed reports whether ACP wrote an object. In namespaces the name alone is no proof, because tenants choose names,

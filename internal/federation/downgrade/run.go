@@ -72,12 +72,12 @@ func (o *Operator) mark(ctx context.Context) (*guard.Downgrade, error) {
 func (o *Operator) each(ctx context.Context, do func(kind, *unstructured.Unstructured) error) error {
 	for _, k := range kinds() {
 		for next := ""; ; {
-			list, err := o.client.Resource(k.resource).List(ctx, metav1.ListOptions{Limit: page, Continue: next})
+			list, err := o.client.Resource(k.TargetResource).List(ctx, metav1.ListOptions{Limit: page, Continue: next})
 			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 				break // The kind is not installed, so nothing was pushed.
 			}
 			if err != nil {
-				return fmt.Errorf("list the member's %s: %w", k.resource.Resource, err)
+				return fmt.Errorf("list the member's %s: %w", k.TargetResource.Resource, err)
 			}
 			for i := range list.Items {
 				if u := &list.Items[i]; managed(u) {
@@ -236,9 +236,9 @@ func (o *Operator) open(ctx context.Context) (int, error) {
 const maxErrors = 5
 
 func (o *Operator) openOne(ctx context.Context, k kind, u *unstructured.Unstructured) (bool, error) {
-	client := dynamic.ResourceInterface(o.client.Resource(k.resource))
+	client := dynamic.ResourceInterface(o.client.Resource(k.TargetResource))
 	if u.GetNamespace() != "" {
-		client = o.client.Resource(k.resource).Namespace(u.GetNamespace())
+		client = o.client.Resource(k.TargetResource).Namespace(u.GetNamespace())
 	}
 	name := u.GetName()
 	for try := 1; ; try++ {
@@ -253,12 +253,12 @@ func (o *Operator) openOne(ctx context.Context, k kind, u *unstructured.Unstruct
 		case apierrors.IsNotFound(err):
 			return false, nil
 		case !apierrors.IsConflict(err) || try == attempts:
-			return false, fmt.Errorf("open %s %s: %w", k.resource.Resource, name, err)
+			return false, fmt.Errorf("open %s %s: %w", k.TargetResource.Resource, name, err)
 		}
 		if u, err = client.Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			return false, nil
 		} else if err != nil {
-			return false, fmt.Errorf("read %s %s: %w", k.resource.Resource, name, err)
+			return false, fmt.Errorf("read %s %s: %w", k.TargetResource.Resource, name, err)
 		}
 	}
 }
@@ -276,8 +276,8 @@ func (o *Operator) refuses(ctx context.Context, user string) bool {
 		return false
 	}
 	k := kinds()[0]
-	probe := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.resource.GroupVersion().String(), "kind": "CiliumClusterwideNetworkPolicy",
+	probe := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.TargetResource.GroupVersion().String(), "kind": k.Target.Kind,
 		"metadata": map[string]any{"name": v1alpha1.ObjectPrefix + "downgrade-probe"}, "spec": k.opened(map[string]any{"endpointSelector": map[string]any{}})}}
-	_, err = client.Resource(k.resource).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
+	_, err = client.Resource(k.TargetResource).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "'"+guard.Downgraded+"'")
 }

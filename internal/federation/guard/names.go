@@ -2,6 +2,8 @@ package guard
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/acp-io/acp/internal/federation/objectkind"
 )
 
 // Names of accounts, groups and objects in a member.
@@ -17,7 +19,7 @@ const (
 	// Mark is the ConfigMap whose presence marks the member as downgraded.
 	Mark = "acp-downgrade"
 	// IstioRoot is Istio's root namespace, which contains ACP's AuthorizationPolicies.
-	IstioRoot = "istio-system"
+	IstioRoot = objectkind.IstioRoot
 )
 
 // Names of the policies; the bindings have the same names.

@@ -2,12 +2,14 @@ package guard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 )
 
 // reservedLabels are the prefixes of the label keys that only ACP may write, because policies select a group of
@@ -34,12 +36,23 @@ func breakGlass() admission.Variable {
 	return admission.Variable{Name: "breakGlass", Expression: fmt.Sprintf("request.userInfo.?groups.orValue([]).exists(g, g == '%s')", BreakGlass)}
 }
 
-// guarded returns rules for the kinds that ACP pushes.
+// guarded returns rules for the kinds that ACP pushes, one for each group and scope.
 func guarded() []admission.NamedRuleWithOperations {
-	return []admission.NamedRuleWithOperations{
-		rule("cilium.io", admission.ClusterScope, "ciliumclusterwidenetworkpolicies", "ciliumcidrgroups"),
-		rule("security.istio.io", admission.NamespacedScope, "authorizationpolicies"),
+	var out []admission.NamedRuleWithOperations
+	for _, k := range objectkind.All() {
+		scope := admission.ClusterScope
+		if k.Namespace != "" {
+			scope = admission.NamespacedScope
+		}
+		group, resource := k.TargetResource.Group, k.TargetResource.Resource
+		i := slices.IndexFunc(out, func(r admission.NamedRuleWithOperations) bool { return r.APIGroups[0] == group && *r.Scope == scope })
+		if i < 0 {
+			out = append(out, rule(group, scope, resource))
+			continue
+		}
+		out[i].Resources = append(out[i].Resources, resource)
 	}
+	return out
 }
 
 // rule matches every write of resources in every version, except writes of their status. It names no objects, because a
@@ -82,9 +95,10 @@ func isNotPusher(pushers []string) string {
 // writers lets only the pusher and the break-glass group write managed objects, and only the latter the mark.
 func writers(pushers []string) admission.ValidatingAdmissionPolicySpec {
 	fail, forbidden := admission.Fail, metav1.StatusReasonForbidden
+	rules := append(guarded(), rule("", admission.NamespacedScope, "configmaps"))
 	return admission.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &fail,
-		MatchConstraints: match(append(guarded(), rule("", admission.NamespacedScope, "configmaps")), Namespace, IstioRoot),
+		MatchConstraints: match(rules, append([]string{Namespace}, objectkind.Namespaces()...)...),
 		Variables: []admission.Variable{managed(), breakGlass(),
 			{Name: "configMap", Expression: "request.resource.resource == 'configmaps'"},
 			{Name: "mark", Expression: fmt.Sprintf("variables.configMap && request.namespace == '%s' && "+
@@ -114,7 +128,7 @@ func downgraded(pushers []string) admission.ValidatingAdmissionPolicySpec {
 	return admission.ValidatingAdmissionPolicySpec{
 		ParamKind:        &admission.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
 		FailurePolicy:    &fail,
-		MatchConstraints: match(guarded(), IstioRoot),
+		MatchConstraints: match(guarded(), objectkind.Namespaces()...),
 		Variables:        []admission.Variable{{Name: "reason", Expression: "params == null ? '' : params.?data.?reason.orValue('')"}},
 		Validations: []admission.Validation{
 			{Expression: isNotPusher(pushers), Reason: &forbidden,

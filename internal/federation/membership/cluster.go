@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/federation/preflight"
 	"github.com/acp-io/acp/internal/message"
 )
@@ -23,11 +24,6 @@ const fieldManager = "kubectl-acp"
 
 // tokenKey is the key in both Secrets.
 const tokenKey = "token"
-
-// Kinds returns all kinds that may be pushed to members; Host.Needed returns those that are.
-func Kinds() []federation.Kind {
-	return []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup, federation.IstioPolicy}
-}
 
 // Host accesses the host cluster as its administrator.
 type Host struct {
@@ -124,7 +120,7 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 	case why != "":
 		f = preflight.ReadConfig(ctx, c.Name, reader, why, c.Locations)
 	default:
-		f = preflight.Read(ctx, c.Name, pusher, reader, Kinds(), c.Locations)
+		f = preflight.Read(ctx, c.Name, pusher, reader, objectkind.All(), c.Locations)
 	}
 	f.Istio.Declared, f.Mesh, f.Enforcer, f.Engine = c.Istio, c.Mesh, c.Enforcer, c.Engine
 	return f

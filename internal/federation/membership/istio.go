@@ -14,20 +14,25 @@ import (
 	"github.com/acp-io/acp/deploy/istio"
 	"github.com/acp-io/acp/deploy/rbac/direct"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 )
 
-// Needed returns the kinds that are pushed to every member now: Istio's only if the host distributes it.
+// Needed returns the kinds that are pushed to every member now: the optional ones only if the host distributes them.
 func (h *Host) Needed(ctx context.Context) ([]federation.Kind, error) {
-	out := []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup}
-	k := federation.IstioPolicy
-	_, err := h.dynamic.Resource(k.FederatedResource).Namespace(k.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
-	switch {
-	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		return out, nil
-	case err != nil:
-		return nil, fmt.Errorf("find out whether the host carries Istio's policies: %w", err)
+	var out []federation.Kind
+	for _, k := range objectkind.Registered() {
+		if k.Optional {
+			_, err := h.dynamic.Resource(k.FederatedResource).Namespace(k.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
+			switch {
+			case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+				continue
+			case err != nil:
+				return nil, fmt.Errorf("find out whether the host carries %s: %w", k.FederatedResource.Resource, err)
+			}
+		}
+		out = append(out, k.Kind)
 	}
-	return append(out, k), nil
+	return out, nil
 }
 
 // istioRoles returns the root namespace and the roles of a member that uses some engines.
@@ -44,11 +49,11 @@ func istioRoles(engines ...federation.Engine) ([]*unstructured.Unstructured, err
 // because KubeFed reads the kind in every member. An existing kind stays as Istio created it.
 func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, engine federation.Engine, dry bool,
 	record func(Step, error) error) error {
-	kinds, err := documents("authorizationpolicies.yaml", istio.Kind)
+	definitions, err := documents("authorizationpolicies.yaml", istio.Kind)
 	if err != nil {
 		return err
 	}
-	if err := applyMissing(ctx, objects, cluster, kinds, dry, record); err != nil {
+	if err := applyMissing(ctx, objects, cluster, definitions, dry, record); err != nil {
 		return err
 	}
 	roles, err := istioRoles(engine)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/federation/preflight"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -55,7 +56,7 @@ func TestJoinPreparesAMemberForIstio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := preflight.Assess(facts, preflight.Needs{Kinds: Kinds()}); !preflight.Passes(found) {
+	if found := preflight.Assess(facts, preflight.Needs{Kinds: objectkind.All()}); !preflight.Passes(found) {
 		t.Errorf("got findings %+v", found)
 	}
 
