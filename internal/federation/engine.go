@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/acp-io/acp/internal/federation/guard"
@@ -32,6 +33,14 @@ func ParseEngine(annotation string) Engine {
 // KubeFedLocked reports whether the registration names a Secret that KubeFed cannot have, so that KubeFed neither reads nor writes the
 // member.
 func (c Cluster) KubeFedLocked() bool { return c.Quarantined || c.Secret == DirectSecretName(c.Name) }
+
+// DependsOnKubeFed reports whether KubeFed writes into the member, or still may.
+func (c Cluster) DependsOnKubeFed() bool { return c.Engine.IsKubeFed() || !c.KubeFedLocked() }
+
+// UsesKubeFed reports whether KubeFed writes into one of the registered members, or whether there is no member yet.
+func UsesKubeFed(clusters []Cluster) bool {
+	return len(clusters) == 0 || slices.ContainsFunc(clusters, Cluster.DependsOnKubeFed)
+}
 
 // IsKubeFed reports whether the engine is KubeFed, which the zero value stands for, too.
 func (e Engine) IsKubeFed() bool { return e == "" || e == EngineKubeFed }

@@ -48,6 +48,14 @@ func (o *Object) WithReporter(r Reporter) *Object {
 	return &out
 }
 
+// WithoutKubeFed returns the object without KubeFed's status, which stays as it is for ever when no member of the fleet depends on
+// KubeFed any more. It would name members that left afterwards.
+func (o *Object) WithoutKubeFed() *Object {
+	out := *o
+	out.Propagation = Propagation{}
+	return &out
+}
+
 // ReportIn returns KubeFed's report about a member.
 func (p Propagation) ReportIn(cluster string) Report {
 	return Report{Settled: p.Seen, Applied: p.OK(cluster), Reason: p.Clusters[cluster]}

@@ -60,24 +60,22 @@ func (e *Engines) Report(o *federation.Object, cluster string) federation.Report
 }
 
 // Handled reports that KubeFed has handled the present version of an object, or that no member that may have it depends on KubeFed.
+// A member that is not registered may have been KubeFed's, unless the whole fleet has left KubeFed.
 func (e *Engines) Handled(o *federation.Object) bool {
-	if o.Propagation.Seen {
+	if o.Propagation.Seen || !e.UsesKubeFed() {
 		return true
 	}
 	ever := o.EverPlaced()
-	return len(ever) > 0 && !slices.ContainsFunc(ever, e.dependsOnKubeFed) || len(ever) == 0 && !e.UsesKubeFed()
+	return len(ever) > 0 && !slices.ContainsFunc(ever, e.dependsOnKubeFed)
 }
 
 func (e *Engines) dependsOnKubeFed(cluster string) bool {
 	_, c := e.of(cluster)
-	return c == nil || c.Engine.IsKubeFed() || !c.KubeFedLocked()
+	return c == nil || c.DependsOnKubeFed()
 }
 
 // UsesKubeFed reports whether KubeFed distributes objects to a registered member, or to no member yet.
-func (e *Engines) UsesKubeFed() bool {
-	clusters := e.members.Clusters()
-	return len(clusters) == 0 || slices.ContainsFunc(clusters, func(c federation.Cluster) bool { return e.dependsOnKubeFed(c.Name) })
-}
+func (e *Engines) UsesKubeFed() bool { return federation.UsesKubeFed(e.members.Clusters()) }
 
 // Unordered returns the members whose engine does not write urgent objects first, so that others have to be held back for them. The
 // members that are not registered are among them.

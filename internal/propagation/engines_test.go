@@ -90,6 +90,7 @@ func TestHandled(t *testing.T) {
 		{"no member has it, and KubeFed has members", fleet, nil, false, false},
 		{"no member has it, and KubeFed has none", fleet[1:2], nil, false, true},
 		{"a fleet without members", nil, nil, false, false},
+		{"a fleet that left KubeFed, and a member that is not registered any more", fleet[1:2], []string{"direct", "gone"}, false, true},
 	} {
 		engines := propagation.NewEngines(c.fleet, kubefed.Engine{}, engine{})
 		if got := engines.Handled(object(c.seen, c.placement...)); got != c.want {
@@ -97,6 +98,43 @@ func TestHandled(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusOfAFleetThatLeftKubeFed checks that KubeFed's last status of a record, which nothing updates any more, names no member that
+// may have the object when no member depends on KubeFed, and that it counts otherwise.
+func TestStatusOfAFleetThatLeftKubeFed(t *testing.T) {
+	o := object(false, "direct")
+	o.Propagation.Clusters["left"] = ""
+	for _, c := range []struct {
+		reason string
+		fleet  registry
+		want   []string
+	}{
+		{"KubeFed may have written there", fleet, []string{"direct", "left"}},
+		{"nobody depends on KubeFed", fleet[1:2], []string{"direct"}},
+	} {
+		store := propagation.Store{Host: records{o: o}, Engines: propagation.NewEngines(c.fleet, kubefed.Engine{}, engine{})}
+		got, _ := store.Get("acp-x")
+		if ever := got.EverPlaced(); !slices.Equal(ever, c.want) {
+			t.Errorf("Get: %s: got %v, want %v", c.reason, ever, c.want)
+		}
+		if ever := store.List()[0].EverPlaced(); !slices.Equal(ever, c.want) {
+			t.Errorf("List: %s: got %v, want %v", c.reason, ever, c.want)
+		}
+	}
+	if len(o.Propagation.Clusters) != 1 {
+		t.Error("the shared object was changed")
+	}
+}
+
+// records is a host with one record.
+type records struct {
+	federation.Host
+	o *federation.Object
+}
+
+func (r records) Get(string) (*federation.Object, bool) { return r.o, true }
+
+func (r records) List() []*federation.Object { return []*federation.Object{r.o} }
 
 // TestUnordered checks which members the write queue has to count.
 func TestUnordered(t *testing.T) {

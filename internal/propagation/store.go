@@ -2,6 +2,7 @@ package propagation
 
 import (
 	"context"
+	"slices"
 
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -17,7 +18,10 @@ var _ federation.Host = Store{}
 // Get returns the object of a key.
 func (s Store) Get(key string) (*federation.Object, bool) {
 	o, ok := s.Host.Get(key)
-	return o.WithReporter(s.Engines), ok
+	if !ok {
+		return nil, false
+	}
+	return s.reported(o, isOutdated(o) && !s.Engines.UsesKubeFed()), true
 }
 
 // Of returns the objects about a resource.
@@ -33,7 +37,7 @@ func (s Store) Apply(ctx context.Context, o *federation.Object) (*federation.Obj
 		return nil, err
 	}
 	s.Engines.Deliver(written)
-	return written.WithReporter(s.Engines), nil
+	return s.reported(written, isOutdated(written) && !s.Engines.UsesKubeFed()), nil
 }
 
 // Delete deletes the record. If no member depends on KubeFed, its controller need not run, and its finalizer is removed with the
@@ -50,9 +54,23 @@ func (s Store) Delete(ctx context.Context, o *federation.Object) error {
 }
 
 func (s Store) all(objects []*federation.Object) []*federation.Object {
+	left := slices.ContainsFunc(objects, isOutdated) && !s.Engines.UsesKubeFed()
 	out := make([]*federation.Object, len(objects))
 	for i, o := range objects {
-		out[i] = o.WithReporter(s.Engines)
+		out[i] = s.reported(o, left && isOutdated(o))
 	}
 	return out
+}
+
+// isOutdated reports that KubeFed has a status of an earlier version of the object.
+func isOutdated(o *federation.Object) bool {
+	return !o.Propagation.Seen && len(o.Propagation.Clusters) > 0
+}
+
+// reported returns the object with the engines' reports, and without KubeFed's status if the fleet has left KubeFed.
+func (s Store) reported(o *federation.Object, left bool) *federation.Object {
+	if left {
+		o = o.WithoutKubeFed()
+	}
+	return o.WithReporter(s.Engines)
 }
