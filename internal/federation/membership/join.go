@@ -131,6 +131,11 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err := applyGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, pushers, j.DryRun, j.step); err != nil || j.DryRun {
 		return findings, err
 	}
+	if former == "" {
+		if former, err = j.leftBehind(ctx, objects); err != nil {
+			return findings, err
+		}
+	}
 	if former != "" {
 		if err := j.retire(ctx, objects, former, registered.Secret); err != nil {
 			return findings, err

@@ -83,8 +83,8 @@ func (l *Leave) Run(ctx context.Context) (Remaining, error) {
 		return Remaining{}, err
 	}
 	if u == nil {
-		// An earlier call may have been interrupted after it removed the registration.
-		return Remaining{}, l.clean(ctx, federation.PusherSecretName(l.Name))
+		// An earlier call may have been interrupted after it removed the registration, whose engine is not known any more.
+		return Remaining{}, l.clean(ctx, federation.PusherSecretName(l.Name), federation.Engines()...)
 	}
 	left, err := l.Host.Remaining(ctx, c)
 	if err != nil {
@@ -100,7 +100,11 @@ func (l *Leave) Run(ctx context.Context) (Remaining, error) {
 		return left, err
 	}
 	l.step(step)
-	return left, l.clean(ctx, c.Secret)
+	engines := []federation.Engine{federation.EngineKubeFed}
+	if c.Engine == federation.EngineDirect || c.Secret == federation.DirectSecretName(l.Name) {
+		engines = federation.Engines() // a move may have been interrupted
+	}
+	return left, l.clean(ctx, c.Secret, engines...)
 }
 
 // wait removes the member from all placements, and waits until nothing is left.
@@ -141,8 +145,12 @@ func (h *Host) Remaining(ctx context.Context, c federation.Cluster) (Remaining, 
 	if err != nil {
 		return out, err
 	}
+	members, err := h.Members(ctx)
+	if err != nil {
+		return out, err
+	}
 	for _, k := range kinds {
-		placed, err := h.placed(ctx, k, c.Name)
+		placed, err := h.placed(ctx, k, c.Name, federation.UsesKubeFed(members))
 		if err != nil {
 			return out, err
 		}
@@ -180,11 +188,16 @@ func managedIn(ctx context.Context, c federation.Cluster, token string, kinds []
 	return out, nil
 }
 
-// placed returns the Federated objects whose placement includes the member, or that the member may still have.
-func (h *Host) placed(ctx context.Context, k federation.Kind, cluster string) ([]string, error) {
+// placed returns the Federated objects whose placement includes the member, or that the member may still have. KubeFed's status counts
+// only if the fleet uses KubeFed.
+func (h *Host) placed(ctx context.Context, k federation.Kind, cluster string, usesKubeFed bool) ([]string, error) {
 	var out []string
 	err := each(ctx, h.dynamic.Resource(k.FederatedResource), func(u *unstructured.Unstructured) {
-		if o := federation.ParseObject(k, u); slices.Contains(o.EverPlaced(), cluster) {
+		o := federation.ParseObject(k, u)
+		if !usesKubeFed {
+			o = o.WithoutKubeFed()
+		}
+		if slices.Contains(o.EverPlaced(), cluster) {
 			out = append(out, strings.TrimSpace(k.Target.Kind+" "+o.Meta.Name+" "+o.Resource()))
 		}
 	})
@@ -233,13 +246,16 @@ func each(ctx context.Context, r dynamic.ResourceInterface, do func(*unstructure
 	}
 }
 
-// clean removes the Secrets on the host, and the accounts in the member. pusherSecret is the Secret that the registration names.
-func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
+// clean removes the Secrets on the host, and the accounts in the member, of the engines that the member uses or used. registered is the
+// Secret that the registration names.
+func (l *Leave) clean(ctx context.Context, registered string, engines ...federation.Engine) error {
 	var gone []*unstructured.Unstructured
-	engines := []federation.Engine{federation.EngineKubeFed}
-	names := map[string]string{pusherSecret: l.Host.KubeFedNamespace, federation.SecretName(l.Name): l.Host.CredentialsNamespace}
-	if pusherSecret == federation.DirectSecretName(l.Name) {
-		engines, names[pusherSecret] = federation.Engines(), l.Host.CredentialsNamespace
+	names := map[string]string{federation.SecretName(l.Name): l.Host.CredentialsNamespace}
+	if direct := federation.DirectSecretName(l.Name); slices.Contains(engines, federation.EngineDirect) {
+		names[direct], names[federation.PusherSecretName(l.Name)] = l.Host.CredentialsNamespace, l.Host.KubeFedNamespace
+	}
+	if registered != federation.DirectSecretName(l.Name) {
+		names[registered] = l.Host.KubeFedNamespace
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		o, err := toUnstructured(secret(names[name], name, ""))

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/tokens"
 )
 
 // A member moves from one engine to another without a change of what it must have, because the records of the objects are the same
@@ -100,10 +102,40 @@ func readyForKubeFed(u *unstructured.Unstructured) bool {
 	return false
 }
 
+// leftBehind returns the engine whose account or token a move left behind that was interrupted or given up, or "".
+func (j *Join) leftBehind(ctx context.Context, objects dynamic.Interface) (federation.Engine, error) {
+	if j.Cluster.Engine != federation.EngineKubeFed {
+		return "", nil // Every join with another engine retires KubeFed.
+	}
+	_, err := objects.Resource(resources["ServiceAccount"]).Namespace(tokens.Namespace).Get(ctx, tokens.Direct, metav1.GetOptions{})
+	if err == nil {
+		return federation.EngineDirect, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("look for the account %s in %s: %w", tokens.Direct, j.Cluster.Name, err)
+	}
+	namespace, name := j.writerSecret(federation.EngineDirect)
+	token, err := j.Host.token(ctx, namespace, name)
+	if err != nil || token == "" {
+		return "", err
+	}
+	return federation.EngineDirect, nil
+}
+
+// allAccounts returns the accounts of the adapter and of an engine, with all their roles, in the order in which they are needed.
+func allAccounts(e federation.Engine) ([]*unstructured.Unstructured, error) {
+	all, err := accounts(e)
+	if err != nil {
+		return nil, err
+	}
+	roles, err := istioRoles(e)
+	return append(all, roles...), err
+}
+
 // retire deletes the former engine's account in the member, and its Secret on the host. registered is the Secret that the registration
 // named before.
 func (j *Join) retire(ctx context.Context, objects dynamic.Interface, former federation.Engine, registered string) error {
-	kept, err := accounts(j.Cluster.Engine)
+	kept, err := allAccounts(j.Cluster.Engine)
 	if err != nil {
 		return err
 	}
@@ -111,7 +143,7 @@ func (j *Join) retire(ctx context.Context, objects dynamic.Interface, former fed
 	for _, o := range kept {
 		keep[title(o)] = true
 	}
-	all, err := accounts(former)
+	all, err := allAccounts(former)
 	if err != nil {
 		return err
 	}
@@ -119,7 +151,11 @@ func (j *Join) retire(ctx context.Context, objects dynamic.Interface, former fed
 		if keep[title(all[i])] {
 			continue
 		}
-		if err := j.step(removeObject(ctx, objects, j.Cluster.Name, all[i], j.DryRun)); err != nil {
+		step, err := removeObject(ctx, objects, j.Cluster.Name, all[i], j.DryRun)
+		if err == nil && step.Outcome == Absent {
+			continue // Not every fleet distributes Istio's policies, and an earlier move may have been interrupted.
+		}
+		if err := j.step(step, err); err != nil {
 			return err
 		}
 	}
