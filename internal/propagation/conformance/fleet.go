@@ -19,21 +19,29 @@ import (
 	"github.com/acp-io/acp/internal/propagation"
 )
 
-// Fleet is a host and two members, m1 and m2, both of which use the engine under test for Cilium's policies.
+// Fleet is a host and two members, m1 and m2, both of which use the engine under test.
 type Fleet struct {
+	// Kind is the kind that the engine distributes. The suite writes policies in the form of Cilium's, which the kind has to accept.
+	Kind federation.Kind
 	// Store has the records; what is applied there reaches the engine.
 	Store propagation.Store
 	// Read is the read-back from the members.
-	Read federation.Members
+	Read interface {
+		federation.Members
+		Reserved(cluster string) []string
+	}
 	// Host is a client of the host with an administrator's rights.
 	Host dynamic.Interface
+	// KubeFedNamespace contains the registrations of the members.
+	KubeFedNamespace string
 	// Members are clients of the members with their administrators' rights.
 	Members map[string]dynamic.Interface
-	// Disconnect cuts a member off from the engine and from the read-back, and Reconnect ends that.
+	// Disconnect cuts a member off from the engine and from the read-back, and returns when the engine has noticed, if it can be asked;
+	// Reconnect ends that.
 	Disconnect, Reconnect func(member string)
 	// Stop ends the engine without warning, and Start starts one that has read nothing yet.
 	Stop, Start func()
-	// Quarantine keeps the engine away from a member, and Release ends that.
+	// Quarantine keeps the engine away from a member, and returns when it does not write there any more; Release ends that.
 	Quarantine, Release func(member string)
 	// Capabilities are those of the engine under test.
 	Capabilities propagation.Capabilities
@@ -53,6 +61,9 @@ type scene struct {
 	name string
 }
 
+// key is the key of the scene's object among those of several kinds.
+func (s *scene) key() string { return s.Kind.Key(s.name) }
+
 // ctx is not the context of the test, which has ended when its cleanups run.
 func (s *scene) ctx() context.Context { return context.WithoutCancel(s.Context()) }
 
@@ -69,8 +80,8 @@ func spec(app string) map[string]any {
 func (s *scene) object(app string, placement ...string) *federation.Object {
 	want := spec(app)
 	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelRevision: enforcer.Revision(want)}
-	return &federation.Object{Kind: federation.CiliumPolicy,
-		Meta: metav1.ObjectMeta{Name: s.name, Labels: labels, Annotations: map[string]string{
+	return &federation.Object{Kind: s.Kind,
+		Meta: metav1.ObjectMeta{Namespace: s.Kind.Namespace, Name: s.name, Labels: labels, Annotations: map[string]string{
 			federation.AnnotationResource:   "trnv1:rsc:trip-com:redis:clusters:" + s.name,
 			federation.AnnotationEverPlaced: federation.JoinNames(placement)}},
 		TemplateLabels: labels, TemplateSpec: want, Placement: placement}
@@ -81,7 +92,7 @@ func (s *scene) record(next *federation.Object) *federation.Object {
 	s.Helper()
 	var out *federation.Object
 	s.until("the object is recorded", func() error {
-		if e, ok := s.Store.Get(next.Meta.Name); ok {
+		if e, ok := s.Store.Get(next.Key()); ok {
 			ever := append(e.EverPlaced(), next.Placement...)
 			meta := *e.Meta.DeepCopy()
 			meta.Labels = next.Meta.Labels
@@ -103,7 +114,7 @@ func (s *scene) seen(member, app string) {
 
 // check reports what a member has instead of the policy that admits an application.
 func (s *scene) check(member, app string) error {
-	o := s.Read.Observe(member, s.name)
+	o := s.Read.Observe(member, s.key())
 	switch {
 	case !o.Reachable:
 		return fmt.Errorf("%s cannot be read: %s", member, o.Message.Text)
@@ -123,12 +134,12 @@ func (s *scene) check(member, app string) error {
 func (s *scene) released(member string) {
 	s.Helper()
 	s.until(member+" was seen without it, and the engine will not write it there", func() error {
-		o, ok := s.Store.Get(s.name)
+		o, ok := s.Store.Get(s.key())
 		if !ok {
 			return fmt.Errorf("there is no record")
 		}
-		if !o.SeenWithout(member, s.Read.Observe(member, s.name)) {
-			return fmt.Errorf("the engine reports %+v, read back is %+v", o.ReportIn(member), s.Read.Observe(member, s.name))
+		if !o.SeenWithout(member, s.Read.Observe(member, s.key())) {
+			return fmt.Errorf("the engine reports %+v, read back is %+v", o.ReportIn(member), s.Read.Observe(member, s.key()))
 		}
 		return nil
 	})
@@ -137,7 +148,7 @@ func (s *scene) released(member string) {
 // removed takes the object out of all members by the removal protocol, and deletes the record.
 func (s *scene) removed() {
 	s.Helper()
-	o, ok := s.Store.Get(s.name)
+	o, ok := s.Store.Get(s.key())
 	if !ok {
 		return
 	}
@@ -146,7 +157,7 @@ func (s *scene) removed() {
 		s.released(m)
 	}
 	s.until("the record is deleted", func() error {
-		o, ok := s.Store.Get(s.name)
+		o, ok := s.Store.Get(s.key())
 		if !ok {
 			return nil
 		}
@@ -160,8 +171,20 @@ func (s *scene) removed() {
 	})
 }
 
+// records is the client of the records on the host.
+func (s *scene) records() dynamic.ResourceInterface {
+	return inNamespace(s.Host.Resource(s.Kind.FederatedResource), s.Kind)
+}
+
+func inNamespace(r dynamic.NamespaceableResourceInterface, k federation.Kind) dynamic.ResourceInterface {
+	if k.Namespace == "" {
+		return r
+	}
+	return r.Namespace(k.Namespace)
+}
+
 func (s *scene) policies(member string) dynamic.ResourceInterface {
-	return s.Members[member].Resource(federation.CiliumPolicy.TargetResource)
+	return inNamespace(s.Members[member].Resource(s.Kind.TargetResource), s.Kind)
 }
 
 // live reads the policy from a member, or nil.

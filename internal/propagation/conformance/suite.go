@@ -30,6 +30,15 @@ func Run(t *testing.T, f Fleet) {
 		"quarantine":          (*scene).quarantine,
 		"created-again":       (*scene).createdAgain,
 		"quick-reversal":      (*scene).quickReversal,
+		"placed-nowhere":      (*scene).placedNowhere,
+		"record-edited":       (*scene).recordEdited,
+		"record-metadata":     (*scene).recordMetadata,
+		"record-deleted":      (*scene).recordDeleted,
+		"deleted-while-away":  (*scene).deletedWhileAway,
+		"local-object":        (*scene).localObject,
+		"labels":              (*scene).labels,
+		"unregistered":        (*scene).unregistered,
+		"member-without-kind": (*scene).memberWithoutKind,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(&scene{T: t, Fleet: f, name: v1alpha1.ObjectPrefix + "conformance-" + name})
@@ -44,7 +53,7 @@ func (s *scene) reachesPlaced() {
 	s.seen(m1, "888")
 	s.seen(m2, "888")
 	s.until("the engine reports that the members have it", func() error {
-		o, _ := s.Store.Get(s.name)
+		o, _ := s.Store.Get(s.key())
 		for _, m := range []string{m1, m2} {
 			if r := o.ReportIn(m); !r.Settled || !r.Applied || r.Reason != "" {
 				return fmt.Errorf("%s: %+v", m, r)
@@ -70,6 +79,7 @@ func (s *scene) overrides() {
 	s.seen(m2, "999")
 	s.record(s.object("888", m1, m2))
 	s.seen(m2, "888")
+	s.labelled(m2, "888")
 }
 
 // foreignFieldsGo checks that fields which another manager wrote do not survive a change: they could admit somebody.
@@ -125,10 +135,10 @@ func (s *scene) removalWhileAway() {
 	s.record(s.object("888").PlacedIn(nil, []string{m1, m2}))
 	s.seen(m1, "")
 	s.released(m1)
-	if o, _ := s.Store.Get(s.name); o.SeenWithout(m2, s.Read.Observe(m2, s.name)) {
+	if o, _ := s.Store.Get(s.key()); o.SeenWithout(m2, s.Read.Observe(m2, s.key())) {
 		s.Error("a member that is away counts as seen without the object")
 	}
-	if absent, err := s.Read.Absent(s.ctx(), m2, s.name); err == nil {
+	if absent, err := s.Read.Absent(s.ctx(), m2, s.key()); err == nil {
 		s.Errorf("a member that is away was read: %v", absent)
 	}
 	s.Reconnect(m2)
@@ -215,28 +225,11 @@ func (s *scene) recordRemovedByForce() {
 	s.record(s.object("888", m1))
 	s.seen(m1, "888")
 	s.Stop()
-	records := s.Host.Resource(federation.CiliumPolicy.FederatedResource)
-	if _, err := records.Patch(s.ctx(), s.name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		s.Fatal(err)
-	}
-	if err := records.Delete(s.ctx(), s.name, metav1.DeleteOptions{}); err != nil {
-		s.Fatal(err)
-	}
-	s.until("the record is gone", func() error {
-		if _, ok := s.Store.Get(s.name); ok {
-			return fmt.Errorf("it is there")
-		}
-		return nil
-	})
+	s.edit(`{"metadata":{"finalizers":null}}`)
+	s.deleted()
 	s.Start()
-	// A later object of the same kind shows that the engine works again, and has handled the record's absence.
-	other := &scene{T: s.T, Fleet: s.Fleet, name: s.name + "-later"}
-	other.record(other.object("888", m1))
-	other.seen(m1, "888")
-	if s.live(m1) == nil {
-		s.Error("the member lost the object with its record")
-	}
-	other.removed()
+	s.handled(m1) // The engine works again, and has handled the record's absence.
+	s.orphaned(m1, "888")
 	// With a record, the object can be removed again.
 	s.record(s.object("888", m1))
 	s.removed()
@@ -283,7 +276,7 @@ func (s *scene) quickReversal() {
 	s.seen(m1, "887")
 	s.seen(m2, "887")
 	s.until("the engine is done", func() error {
-		o, _ := s.Store.Get(s.name)
+		o, _ := s.Store.Get(s.key())
 		if a, b := o.ReportIn(m1), o.ReportIn(m2); !a.Settled || !b.Settled {
 			return fmt.Errorf("%+v, %+v", a, b)
 		}
@@ -299,7 +292,7 @@ func (s *scene) away(member string) {
 	s.Disconnect(member)
 	s.Cleanup(func() { s.Reconnect(member) })
 	s.until(member+" counts as away", func() error {
-		if s.Read.Observe(member, s.name).Reachable {
+		if s.Read.Observe(member, s.key()).Reachable {
 			return fmt.Errorf("it is read")
 		}
 		return nil

@@ -26,6 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/propagation"
 	"github.com/acp-io/acp/internal/propagation/conformance"
@@ -52,7 +53,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int) {
-	f, stop, err := newFleet()
+	f, stop, err := newFleet(federation.CiliumPolicy)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -67,8 +68,11 @@ func run(m *testing.M) (code int) {
 	return m.Run()
 }
 
-func TestConformance(t *testing.T) {
-	f := shared
+func TestConformance(t *testing.T) { shared.conformance(t) }
+
+// conformance runs the suite with the fleet's kind.
+func (f *fleet) conformance(t *testing.T) {
+	t.Helper()
 	f.until(t, "the members are read", func() error {
 		for name := range f.proxies {
 			if o := f.read.Observe(name, ""); !o.Reachable {
@@ -80,7 +84,7 @@ func TestConformance(t *testing.T) {
 	f.start(t)
 	defer f.halt()
 	conformance.Run(t, conformance.Fleet{
-		Store: f.store, Read: f.read, Host: f.hostObjects, Members: f.members,
+		Kind: f.kind, Store: f.store, Read: f.read, Host: f.hostObjects, KubeFedNamespace: kubeFedNamespace, Members: f.members,
 		Disconnect: func(m string) { f.proxies[m].Disconnect() }, Reconnect: func(m string) { f.proxies[m].Reconnect() },
 		Stop: f.halt, Start: func() { f.start(t) },
 		Quarantine: func(m string) {
@@ -97,18 +101,36 @@ func TestConformance(t *testing.T) {
 
 // fleet is a host and two members with real API servers. The members have the roles and the guard that a join creates.
 type fleet struct {
+	kind        federation.Kind
 	hostObjects dynamic.Interface
 	core        kubernetes.Interface
 	members     map[string]dynamic.Interface
 	proxies     map[string]*testenv.Proxy
-	objects     *federation.Objects
-	read        *federation.Fleet
-	clients     *direct.Clients
-	store       propagation.Store
+	// admins are clients with the rights of the members' administrators, which the guard does not admit.
+	admins  map[string]dynamic.Interface
+	read    stores
+	clients *direct.Clients
+	store   propagation.Store
 
 	mu     sync.Mutex
 	engine *direct.Engine
 	halted func()
+}
+
+// stores are the records on the host and the objects in the members.
+type stores struct {
+	federation.KindStores
+	// reserved are the members as they are read for the kind under test.
+	reserved *federation.Fleet
+}
+
+// Reserved returns the keys of a member's objects with ACP's label or name.
+func (s stores) Reserved(cluster string) []string {
+	var out []string
+	for _, name := range s.reserved.Reserved(cluster) {
+		out = append(out, s.KindStores[len(s.KindStores)-1].Kind.Key(name))
+	}
+	return out
 }
 
 // relay passes everything to the engine that runs now, so that the engine can be replaced as by a restart.
@@ -156,7 +178,7 @@ func (f *fleet) newEngine() error {
 	if err != nil {
 		return err
 	}
-	engine, err := direct.New(direct.Config{Of: "policies", Host: f.objects, Members: f.read, Clients: f.clients, Revision: enforcer.Revision,
+	engine, err := direct.New(direct.Config{Of: "policies", Host: f.read, Members: f.read, Clients: f.clients, Revision: enforcer.Revision,
 		Log: logr.Discard(), Metrics: metrics})
 	if err != nil {
 		return err
@@ -167,7 +189,8 @@ func (f *fleet) newEngine() error {
 	return nil
 }
 
-func newFleet() (f *fleet, stop func() error, err error) {
+// newFleet returns a fleet for a kind, which is the only one or is distributed beside the first one that is registered.
+func newFleet(kind federation.Kind) (f *fleet, stop func() error, err error) {
 	var stops []func() error
 	stop = func() error {
 		var errs []error
@@ -181,8 +204,8 @@ func newFleet() (f *fleet, stop func() error, err error) {
 			err = errors.Join(err, stop())
 		}
 	}()
-	f = &fleet{members: map[string]dynamic.Interface{}, proxies: map[string]*testenv.Proxy{}}
-	host, err := testenv.New(testenv.Options{CRDs: []string{"deploy/kubefed", "controllers/testdata/host"}})
+	f = &fleet{kind: kind, members: map[string]dynamic.Interface{}, proxies: map[string]*testenv.Proxy{}, admins: map[string]dynamic.Interface{}}
+	host, err := testenv.New(testenv.Options{CRDs: []string{"deploy/kubefed", "controllers/testdata/host", "internal/propagation/direct/testdata/host"}})
 	if err != nil {
 		return nil, stop, err
 	}
@@ -201,7 +224,7 @@ func newFleet() (f *fleet, stop func() error, err error) {
 		}
 	}
 	for _, name := range []string{"m1", "m2"} {
-		server, err := testenv.New(testenv.Options{CRDs: []string{"controllers/testdata/member"},
+		server, err := testenv.New(testenv.Options{CRDs: []string{"controllers/testdata/member", "internal/propagation/direct/testdata/member"},
 			Tokens: map[string]string{readerToken: readerUser, directToken: guard.DirectWriter}})
 		if err != nil {
 			return nil, stop, err
@@ -213,28 +236,46 @@ func newFleet() (f *fleet, stop func() error, err error) {
 		stops = append(stops, f.proxies[name].Close)
 	}
 	f.clients = &direct.Clients{Secrets: f.core.CoreV1(), Namespace: acpNamespace}
-	f.objects = federation.NewObjects(f.hostObjects, federation.CiliumPolicy, logr.Discard(), func(name, _ string) { f.store.Engines.Recheck("", name) })
-	f.read, err = federation.NewFleet(federation.FleetConfig{Host: f.hostObjects, KubeFedNamespace: kubeFedNamespace, CredentialsNamespace: acpNamespace,
-		Kind: federation.CiliumPolicy, Revision: enforcer.Revision, Log: logr.Discard(),
-		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
-		Changed: func(cluster, object string) { f.store.Engines.Recheck(cluster, object) }})
-	if err != nil {
-		return nil, stop, err
+	distributed := []federation.Kind{objectkind.All()[0]}
+	if kind != distributed[0] {
+		distributed = append(distributed, kind)
+	}
+	var runs []func(context.Context) error
+	for _, k := range distributed {
+		objects := federation.NewObjects(f.hostObjects, k, logr.Discard(), func(name, _ string) { f.store.Engines.Recheck("", keyOf(k, name)) })
+		read, err := federation.NewFleet(federation.FleetConfig{Host: f.hostObjects, KubeFedNamespace: kubeFedNamespace, CredentialsNamespace: acpNamespace,
+			Kind: k, Revision: enforcer.Revision, Log: logr.Discard(),
+			Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
+			Changed: func(cluster, object string) { f.store.Engines.Recheck(cluster, keyOf(k, object)) }})
+		if err != nil {
+			return nil, stop, err
+		}
+		f.read = stores{append(f.read.KindStores, federation.KindStore{Kind: k, Host: objects, Members: read}), read}
+		runs = append(runs, objects.Run, read.Run)
 	}
 	if err := f.newEngine(); err != nil {
 		return nil, stop, err
 	}
-	f.store = propagation.Store{Host: f.objects, Engines: propagation.NewEngines(f.read, kubefed.Engine{}, relay{f})}
+	f.store = propagation.Store{Host: f.read, Engines: propagation.NewEngines(f.read, kubefed.Engine{}, relay{f})}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = f.objects.Run(ctx) }) // it ends with the context and returns no other error
-	running.Go(func() { _ = f.read.Run(ctx) })
+	for _, run := range runs {
+		running.Go(func() { _ = run(ctx) }) // it ends with the context and returns no other error
+	}
 	stops = append(stops, func() error {
 		cancel()
 		running.Wait()
 		return nil
 	})
 	return f, stop, nil
+}
+
+// keyOf returns the key of an object, or "" for all objects.
+func keyOf(k federation.Kind, name string) string {
+	if name == "" {
+		return ""
+	}
+	return k.Key(name)
 }
 
 // member gives a member the roles and the guard, and registers it.
@@ -256,6 +297,9 @@ func (f *fleet) member(name string, server *testenv.Server) error {
 		}
 		objects = append(objects, docs...)
 	}
+	if f.kind != federation.CiliumPolicy {
+		objects = append(objects, writing(f.kind)...)
+	}
 	guarding, err := guard.Objects(guard.Credentials{}, guard.DirectWriter)
 	if err != nil {
 		return err
@@ -264,6 +308,9 @@ func (f *fleet) member(name string, server *testenv.Server) error {
 		if err := admin.Create(ctx, u); err != nil {
 			return fmt.Errorf("create %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
+	}
+	if f.admins[name], err = dynamic.NewForConfig(server.Config); err != nil {
+		return err
 	}
 	// The guard refuses an administrator, so the suite changes the members as the break-glass group.
 	breakGlass := rest.CopyConfig(server.Config)
@@ -287,6 +334,22 @@ func (f *fleet) member(name string, server *testenv.Server) error {
 			"secretRef": map[string]any{"name": federation.DirectSecretName(name)}},
 	}}, metav1.CreateOptions{})
 	return err
+}
+
+// writing returns the roles with which the engine and the adapter access a kind in a member, as the manifests have them for the kinds of
+// the programs.
+func writing(k federation.Kind) []*unstructured.Unstructured {
+	name := "write-" + k.TargetResource.Resource
+	subject := func(user string) map[string]any {
+		return map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}
+	}
+	return []*unstructured.Unstructured{
+		{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": name},
+			"rules": []any{map[string]any{"apiGroups": []any{k.TargetResource.Group}, "resources": []any{k.TargetResource.Resource}, "verbs": []any{"*"}}}}},
+		{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": name},
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+			"subjects": []any{subject(guard.DirectWriter), subject(readerUser)}}},
+	}
 }
 
 func documents(file string) ([]*unstructured.Unstructured, error) {

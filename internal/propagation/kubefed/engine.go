@@ -23,7 +23,8 @@ func (Engine) Name() federation.Engine { return federation.EngineKubeFed }
 
 // Capabilities returns KubeFed's limits, which package writequeue takes into account.
 func (Engine) Capabilities() propagation.Capabilities {
-	return propagation.Capabilities{Mode: propagation.Push, Overrides: true, WritesPerSecond: federation.WritesPerSecond, NeedsController: true}
+	return propagation.Capabilities{Mode: propagation.Push, Overrides: true, WritesPerSecond: federation.WritesPerSecond, NeedsController: true,
+		FollowsEdits: true, RemovesDeleted: true}
 }
 
 // Deliver does nothing, because KubeFed watches the recorded objects.

@@ -51,17 +51,18 @@ func createDemoClasses(ctx context.Context, t *testing.T, f *Fleet) {
 
 func newFleet(t *testing.T, dir string) (*Fleet, *supervisor.Supervisor) {
 	t.Helper()
-	return newFleetWith(t, dir, false)
+	return newFleetOf(t, dir, Config{})
 }
 
 // newGuardedFleet returns a fleet whose members refuse changes of objects that ACP manages by every user but KubeFed and the
 // break-glass group.
 func newGuardedFleet(t *testing.T, dir string) (*Fleet, *supervisor.Supervisor) {
 	t.Helper()
-	return newFleetWith(t, dir, true)
+	return newFleetOf(t, dir, Config{Guarded: true})
 }
 
-func newFleetWith(t *testing.T, dir string, guarded bool) (*Fleet, *supervisor.Supervisor) {
+// newFleetOf returns a fleet in a state folder. The rest of its configuration is completed.
+func newFleetOf(t *testing.T, dir string, config Config) (*Fleet, *supervisor.Supervisor) {
 	t.Helper()
 	repo, err := filepath.Abs("../../..")
 	if err != nil {
@@ -84,7 +85,8 @@ func newFleetWith(t *testing.T, dir string, guarded bool) (*Fleet, *supervisor.S
 		t.Logf("%s: %s", e.Name, e.Text)
 	}})
 	t.Cleanup(s.Close)
-	f, err := New(Config{Layout: layout, Repo: repo, Built: built, Supervisor: s, Guarded: guarded})
+	config.Layout, config.Repo, config.Built, config.Supervisor = layout, repo, built, s
+	f, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
