@@ -7,6 +7,10 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
+// LabelKubeFed is the label "true" of the objects that KubeFed finds in a member (KubeFed v0.10.0, pkg/controller/util/managedlabel.go). It
+// removes no others. Every engine writes it, so that KubeFed can remove what another engine created when the member moves to it.
+const LabelKubeFed = "kubefed.io/managed"
+
 // Observed is one object that was read back from a member.
 type Observed struct {
 	Name string
@@ -17,6 +21,8 @@ type Observed struct {
 	Label string
 	// Managed reports that the object has ACP's label.
 	Managed bool
+	// KubeFed reports that the object has the label by which KubeFed finds what it may remove.
+	KubeFed bool
 	// LastWriter is the last writer of the object, if its content does not match its label.
 	LastWriter LastWriter
 	// Invalid is the dataplane's message if it reported that it rejects the object.
@@ -59,7 +65,7 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 	}
 	return Observed{
 		LastWriter: writer, Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
-		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, Invalid: invalid(u),
+		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, KubeFed: labels[LabelKubeFed] == "true", Invalid: invalid(u),
 	}, nil
 }
 

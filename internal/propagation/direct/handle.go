@@ -6,6 +6,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
@@ -118,13 +120,15 @@ func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *
 	switch {
 	case errors.Is(err, errNoCredentials):
 		reason = reasonNoCredentials
+	case errors.Is(err, errSuperseded):
+		reason = reasonSuperseded
 	default:
 		reason = reasonOf(err)
 	}
 	if apierrors.IsUnauthorized(err) {
 		e.config.Clients.Forget(c.Name)
 	}
-	if !refused(err) && reason != reasonNoCredentials {
+	if !refused(err) && reason != reasonNoCredentials && reason != reasonSuperseded {
 		// The request may have been made, or may still be. What the member has is what is observed after that.
 		was.wrote, was.uncertain = nil, e.config.Clock.Now().Add(uncertainty)
 	}
@@ -134,23 +138,48 @@ func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *
 }
 
 func (e *Engine) apply(ctx context.Context, c federation.Cluster, o *federation.Object) error {
-	client, err := e.config.Clients.Of(ctx, c)
+	client, on, err := e.baseIn(ctx, c, o)
 	if err != nil {
 		return err
 	}
-	return write(ctx, client, o, c.Name, e.config.Revision)
+	return write(ctx, client, o, c.Name, on, e.config.Revision)
 }
 
 func (e *Engine) erase(ctx context.Context, c federation.Cluster, o *federation.Object) (string, error) {
-	client, err := e.config.Clients.Of(ctx, c)
+	client, on, err := e.baseIn(ctx, c, o)
 	if err != nil {
 		return "", err
 	}
-	remains, err := erase(ctx, client, o)
+	remains, err := erase(ctx, client, o, on)
 	if remains && err == nil {
 		return federation.WaitingForRemoval, nil
 	}
 	return "", err
+}
+
+// errSuperseded reports that the record has a later version than the one that was to be written. Nothing was requested.
+var errSuperseded = errors.New("the record changed meanwhile")
+
+// baseIn returns a client of a member, and the version of an object that a change there replaces. While a member moves to KubeFed,
+// KubeFed may have written a later version of the record than o, and a change that arrives late must not undo it: so the member is
+// read first, then it is checked that o is still the present version, and the change applies only to what was read. The record cannot
+// be older here than what KubeFed writes, because the adapter keeps what it writes.
+func (e *Engine) baseIn(ctx context.Context, c federation.Cluster, o *federation.Object) (dynamic.Interface, base, error) {
+	client, err := e.config.Clients.Of(ctx, c)
+	if err != nil || c.KubeFedLocked() {
+		return client, base{}, err
+	}
+	live, err := resource(client, o.Kind).Get(ctx, o.Meta.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		live = nil
+	case err != nil:
+		return nil, base{}, err
+	}
+	if now, ok := e.config.Host.Get(o.Key()); !ok || now.Meta.UID != o.Meta.UID || now.Meta.Generation != o.Meta.Generation {
+		return nil, base{}, errSuperseded
+	}
+	return client, base{read: true, live: live}, nil
 }
 
 // record stores the outcome for the version that was handled. Without handled, the version counts as not handled.

@@ -36,7 +36,7 @@ func plan(o *federation.Object, cluster, want string, seen *federation.Observed,
 	if seen == nil || seen.Revision != want || wrote != nil && *wrote != want {
 		return apply
 	}
-	if label := labelsIn(o, cluster)[v1alpha1.LabelRevision]; seen.Label != label || !seen.Managed {
+	if label := labelsIn(o, cluster)[v1alpha1.LabelRevision]; seen.Label != label || !seen.Managed || !seen.KubeFed {
 		return apply
 	}
 	return none

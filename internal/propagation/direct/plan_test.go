@@ -14,10 +14,12 @@ import (
 func TestPlan(t *testing.T) {
 	const want = "r2"
 	there := func(revision, label string) *federation.Observed {
-		return &federation.Observed{Name: "acp-x", Revision: revision, Label: label, Managed: true}
+		return &federation.Observed{Name: "acp-x", Revision: revision, Label: label, Managed: true, KubeFed: true}
 	}
 	unmanaged := there(want, want)
 	unmanaged.Managed = false
+	hidden := there(want, want)
+	hidden.KubeFed = false
 	old, current, gone := "r1", want, ""
 	placed := func(o *federation.Object) { o.Placement = []string{"m1"} }
 	for _, c := range []struct {
@@ -33,6 +35,7 @@ func TestPlan(t *testing.T) {
 		{"its spec was changed", placed, there("x", want), nil, apply},
 		{"its label was changed", placed, there(want, "r1"), nil, apply},
 		{"its label was removed", placed, unmanaged, nil, apply},
+		{"KubeFed would not find it", placed, hidden, nil, apply},
 		{"an earlier revision was written, which is not observed yet", placed, there(want, want), &old, apply},
 		{"it was deleted, which is not observed yet", placed, there(want, want), &gone, apply},
 		{"it was written, which is not observed yet", placed, there("r1", "r1"), &current, apply},

@@ -31,21 +31,36 @@ func resource(c dynamic.Interface, k federation.Kind) dynamic.ResourceInterface 
 	return c.Resource(k.TargetResource)
 }
 
+// base is the version of an object in a member that a change replaces, so that the change is refused if another engine wrote there
+// meanwhile. The zero value stands for any version.
+type base struct {
+	// read reports that the member was read for the change, and live is what it had, or nil.
+	read bool
+	live *unstructured.Unstructured
+}
+
 // target returns the object that a member has to have.
 func target(o *federation.Object, cluster string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(o.Kind.Target)
 	u.SetNamespace(o.Kind.Namespace)
 	u.SetName(o.Meta.Name)
-	u.SetLabels(labelsIn(o, cluster))
+	u.SetLabels(federation.Overlay(labelsIn(o, cluster), map[string]string{federation.LabelKubeFed: "true"}))
 	u.Object["spec"] = o.SpecIn(cluster)
 	return u
 }
 
 // write applies a recorded object in a member. Fields that another manager owns survive a server-side apply, and could be a grant
 // that was revoked: if the result is not exactly what is recorded, the object is replaced.
-func write(ctx context.Context, c dynamic.Interface, o *federation.Object, cluster string, revision federation.Revision) error {
+func write(ctx context.Context, c dynamic.Interface, o *federation.Object, cluster string, on base, revision federation.Revision) error {
 	want := target(o, cluster)
+	if on.read {
+		if on.live == nil {
+			_, err := resource(c, o.Kind).Create(ctx, want, metav1.CreateOptions{FieldManager: FieldManager})
+			return err
+		}
+		want.SetResourceVersion(on.live.GetResourceVersion())
+	}
 	raw, err := json.Marshal(want.Object)
 	if err != nil {
 		return fmt.Errorf("encode %s for %s: %w", o.Key(), cluster, err)
@@ -105,9 +120,16 @@ func isReserved(label string) bool {
 }
 
 // erase deletes an object in a member. It reports whether the member may still have it, because of a finalizer.
-func erase(ctx context.Context, c dynamic.Interface, o *federation.Object) (remains bool, err error) {
-	r := resource(c, o.Kind)
-	if err := r.Delete(ctx, o.Meta.Name, metav1.DeleteOptions{}); err != nil {
+func erase(ctx context.Context, c dynamic.Interface, o *federation.Object, on base) (remains bool, err error) {
+	r, opts := resource(c, o.Kind), metav1.DeleteOptions{}
+	if on.read {
+		if on.live == nil {
+			return false, nil
+		}
+		uid, version := on.live.GetUID(), on.live.GetResourceVersion()
+		opts.Preconditions = &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
+	}
+	if err := r.Delete(ctx, o.Meta.Name, opts); err != nil {
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
@@ -126,6 +148,7 @@ const (
 	reasonNoAnswer      = "NoAnswer"
 	reasonRecord        = "RecordNotReadable"
 	reasonNotReadable   = "MemberNotReadable"
+	reasonSuperseded    = "Superseded"
 )
 
 // reasonOf returns the reason of a failed request, which does not change from one attempt to the next.
