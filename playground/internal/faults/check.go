@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/playground/internal/enforcement"
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
@@ -108,13 +109,13 @@ func (d *drill) check(ctx context.Context) error {
 // from the policies.
 func (d *drill) compareConnections(member string) (map[string]string, error) {
 	probe := d.probes[member]
-	outcomes, err := probe.reader.outcomes()
+	outcomes, err := probe.reader.Outcomes()
 	if err != nil {
 		return nil, err
 	}
 	wrong, now := map[string]string{}, d.now()
 	for i, a := range probe.attempts {
-		if got, want := passes(outcomes[i]), d.evaluator.passes(member, a, now); got != want {
+		if got, want := enforcement.Passes(outcomes[i]), d.evaluator.passes(member, a, now); got != want {
 			wrong[a.To] = fmt.Sprintf("%s is %s", a, outcomes[i])
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/acp-io/acp/playground/internal/enforcement"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // a connection that is refused before and after it, or refuse one that is open before and after it.
 type continuousProbe struct {
 	member   string
-	reader   *enforcementReader
+	reader   *enforcement.Reader
 	attempts []attempt
 
 	report func(text string)
@@ -32,7 +34,7 @@ type continuousProbe struct {
 	probed int
 }
 
-func newContinuousProbe(member string, w *enforcementReader, attempts []attempt, violated func(string)) *continuousProbe {
+func newContinuousProbe(member string, w *enforcement.Reader, attempts []attempt, violated func(string)) *continuousProbe {
 	return &continuousProbe{member: member, reader: w, attempts: attempts, report: violated}
 }
 
@@ -116,7 +118,7 @@ func (p *continuousProbe) probeOnce() bool {
 	p.mu.Lock()
 	may, must := p.may, p.must
 	p.mu.Unlock()
-	outcomes, err := p.reader.outcomes()
+	outcomes, err := p.reader.Outcomes()
 	if err != nil {
 		p.report(fmt.Sprintf("%s cannot be probed: %s", p.member, err))
 		return false
@@ -125,7 +127,7 @@ func (p *continuousProbe) probeOnce() bool {
 	defer p.mu.Unlock()
 	p.probed += len(outcomes)
 	for i, outcome := range outcomes {
-		pass := passes(outcome)
+		pass := enforcement.Passes(outcome)
 		// A verdict is correct if it was expected before the request or is expected after the response.
 		switch {
 		case pass && !may[i] && !p.may[i]:

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/playground/internal/demo"
+	"github.com/acp-io/acp/playground/internal/enforcement"
 )
 
 // newPair returns a topology of one client and one server, and a model in which the server is not protected.
@@ -110,7 +110,7 @@ func TestContinuousProbe(t *testing.T) {
 }
 
 // fixedReader returns an enforcement reader that returns the same outcome for every connection, once.
-func fixedReader(t *testing.T, n int, outcome string) *enforcementReader {
+func fixedReader(t *testing.T, n int, outcome string) *enforcement.Reader {
 	t.Helper()
 	all := make([]string, n)
 	for i := range all {
@@ -120,7 +120,7 @@ func fixedReader(t *testing.T, n int, outcome string) *enforcementReader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &enforcementReader{in: discardCloser{}, out: bufio.NewReader(strings.NewReader(string(line) + "\n")), connections: make([]connection, n)}
+	return enforcement.NewReader(discardCloser{}, strings.NewReader(string(line)+"\n"), make([]enforcement.Connection, n))
 }
 
 // discardCloser discards what is written to it.

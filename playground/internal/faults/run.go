@@ -18,6 +18,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/playground/internal/demo"
+	"github.com/acp-io/acp/playground/internal/enforcement"
 	"github.com/acp-io/acp/playground/internal/fleet"
 	"github.com/acp-io/acp/playground/internal/parts"
 	"github.com/acp-io/acp/playground/internal/run"
@@ -168,11 +169,11 @@ func (d *drill) prepare(ctx context.Context) error {
 	program := d.Fleet.Built.Path(parts.Dataplane, parts.ACPDataplane)
 	for _, m := range fleet.Members() {
 		attempts := d.topology.connections(m)
-		connections := make([]connection, len(attempts))
+		connections := make([]enforcement.Connection, len(attempts))
 		for i, a := range attempts {
-			connections[i] = a.connection
+			connections[i] = a.Connection
 		}
-		w, err := startEnforcementReader(
+		w, err := enforcement.Start(
 			ctx,
 			program,
 			d.Fleet.Layout.Kubeconfig(fleet.Dataplane),
@@ -231,7 +232,7 @@ func (d *drill) run(ctx context.Context, o Options) error {
 		cancel()
 		running.Wait()
 		for _, probe := range d.probes {
-			probe.reader.stop()
+			probe.reader.Stop()
 		}
 	}()
 	if err := d.prepare(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/playground/internal/demo"
+	"github.com/acp-io/acp/playground/internal/enforcement"
 )
 
 // These are the label keys of the demo's classes.
@@ -87,7 +88,7 @@ func (t topology) connections(member string) []attempt {
 	for _, to := range t.servers[member] {
 		for _, from := range t.sources {
 			for _, port := range ports {
-				out = append(out, attempt{connection{from.id, to.pod, port}, from, to})
+				out = append(out, attempt{enforcement.Connection{From: from.id, To: to.pod, Port: port}, from, to})
 			}
 		}
 	}
@@ -96,7 +97,7 @@ func (t topology) connections(member string) []attempt {
 
 // attempt is a probed connection with its source and server.
 type attempt struct {
-	connection
+	enforcement.Connection
 	source source
 	server server
 }

@@ -1,4 +1,5 @@
-package faults
+// Package enforcement reads what a member enforces from the dataplane emulator.
+package enforcement
 
 import (
 	"bufio"
@@ -12,19 +13,19 @@ import (
 	"sync"
 )
 
-// connection is a TCP connection to a pod of a member. From is a pod as cluster/namespace/name or an address outside the fleet, and To
+// Connection is a TCP connection to a pod of a member. From is a pod as cluster/namespace/name or an address outside the fleet, and To
 // is namespace/name.
-type connection struct {
+type Connection struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	Port uint16 `json:"port"`
 }
 
-func (c connection) String() string { return fmt.Sprintf("%s -> %s:%d", c.From, c.To, c.Port) }
+func (c Connection) String() string { return fmt.Sprintf("%s -> %s:%d", c.From, c.To, c.Port) }
 
-// enforcementReader reads the verdicts of a member from Cilium's policy engine (acp-dataplane ask). The process watches the member
+// Reader reads the verdicts of a member from Cilium's policy engine (acp-dataplane ask). The process watches the member
 // directly, so faults of the proxies do not affect it.
-type enforcementReader struct {
+type Reader struct {
 	cmd *exec.Cmd
 
 	mu  sync.Mutex
@@ -32,40 +33,47 @@ type enforcementReader struct {
 	out *bufio.Reader
 	// connectionsSent reports whether the connections were sent to the process, which keeps them for later requests.
 	connectionsSent bool
-	connections     []connection
+	connections     []Connection
 }
 
-// startEnforcementReader starts the process for a member. Its standard error is written to logFile.
-func startEnforcementReader(ctx context.Context, program, kubeconfig, member, logFile string, connections []connection) (*enforcementReader, error) {
+// Start starts the process for a member. Its standard error is written to logFile.
+func Start(ctx context.Context, program, kubeconfig, member, logFile string, connections []Connection) (*Reader, error) {
 	log, err := os.Create(logFile)
 	if err != nil {
 		return nil, fmt.Errorf("start the enforcement reader of %s: %w", member, err)
 	}
 	defer log.Close() // the child has its own descriptor
-	w := &enforcementReader{connections: connections, cmd: exec.CommandContext(ctx, program, "ask", "--cluster="+member, "--kubeconfig="+kubeconfig)}
-	w.cmd.Stderr = log
-	if w.in, err = w.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("start the enforcement reader of %s: %w", member, err)
-	}
-	out, err := w.cmd.StdoutPipe()
+	cmd := exec.CommandContext(ctx, program, "ask", "--cluster="+member, "--kubeconfig="+kubeconfig)
+	cmd.Stderr = log
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the enforcement reader of %s: %w", member, err)
 	}
-	w.out = bufio.NewReaderSize(out, 1<<20)
-	if err := w.cmd.Start(); err != nil {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
 		return nil, fmt.Errorf("start the enforcement reader of %s: %w", member, err)
 	}
-	return w, nil
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the enforcement reader of %s: %w", member, err)
+	}
+	r := NewReader(in, out, connections)
+	r.cmd = cmd
+	return r, nil
 }
 
-// stop ends the process and waits for it.
-func (r *enforcementReader) stop() {
+// NewReader returns a reader that requests the verdicts of connections on in, and reads them from out.
+func NewReader(in io.WriteCloser, out io.Reader, connections []Connection) *Reader {
+	return &Reader{in: in, out: bufio.NewReaderSize(out, 1<<20), connections: connections}
+}
+
+// Stop ends the process and waits for it.
+func (r *Reader) Stop() {
 	_ = r.in.Close()
 	_ = r.cmd.Wait() // the exit status after a requested end is not relevant
 }
 
-// outcomes returns the verdict of each connection: no-policy, allowed, default-denied or denied.
-func (r *enforcementReader) outcomes() ([]string, error) {
+// Outcomes returns the verdict of each connection: no-policy, allowed, default-denied or denied.
+func (r *Reader) Outcomes() ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	request := map[string]any{}
@@ -96,5 +104,5 @@ func (r *enforcementReader) outcomes() ([]string, error) {
 	return a.Outcomes, nil
 }
 
-// passes reports whether a connection with this outcome passes.
-func passes(outcome string) bool { return outcome == "no-policy" || outcome == "allowed" }
+// Passes reports whether a connection with this outcome passes.
+func Passes(outcome string) bool { return outcome == "no-policy" || outcome == "allowed" }
