@@ -323,6 +323,12 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Engine string `json:"engine,omitempty"`
+	// ClusterProfile is the ClusterProfile (multicluster.x-k8s.io) that the member's registration names, as namespace/name; empty if the
+	// member was registered without one. The registration alone decides what the member gets.
+	//
+	// +kubebuilder:validation:MaxLength=317
+	// +optional
+	ClusterProfile string `json:"clusterProfile,omitempty"`
 	// Versions of the member's components; empty if a component is absent or its version is not known.
 	//
 	// +kubebuilder:validation:MaxLength=63

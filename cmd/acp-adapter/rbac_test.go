@@ -69,7 +69,8 @@ func register(t *testing.T, c *rbactest.Cluster) *unstructured.Unstructured {
 		c.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, StringData: map[string]string{"token": memberToken}})
 	}
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
-		"metadata": map[string]any{"name": "m1", "namespace": rbactest.Names.KubeFedNamespace},
+		"metadata": map[string]any{"name": "m1", "namespace": rbactest.Names.KubeFedNamespace,
+			"annotations": map[string]any{federation.AnnotationClusterProfile: "inventory/m1"}},
 		"spec": map[string]any{"apiEndpoint": c.Config.Host, "caBundle": base64.StdEncoding.EncodeToString(c.Config.CAData),
 			"secretRef": map[string]any{"name": federation.PusherSecretName("m1")}}}}
 	c.Create(t, cluster)

@@ -40,6 +40,9 @@ const maxDeclaration = 8192
 // maxNamespace is the maximum length of a namespace's name in the API.
 const maxNamespace = 253
 
+// maxProfile is the maximum length of the name of a ClusterProfile, with its namespace, in the API.
+const maxProfile = 317
+
 // maxLabels is the maximum number of labels in the API.
 const maxLabels = 128
 
@@ -56,6 +59,9 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 		Downgrade:         f.downgrade(before), Objects: before.Objects, PolicyMap: before.PolicyMap, Identities: before.Identities,
 	}
 	s.CiliumVersion, s.IstioVersion = shortText(f.Check.Cilium), shortText(f.Check.Istio)
+	if len(f.Cluster.Profile) <= maxProfile {
+		s.ClusterProfile = f.Cluster.Profile
+	}
 	if len(f.Cluster.Labels) <= maxLabels {
 		s.Labels = f.Cluster.Labels
 	}

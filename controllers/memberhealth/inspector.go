@@ -121,6 +121,9 @@ func (i *Inspector) Requeue() {
 //
 // +kubebuilder:rbac:groups=core.kubefed.io,namespace=kube-federation-system,resources=kubefedclusters,verbs=get;patch
 // +kubebuilder:rbac:groups="",namespace=kube-federation-system,resources=secrets,verbs=get
+// A ClusterProfile is read only if a registration names it.
+//
+// +kubebuilder:rbac:groups=multicluster.x-k8s.io,resources=clusterprofiles,verbs=get
 
 // Start checks the members until the context ends.
 func (i *Inspector) Start(ctx context.Context) error {

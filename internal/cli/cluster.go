@@ -104,6 +104,8 @@ func withRemedy(name string, err error) error {
 		return invalid(
 			fmt.Errorf("%w: if it is the same cluster, correct apiEndpoint or caBundle of KubeFedCluster %s; otherwise choose another name", err, name),
 		)
+	case errors.Is(err, membership.ErrProfile):
+		return invalid(fmt.Errorf("%w: name the ClusterProfile of this cluster, or leave out --from-profile", err))
 	case errors.Is(err, membership.ErrUnread):
 		return &failure{code: ExitFindings, err: fmt.Errorf("%s: %w: if it is gone, or ACP never reached it, repeat the command with --force", name, err)}
 	case errors.Is(err, membership.ErrNotEmpty):
@@ -113,9 +115,9 @@ func withRemedy(name string, err error) error {
 }
 
 func newCluster(s Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "Register clusters as members, check them, and remove them", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "cluster", Short: "List the members, register clusters as members, check them, and remove them", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(newClusterCheck(s), newClusterJoin(s), newClusterLeave(s))
+	cmd.AddCommand(newClusterCheck(s), newClusterJoin(s), newClusterLeave(s), newClusterList(s))
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,11 +12,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/inventory"
 	"github.com/acp-io/acp/internal/federation/membership"
 )
 
@@ -26,6 +29,7 @@ type joinFlags struct {
 	endpoint, ca, proxy             string
 	labels                          map[string]string
 	mesh, enforcer, engine          string
+	profile, provider               string
 	places                          map[string]*string
 	lifetime                        time.Duration
 	istio, classLabels, dryRun      bool
@@ -53,6 +57,14 @@ The exit code is 1 if the cluster does not pass the preflight. Then it is not re
 	f.StringVar(&j.endpoint, "api-endpoint", "", "`URL` of the member's API server for the host and the adapter (default: that of the context)")
 	f.StringVar(&j.ca, "ca-file", "", "`FILE` with the certificate authority of the API server (default: that of the context)")
 	f.StringVar(&j.proxy, "proxy-url", "", "`URL` of the HTTP proxy to the member, such as Konnectivity's")
+	f.StringVar(
+		&j.profile,
+		"from-profile",
+		"",
+		"`NAMESPACE/NAME` of the ClusterProfile on the host with the address of the API server and its proxy; the certificate authority is that of the "+
+			"context or --ca-file, and must be the same (docs/engines.md)",
+	)
+	f.StringVar(&j.provider, "access-provider", "", "`NAME` of the access provider in the ClusterProfile, if it has several that differ")
 	f.StringToStringVar(&j.labels, "label", nil, "`KEY=VALUE` label of the registration, by which classes select members; repeatable")
 	f.StringVar(
 		&j.mesh,
@@ -131,6 +143,12 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if e := federation.Engine(j.engine); e != "" && !slices.Contains(federation.Engines(), e) {
 		return usage("--engine %q is neither kubefed nor direct", j.engine)
 	}
+	if j.profile == "" && j.provider != "" {
+		return usage("--access-provider goes with --from-profile")
+	}
+	if j.profile != "" && (j.endpoint != "" || j.proxy != "") {
+		return usage("--from-profile takes the address and the proxy from the ClusterProfile: leave out --api-endpoint and --proxy-url")
+	}
 	host, config, err := j.host()
 	if err != nil {
 		return err
@@ -140,6 +158,12 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	cluster, err := j.cluster(name, member)
+	if err == nil && j.profile != "" {
+		cluster, err = j.fromProfile(cmd.Context(), host, cluster)
+	}
+	if err == nil {
+		err = j.checkEndpoint(cluster.Endpoint)
+	}
 	if err != nil {
 		return err
 	}
@@ -193,9 +217,6 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 		Engine:    federation.Engine(j.engine),
 		Locations: federation.ParseLocations(declared),
 	}
-	if err := j.checkEndpoint(c.Endpoint); err != nil {
-		return c, err
-	}
 	if !c.Locations.Problem.IsZero() {
 		return c, usage("--cilium-config, --cilium-agents and --cilium-envoy are NAMESPACE/NAME")
 	}
@@ -215,8 +236,27 @@ func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluste
 	return c, nil
 }
 
+// fromProfile returns the registration with the address in the ClusterProfile.
+func (j *joinFlags) fromProfile(ctx context.Context, host *membership.Host, c federation.Cluster) (federation.Cluster, error) {
+	name, err := inventory.ParseName(j.profile)
+	if err != nil {
+		return c, usage("--from-profile %w", err)
+	}
+	profile, err := host.Profile(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return c, invalid(fmt.Errorf("the host has no ClusterProfile %s", name))
+	}
+	if err != nil {
+		return c, invalid(err)
+	}
+	if c, err = membership.FromProfile(c, profile, j.provider); err != nil {
+		return c, withRemedy(c.Name, err)
+	}
+	return c, nil
+}
+
 // checkEndpoint returns an error if the endpoint is not an https URL, or if it is an address of this machine that is from the context instead
-// of --api-endpoint, because pods of the host cannot reach it. Tunnels and local clusters have such contexts.
+// of --api-endpoint or --from-profile, because pods of the host cannot reach it. Tunnels and local clusters have such contexts.
 func (j *joinFlags) checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
@@ -224,7 +264,7 @@ func (j *joinFlags) checkEndpoint(endpoint string) error {
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	local := strings.EqualFold(u.Hostname(), "localhost") || err == nil && (ip.IsLoopback() || ip.IsUnspecified())
-	if local && j.endpoint == "" {
+	if local && j.endpoint == "" && j.profile == "" {
 		return usage("the context's address %s is one of this machine, which pods of the host usually cannot reach: give the address that they use "+
 			"with --api-endpoint, or this one again", endpoint)
 	}

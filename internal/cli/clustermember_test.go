@@ -3,13 +3,16 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	admissionv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/federation/inventory"
 	"github.com/acp-io/acp/internal/federation/preflight"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -32,7 +36,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	host := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}})
+	host := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host", "controllers/testdata/inventory"}})
 	member := testenv.Start(t, testenv.Options{CRDs: []string{"controllers/testdata/member"}})
 	onHost, err := client.New(host.Config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -99,6 +103,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	if code, out, errs := cluster(at, "check", "m1"); code != ExitFine || out != "no findings\n" {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
+	joinFromAProfile(t, host.Config, member.Config, cluster, at, in)
 	// A removed guard is reported, and installed again.
 	bindings := admissionClient(t, member.Config)
 	if err := bindings.Delete(ctx, guard.Writers, metav1.DeleteOptions{}); err != nil {
@@ -168,6 +173,8 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		"RFC 1123":                 {"join", "M_1", "--member-context", "x"},
 		"less than a day":          {"join", "m1", "--member-context", "x", "--token-lifetime", "1h"},
 		"neither cilium nor istio": {"join", "m1", "--member-context", "x", "--enforcer", "calico"},
+		"--access-provider goes":   {"join", "m1", "--member-context", "x", "--access-provider", "token"},
+		"leave out --api-endpoint": {"join", "m1", "--member-context", "x", "--from-profile", "fleet/m1", "--api-endpoint", "https://x"},
 		"leave out one of the two": {"join", "m1", "--member-context", "x", "--enforcer", "istio", "--mesh", "east"},
 	} {
 		if code, _, errs := cluster(at, args...); code != ExitUsage || !strings.Contains(errs, reason) {
@@ -183,4 +190,68 @@ func admissionClient(t *testing.T, c *rest.Config) admissionv1.ValidatingAdmissi
 		t.Fatal(err)
 	}
 	return clients.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+}
+
+// joinFromAProfile links a registered member with a ClusterProfile, and lists the fleet before and after that.
+func joinFromAProfile(t *testing.T, host, member *rest.Config, cluster func([]string, ...string) (int, string, string), at, in []string) {
+	t.Helper()
+	unlinked := regexp.MustCompile(`(?m)^m1 +kubefed +` + member.Host + `/? +KubeFedCluster *$`)
+	if code, out, errs := cluster(at, "list"); code != ExitFine || errs != "" || !unlinked.MatchString(out) {
+		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+	objects, err := dynamic.NewForConfig(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profiles := objects.Resource(inventory.Resource).Namespace("default")
+	for name, address := range map[string]string{"m1": member.Host, "m9": "https://m9.example:6443"} {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
+			"metadata": map[string]any{"name": name}, "spec": map[string]any{"clusterManager": map[string]any{"name": "manager"}}}}
+		made, err := profiles.Create(t.Context(), u, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.Object["status"] = map[string]any{
+			"conditions": []any{map[string]any{"type": "ControlPlaneHealthy", "status": "True", "reason": "Probed", "message": "",
+				"lastTransitionTime": "2026-11-01T00:00:00Z"}},
+			"accessProviders": []any{map[string]any{"name": "token", "cluster": map[string]any{"server": address}}}}
+		if _, err := profiles.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var fleet Fleet
+	list := func() string {
+		code, out, errs := cluster(at, "list", "-o", "json")
+		if err := json.Unmarshal([]byte(out), &fleet); err != nil || code != ExitFine {
+			t.Fatalf("code %d, %v\n%s%s", code, err, out, errs)
+		}
+		return out
+	}
+	if out := list(); len(fleet.Members) != 1 || len(fleet.Unregistered) != 2 || fleet.Unregistered[0].Member != "m1" || fleet.Unregistered[1].Member != "" {
+		t.Errorf("before: %s", out)
+	}
+	for reason, flags := range map[string][]string{
+		"is registered with another address": {"--from-profile", "default/m9"},
+		"no ClusterProfile default/m8":       {"--from-profile", "default/m8"},
+		`no access provider "exec"`:          {"--from-profile", "default/m1", "--access-provider", "exec"},
+	} {
+		if code, out, errs := cluster(in, append([]string{"join", "m1"}, flags...)...); code != ExitInvalid || out != "" ||
+			!strings.Contains(errs, reason) {
+			t.Errorf("%v: code %d\n%s%s", flags, code, out, errs)
+		}
+	}
+	if code, _, errs := cluster(in, "join", "m1", "--from-profile", "m1"); code != ExitUsage || !strings.Contains(errs, "is not NAMESPACE/NAME") {
+		t.Errorf("code %d, %s", code, errs)
+	}
+	if code, out, errs := cluster(in, "join", "m1", "--from-profile", "default/m1"); code != ExitFine {
+		t.Fatalf("code %d\n%s%s", code, out, errs)
+	}
+	if out := list(); len(fleet.Members) != 1 || fleet.Members[0].ClusterProfile != "default/m1" || len(fleet.Unregistered) != 1 ||
+		fleet.Unregistered[0].ClusterProfile != "default/m9" {
+		t.Errorf("after: %s", out)
+	}
+	linked := regexp.MustCompile(`(?s)ClusterProfile default/m1.*not registered`)
+	if code, out, _ := cluster(at, "list"); code != ExitFine || !linked.MatchString(out) {
+		t.Errorf("code %d\n%s", code, out)
+	}
 }

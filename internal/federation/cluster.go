@@ -47,6 +47,8 @@ type Cluster struct {
 	Enforcer string
 	// Engine is the propagation engine that AnnotationEngine selects.
 	Engine Engine
+	// Profile is the ClusterProfile that AnnotationClusterProfile names, or "".
+	Profile string
 	// Locations are the locations of the parts of its dataplane.
 	Locations Locations
 	// AnnouncedToken is the fingerprint of the last token that was announced to KubeFed, or "".
@@ -90,6 +92,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 		Mesh:             mesh,
 		Enforcer:         c.Annotations[AnnotationEnforcer],
 		Engine:           ParseEngine(c.Annotations[AnnotationEngine]),
+		Profile:          c.Annotations[AnnotationClusterProfile],
 		Locations:        ParseLocations(c.Annotations),
 		AnnouncedToken:   c.Annotations[AnnotationRenewed],
 	}, nil

@@ -93,6 +93,10 @@ const (
 	// AnnotationEngine is the propagation engine that distributes objects to the member, an Engine. Without it, KubeFed does. `kubectl
 	// acp cluster join --engine` writes it.
 	AnnotationEngine = "acp.io/engine"
+	// AnnotationClusterProfile is the ClusterProfile, as namespace/name, that describes the member in the inventory of a cluster
+	// manager. The adapter compares the two and reports differences; the registration alone counts. `kubectl acp cluster join
+	// --from-profile` writes it.
+	AnnotationClusterProfile = "acp.io/cluster-profile"
 	// AnnotationQuarantinedSecret contains the name of the Secret that KubeFed used before the quarantine. See
 	// Registrations.
 	AnnotationQuarantinedSecret = "acp.io/quarantined-secret" //nolint:gosec // the name of an annotation

@@ -4364,6 +4364,41 @@ func PreflightPoliciesIgnored() Message {
 	return Message{Code: "preflight.policies-ignored", Text: "agents ignore the policies that ACP pushes"}
 }
 
+// PreflightProfileDiffers is "ClusterProfile {profile} does not contain the address, certificate authority and proxy with which the member is registered, and these still count".
+func PreflightProfileDiffers(profile string) Message {
+	return build("preflight.profile-differs", param{"profile", profile})
+}
+
+// PreflightProfileHealthUnknown is "ClusterProfile {profile} does not say whether the control plane is healthy".
+func PreflightProfileHealthUnknown(profile string) Message {
+	return build("preflight.profile-health-unknown", param{"profile", profile})
+}
+
+// PreflightProfileLeaving is "ClusterProfile {profile} is being deleted, and the member stays registered".
+func PreflightProfileLeaving(profile string) Message {
+	return build("preflight.profile-leaving", param{"profile", profile})
+}
+
+// PreflightProfileMissing is "ClusterProfile {profile}, which the registration names, does not exist, and the member stays registered".
+func PreflightProfileMissing(profile string) Message {
+	return build("preflight.profile-missing", param{"profile", profile})
+}
+
+// PreflightProfileShared is "ClusterProfile {profile} is also that of member {member}, so that one cluster may be registered twice".
+func PreflightProfileShared(profile string, member string) Message {
+	return build("preflight.profile-shared", param{"member", member}, param{"profile", profile})
+}
+
+// PreflightProfileUnhealthy is "ClusterProfile {profile} says that the control plane is not healthy ({reason})".
+func PreflightProfileUnhealthy(profile string, reason string) Message {
+	return build("preflight.profile-unhealthy", param{"profile", profile}, param{"reason", reason})
+}
+
+// PreflightProfileUnread is "it is not known what ClusterProfile {profile} says: {reason}".
+func PreflightProfileUnread(profile string, reason Message) Message {
+	return build("preflight.profile-unread", param{"profile", profile}, param{"reason", reason})
+}
+
 // PreflightRangesMatchPods is "address ranges also match pods or nodes, so a grant to a range lets in more than it says".
 func PreflightRangesMatchPods() Message {
 	return Message{Code: "preflight.ranges-match-pods", Text: "address ranges also match pods or nodes, so a grant to a range lets in more than it says"}
@@ -4639,9 +4674,19 @@ func RemedyAnnotate(annotation string) Message {
 	return build("remedy.annotate", param{"annotation", annotation})
 }
 
+// RemedyApplyHostRbac is "apply deploy/rbac/host on the host".
+func RemedyApplyHostRbac() Message {
+	return Message{Code: "remedy.apply-host-rbac", Text: "apply deploy/rbac/host on the host"}
+}
+
 // RemedyApplyMemberRbac is "apply deploy/rbac/member there".
 func RemedyApplyMemberRbac() Message {
 	return Message{Code: "remedy.apply-member-rbac", Text: "apply deploy/rbac/member there"}
+}
+
+// RemedyAskManager is "look at the cluster, and at its cluster manager {manager}".
+func RemedyAskManager(manager string) Message {
+	return build("remedy.ask-manager", param{"manager", manager})
 }
 
 // RemedyCheckConnection is "check address, certificate authority, proxy and token, from where the adapter and KubeFed run".
@@ -4757,6 +4802,21 @@ func RemedyOwnClusterName(annotation string) Message {
 // RemedyPlaceElsewhere is "nothing, unless classes that Cilium enforces are placed there: place them in other members, or install Cilium and join the member again with --enforcer cilium".
 func RemedyPlaceElsewhere() Message {
 	return Message{Code: "remedy.place-elsewhere", Text: "nothing, unless classes that Cilium enforces are placed there: place them in other members, or install Cilium and join the member again with --enforcer cilium"}
+}
+
+// RemedyProfileDiffers is "if the cluster has moved, correct apiEndpoint, caBundle and proxyURL of the KubeFedCluster; otherwise find out who changed the ClusterProfile".
+func RemedyProfileDiffers() Message {
+	return Message{Code: "remedy.profile-differs", Text: "if the cluster has moved, correct apiEndpoint, caBundle and proxyURL of the KubeFedCluster; otherwise find out who changed the ClusterProfile"}
+}
+
+// RemedyProfileMissing is "if the cluster leaves, run kubectl acp cluster leave {member}; otherwise correct or remove the annotation {annotation} of its KubeFedCluster".
+func RemedyProfileMissing(member string, annotation string) Message {
+	return build("remedy.profile-missing", param{"annotation", annotation}, param{"member", member})
+}
+
+// RemedyProfileShared is "unregister one of the two members, or correct the annotation {annotation} of its KubeFedCluster".
+func RemedyProfileShared(annotation string) Message {
+	return build("remedy.profile-shared", param{"annotation", annotation})
 }
 
 // RemedyRejoinRole is "give the pusher's account its role again: kubectl acp cluster join does".

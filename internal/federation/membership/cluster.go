@@ -116,13 +116,14 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 	var f preflight.Facts
 	switch {
 	case err != nil:
-		return preflight.Facts{Member: c.Name, Unreachable: cmp.Or(why, err.Error())}
+		return preflight.Facts{Member: c.Name, Unreachable: cmp.Or(why, err.Error()), Profile: preflight.ReadProfile(ctx, h.dynamic, c)}
 	case why != "":
 		f = preflight.ReadConfig(ctx, c.Name, reader, why, c.Locations)
 	default:
 		f = preflight.Read(ctx, c.Name, pusher, reader, objectkind.All(), c.Locations)
 	}
 	f.Istio.Declared, f.Mesh, f.Enforcer, f.Engine = c.Istio, c.Mesh, c.Enforcer, c.Engine
+	f.Profile = preflight.ReadProfile(ctx, h.dynamic, c)
 	return f
 }
 

@@ -69,6 +69,9 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if present != nil && !j.sameAddress(registered) {
 		return nil, fmt.Errorf("%s: %w: %s, not %s", j.Cluster.Name, ErrOther, registered.Endpoint, j.Cluster.Endpoint)
 	}
+	if err := j.checkProfile(ctx, registered); err != nil {
+		return nil, err
+	}
 	others, err := j.Host.Others(ctx, j.Cluster.Name)
 	if err != nil {
 		return nil, err
@@ -191,6 +194,9 @@ func (j *Join) keep(registered federation.Cluster) {
 	}
 	if j.Cluster.Engine == "" {
 		j.Cluster.Engine = registered.Engine
+	}
+	if j.Cluster.Profile == "" {
+		j.Cluster.Profile = registered.Profile
 	}
 	j.Cluster.Istio = registered.Istio
 	if j.Cluster.Mesh == "" && !registered.WithoutCilium() { // Without Cilium it was none.
@@ -403,6 +409,9 @@ func (j *Join) register(ctx context.Context, pushing, reading string, active fed
 	}
 	if e := j.Cluster.Enforcer; e != "" && e != string(v1alpha1.EnforcerCilium) {
 		annotations[federation.AnnotationEnforcer] = e
+	}
+	if j.Cluster.Profile != "" {
+		annotations[federation.AnnotationClusterProfile] = j.Cluster.Profile
 	}
 	if j.Cluster.Locations != (federation.Locations{}) {
 		for k, v := range j.Cluster.Locations.Annotations() {

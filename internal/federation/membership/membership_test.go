@@ -55,7 +55,7 @@ func run(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	if hostServer = start("controllers/testdata/host", "deploy/kubefed"); hostServer == nil {
+	if hostServer = start("controllers/testdata/host", "controllers/testdata/inventory", "deploy/kubefed"); hostServer == nil {
 		return 1
 	}
 	defer stop(hostServer)

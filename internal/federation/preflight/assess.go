@@ -124,6 +124,22 @@ const (
 	GuardChanged = "GuardChanged"
 	// GuardUnread reports that the guard cannot be read.
 	GuardUnread = "GuardUnread"
+	// ProfileInvalid reports that the annotation about the member's ClusterProfile cannot be parsed.
+	ProfileInvalid = "ClusterProfileInvalid"
+	// ProfileMissing reports that the member's ClusterProfile does not exist.
+	ProfileMissing = "ClusterProfileMissing"
+	// ProfileUnread reports that the member's ClusterProfile cannot be read.
+	ProfileUnread = "ClusterProfileUnread"
+	// ProfileLeaving reports that the deletion of the member's ClusterProfile was requested.
+	ProfileLeaving = "ClusterProfileLeaving"
+	// ProfileUnhealthy reports that the ClusterProfile says that the control plane is not healthy.
+	ProfileUnhealthy = "ClusterProfileUnhealthy"
+	// ProfileHealthUnknown reports that the ClusterProfile does not say whether the control plane is healthy.
+	ProfileHealthUnknown = "ClusterProfileHealthUnknown"
+	// ProfileDiffers reports that the ClusterProfile does not contain the way by which the member is registered.
+	ProfileDiffers = "ClusterProfileDiffers"
+	// ProfileShared reports that another member names the same ClusterProfile.
+	ProfileShared = "ClusterProfileShared"
 	// MemberDowngraded reports that an operator changed the member's policies to allow all traffic.
 	MemberDowngraded = "Downgraded"
 )
@@ -169,6 +185,7 @@ func Assess(f Facts, n Needs) []Finding {
 	} else {
 		out = []Finding{{Severity: Stops, Code: Unreachable, Message: f.UnreachableReason(), Remedy: message.RemedyCheckConnection()}}
 	}
+	out = append(out, profileFindings(f, n.Others)...)
 	if !f.ConfigRead() {
 		return out
 	}

@@ -30,6 +30,8 @@ type Facts struct {
 	Guard    Guard
 	// Engine is the engine of the member, whose user the guard has to admit. "" means KubeFed.
 	Engine federation.Engine
+	// Profile is what the inventory of a cluster manager says about the member.
+	Profile Profile
 	// HostPods are the pods that use the network of their node.
 	HostPods LabeledPods
 	// Unproxied are the pods of Istio's classes that no proxy protects.

@@ -152,6 +152,7 @@ func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member
 		Since:             instant(s.Since),
 		Message:           core.OptionalMessage(message.Restore(s.Message, s.MessageCode, s.MessageParams)),
 		Engine:            core.Optional(s.Engine),
+		ClusterProfile:    core.Optional(s.ClusterProfile),
 		KubernetesVersion: core.Optional(s.KubernetesVersion),
 		CiliumVersion: core.Optional(
 			s.CiliumVersion,

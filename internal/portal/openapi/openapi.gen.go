@@ -2928,6 +2928,9 @@ type Member struct {
 	Behind        int     `json:"behind"`
 	CiliumVersion *string `json:"ciliumVersion,omitempty"`
 
+	// ClusterProfile the ClusterProfile that its registration names, as namespace/name; absent if it was registered without one
+	ClusterProfile *string `json:"clusterProfile,omitempty"`
+
 	// Downgrade the mark of a downgrade that was made in the member itself
 	Downgrade *MemberDowngrade `json:"downgrade,omitempty"`
 

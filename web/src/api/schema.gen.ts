@@ -3560,6 +3560,8 @@ export interface components {
             message?: components["schemas"]["Message"];
             /** @description the propagation engine that its registration names, such as kubefed or direct; absent until it is known */
             engine?: string;
+            /** @description the ClusterProfile that its registration names, as namespace/name; absent if it was registered without one */
+            clusterProfile?: string;
             kubernetesVersion?: string;
             ciliumVersion?: string;
             istioVersion?: string;

@@ -170,6 +170,7 @@ export const messages: Readonly<Record<string, string>> = {
   "preflight.mtls-unread": "the member declares strictMTLS, and whether its pods accept plain text is unknown: {reason}",
   "preflight.no-enforcer": "neither Cilium nor Istio enforces anything there: the member is registered as one with Istio alone, and {reason}",
   "preflight.no-http": "rules about requests (method, path) are refused there: {reason}",
+  "preflight.profile-unread": "it is not known what ClusterProfile {profile} says: {reason}",
   "preflight.setting": "Cilium's {setting} is \"{value}\" in {place}: {consequence}",
   "preflight.unproxied-pods": "pods with the label {label} of class {class} have no proxy of Istio, so no policy of Istio is enforced for them: {pods}",
   "preflight.unproxied-unread": "whether pods of Istio's classes have a proxy is unknown: {reason}",

@@ -15,6 +15,7 @@ const m1: Member = {
   state: "Ready",
   guard: "Missing",
   engine: "direct",
+  clusterProfile: "fleet/m1",
   kubernetesVersion: "v1.34.2",
   ciliumVersion: "1.19.0",
   stops: 0,
@@ -35,11 +36,12 @@ describe("the fleet", () => {
   it("shows each member's state, versions, headroom and what it lacks", async () => {
     fleet(() => ({ body: { items: [m1, m2], reported: true } }));
     const first = within(await screen.findByTestId("member-m1"));
-    for (const text of ["ready", "Kubernetes v1.34.2", "Cilium 1.19.0", "Engine direct", "80% used", "1,200", "up to date", "missing", "1 warning"]) expect(first.getByText(text)).toBeVisible();
+    for (const text of ["ready", "Kubernetes v1.34.2", "Cilium 1.19.0", "Engine direct", "From ClusterProfile fleet/m1", "80% used", "1,200", "up to date", "missing", "1 warning"]) expect(first.getByText(text)).toBeVisible();
     expect(first.getByRole("meter", { name: "Identities" })).toHaveAttribute("aria-valuetext", "52,428 of 65,535");
     expect(first.getByRole("link", { name: "m1" })).toHaveAttribute("href", "/fleet/m1");
     const second = within(screen.getByTestId("member-m2"));
     for (const text of ["quarantined", m2.message?.text ?? "", "7 resources", "not read", "1 quarantines it"]) expect(second.getByText(text)).toBeVisible();
+    expect(second.queryByText(/ClusterProfile/)).toBeNull();
   });
 
   it("shows how many nodes report, and names those that do not", async () => {

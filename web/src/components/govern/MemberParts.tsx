@@ -15,7 +15,7 @@ import { GuardBadge, HealthBadge, SeverityBadge } from "./badges";
 import { UsageMeter } from "./UsageMeter";
 import { instant } from "../../lib/table-sort";
 
-/** MemberVersions shows the versions of a member's components, and the engine that carries policies to it. */
+/** MemberVersions shows the versions of a member's components, the engine that carries policies to it, and what it was registered from. */
 export function MemberVersions({ member }: { member: Member }) {
   const { t } = useTranslation();
   const versions = [
@@ -27,6 +27,7 @@ export function MemberVersions({ member }: { member: Member }) {
     <span className={classes.versions}>
       {versions.map(([name, version]) => version && <span key={name}>{`${name} ${version}`}</span>)}
       {member.engine && <span title={t("fleet.engineHelp")}>{t("fleet.engine", { engine: member.engine })}</span>}
+      {member.clusterProfile && <span title={t("fleet.profileHelp")}>{t("fleet.profile", { profile: member.clusterProfile })}</span>}
     </span>
   );
 }

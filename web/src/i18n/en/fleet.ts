@@ -10,6 +10,8 @@ export const fleet = {
     versions: "Versions",
     engine: "Engine {{engine}}",
     engineHelp: "The propagation engine, which carries policies to the member.",
+    profile: "From ClusterProfile {{profile}}",
+    profileHelp: "The entry of the cluster inventory from which the member was registered. Differences are findings; the registration alone counts.",
     identities: "Identities",
     objects: "Objects",
     behind: "Behind",

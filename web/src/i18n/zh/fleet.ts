@@ -10,6 +10,8 @@ export const fleet = {
     versions: "版本",
     engine: "分发引擎 {{engine}}",
     engineHelp: "分发引擎，负责把策略下发到成员集群。",
+    profile: "来自 ClusterProfile {{profile}}",
+    profileHelp: "登记该成员集群所依据的集群清单条目。两者的差异会列为问题；始终以登记为准。",
     identities: "身份",
     objects: "对象",
     behind: "落后",
