@@ -148,6 +148,40 @@ type ResourceClassSpec struct {
 	//
 	// +optional
 	DefaultMode Mode `json:"defaultMode,omitempty"`
+
+	// Rollout, if set, makes a change to Enforce reach the members in waves. If absent, it reaches all of them at once.
+	//
+	// +optional
+	Rollout *ClassRollout `json:"rollout,omitempty"`
+}
+
+// ClassRollout defines the waves in which Enforce reaches the members.
+type ClassRollout struct {
+	// Waves are in the order in which they begin. A member belongs to the first wave that selects it. Members that no wave selects
+	// belong to one more wave, which is the last.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Waves []Wave `json:"waves"`
+}
+
+// Wave is a set of members in which Enforce begins at the same time.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.soak) || duration(self.soak) >= duration('0s') && duration(self.soak) <= duration('720h')",message="soak must be between 0s and 720h"
+type Wave struct {
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// ClusterSelector selects members by the labels of their KubeFedCluster; {} selects all of them.
+	ClusterSelector metav1.LabelSelector `json:"clusterSelector"`
+
+	// Soak is how long all members of the wave, and of the waves before it, must have enforced before the next wave begins.
+	//
+	// +optional
+	Soak metav1.Duration `json:"soak,omitempty"`
 }
 
 // ClassStatus reports whether a class is accepted and, for a resource class, propagated.

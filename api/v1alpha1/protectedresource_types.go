@@ -156,7 +156,7 @@ type ProtectedResourceStatus struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// EffectiveMode is Mode, or Audit while a temporary audit lasts.
+	// EffectiveMode is Mode, or Audit while a temporary audit lasts, or while Enforce has not begun in all members.
 	//
 	// +optional
 	EffectiveMode Mode `json:"effectiveMode,omitempty"`
@@ -192,6 +192,12 @@ type ProtectedResourceStatus struct {
 	//
 	// +optional
 	Nodes *NodeSummary `json:"nodes,omitempty"`
+
+	// Rollout says in which members Enforce counts. It is set if the resource's class has waves. Unlike the other fields, it is not derived:
+	// decisions depend on it.
+	//
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
 }
 
 // NodeSummary counts the nodes of the members that run acp-node.

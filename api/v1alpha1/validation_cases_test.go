@@ -162,6 +162,18 @@ var classes = []creation{
 	{"other ports are Deny or Allow", "ResourceClass", map[string]string{"spec.otherPorts": "Audit"}, "Unsupported value"},
 	{"an enforcer is known", "ResourceClass", map[string]string{"spec.enforcers": "[calico]"}, "Unsupported value"},
 	{"an enforcer is needed", "ResourceClass", map[string]string{"spec.enforcers": "[]"}, "should have at least 1 items"},
+	{"waves", "ResourceClass", map[string]string{
+		"spec.rollout": "{waves: [{name: canary, clusterSelector: {matchLabels: {a: b}}, soak: 90m}, {name: all, clusterSelector: {}}]}"}, ""},
+	{"a wave is needed", "ResourceClass", map[string]string{"spec.rollout": "{waves: []}"}, "should have at least 1 items"},
+	{"a wave selects members", "ResourceClass", map[string]string{"spec.rollout": "{waves: [{name: all}]}"}, "Required value"},
+	{"waves have names of their own", "ResourceClass", map[string]string{
+		"spec.rollout": "{waves: [{name: a, clusterSelector: {}}, {name: a, clusterSelector: {}}]}"}, "Duplicate value"},
+	{"a wave's name is a DNS label", "ResourceClass", map[string]string{"spec.rollout": "{waves: [{name: A, clusterSelector: {}}]}"}, pattern},
+	{"a soak time is a duration", "ResourceClass", map[string]string{"spec.rollout": "{waves: [{name: a, clusterSelector: {}, soak: soon}]}"}, "soak"},
+	{"a soak time is not negative", "ResourceClass", map[string]string{
+		"spec.rollout": "{waves: [{name: a, clusterSelector: {}, soak: -1s}]}"}, "between 0s and 720h"},
+	{"a soak time is at most 30 days", "ResourceClass", map[string]string{
+		"spec.rollout": "{waves: [{name: a, clusterSelector: {}, soak: 721h}]}"}, "between 0s and 720h"},
 	{"a default mode", "ResourceClass", map[string]string{"spec.defaultMode": "Enforce"}, ""},
 	{"a default mode is a mode", "ResourceClass", map[string]string{"spec.defaultMode": "Closed"}, "Unsupported value"},
 	{"the smallest one", "SubjectClass", nil, ""},

@@ -22,9 +22,13 @@ type UnitMetrics struct {
 	drift              *prometheus.CounterVec
 	realize, propagate *prometheus.HistogramVec
 	expiry             prometheus.Histogram
+	rollouts           *prometheus.GaugeVec
+	rolloutChanges     *prometheus.CounterVec
 
 	mu      sync.Mutex
 	waiting map[unitInMember]wait
+	// inRollout contains the state of each resource whose rollout is in progress.
+	inRollout map[string]string
 }
 
 // unitInMember identifies a unit in a member.
@@ -56,12 +60,20 @@ func New(reg prometheus.Registerer) (*UnitMetrics, error) {
 			prometheus.HistogramOpts{Name: "acp_expiry_lag_seconds", Buckets: append(latencyBuckets[:len(latencyBuckets):len(latencyBuckets)], 3600*6, 3600*24),
 				Help: "Time from the end of a statement until what is pushed to the members was without it."},
 		),
-		waiting: map[unitInMember]wait{},
+		rollouts: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_rollouts",
+			Help: "Resources whose change to Enforce is in progress in waves, by state (progressing, halted)."}, []string{"state"}),
+		rolloutChanges: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_rollout_changes_total",
+			Help: "What happened to rollouts in waves (WaveBegun, Halted, Resumed, Completed)."}, []string{"change"}),
+		waiting:   map[unitInMember]wait{},
+		inRollout: map[string]string{},
+	}
+	for _, state := range []string{"progressing", "halted"} {
+		m.rollouts.WithLabelValues(state).Set(0)
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.drift, m.realize, m.propagate, m.expiry} {
+	for _, c := range []prometheus.Collector{m.drift, m.realize, m.propagate, m.expiry, m.rollouts, m.rolloutChanges} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register the adapter's metrics: %w", err)
 		}
@@ -123,6 +135,29 @@ func (m *UnitMetrics) Forget(resource string) {
 			delete(m.waiting, key)
 		}
 	}
+}
+
+// RecordRollout records the state of a resource's rollout, or "" if none is in progress.
+func (m *UnitMetrics) RecordRollout(resource, state string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.inRollout[resource]
+	if before == state {
+		return
+	}
+	if before != "" {
+		m.rollouts.WithLabelValues(before).Dec()
+		delete(m.inRollout, resource)
+	}
+	if state != "" {
+		m.rollouts.WithLabelValues(state).Inc()
+		m.inRollout[resource] = state
+	}
+}
+
+// RecordRolloutChange counts something that happened to a rollout.
+func (m *UnitMetrics) RecordRolloutChange(change string) {
+	m.rolloutChanges.WithLabelValues(change).Inc()
 }
 
 // RecordExpiry records how late an expired statement was removed.

@@ -368,8 +368,18 @@ func store[T interface {
 // conflict. An object that was deleted meanwhile stays deleted.
 func (x *Cache) StorePolicy(o *v1alpha1.AccessControlPolicy) { wrote(x, x.policies, o) }
 
-// StoreResource is StorePolicy for a ProtectedResource.
-func (x *Cache) StoreResource(o *v1alpha1.ProtectedResource) { wrote(x, x.resources, o) }
+// StoreResource is StorePolicy for a ProtectedResource. If waves let Enforce count in other members, the next view has that.
+func (x *Cache) StoreResource(o *v1alpha1.ProtectedResource) {
+	x.mu.RLock()
+	had := x.resources[o.Name]
+	x.mu.RUnlock()
+	wrote(x, x.resources, o)
+	if had != nil && changed(had, o) {
+		x.mu.Lock()
+		x.nextVersion()
+		x.mu.Unlock()
+	}
+}
 
 func wrote[T interface {
 	comparable

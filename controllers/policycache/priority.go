@@ -56,6 +56,9 @@ func opens(old, now *v1alpha1.ProtectedResource) bool {
 	if strictness(now.Spec.Mode) < strictness(old.Spec.Mode) {
 		return true
 	}
+	if was := old.Enforced(); !was.Intersect(now.Enforced()).Equal(was) { // such as a rollout that is rolled back
+		return true
+	}
 	before := map[v1alpha1.ClusterName]v1alpha1.Mode{}
 	for _, m := range old.Spec.ClusterModes {
 		before[m.Cluster] = m.Mode

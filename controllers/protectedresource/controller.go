@@ -145,7 +145,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 	request := r.Units.Pending(resource)
 	var out outcome
 	for range attempts {
-		if out = r.attempt(ctx, resource, request != 0); !errors.Is(out.Err, federation.ErrStale) {
+		if out = r.attempt(ctx, resource, request != 0); out.Step != stepRollout && !errors.Is(out.Err, federation.ErrStale) {
 			break
 		}
 	}
@@ -178,6 +178,12 @@ func (r *Reconciler) attempt(ctx context.Context, resource string, requested boo
 		}
 		return out
 	}
+	changed, safe, err := r.storeRollout(ctx, f)
+	if changed || !safe {
+		out.Step, out.Err = stepRollout, err
+		return out
+	}
+	out.RolloutErr = err
 	out.Step, out.Facts, out.Existing, out.Problem = stepApplied, f, f.Existing, f.Problem
 	if out.Plan, out.Err = newPlan(f); out.Err == nil {
 		priority := priorityOf(f, &out.Plan, requested)

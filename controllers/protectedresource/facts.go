@@ -58,8 +58,9 @@ type facts struct {
 	Open map[string]enforcer.Rendered
 	// Existing are the Federated objects of the resource.
 	Existing []*federation.Object
-	// Placement are the members that the class selects, sorted.
+	// Placement are the members that the class selects, sorted. Placed reports that they are known.
 	Placement []string
+	Placed    bool
 	// Clusters are the registered members, sorted by name.
 	Clusters []federation.Cluster
 	// Problem, if set, prevents the unit from being written.

@@ -146,7 +146,7 @@ func (r *Reconciler) render(f *facts) {
 		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.UnitClassInvalid(f.Unit.Class, message.Of(err))}
 		return
 	}
-	f.Placement = clusters
+	f.Placement, f.Placed = clusters, true
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
 		f.MissingLabels, f.UnmatchedRules = r.missingLabels(&f.Unit, f.openMembers()), r.unmatchedRules(&f.Unit)
 	}

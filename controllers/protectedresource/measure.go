@@ -12,6 +12,7 @@ import (
 
 // measure records metrics of what changed since the last report. Propagation is measured by KubeFed's own status.
 func (r *Reconciler) measure(f *facts, now *statuscache.Report) {
+	r.Metrics.RecordRollout(f.Resource, f.rolloutState())
 	if len(now.Clusters) == 0 {
 		r.Metrics.Forget(f.Resource)
 	}

@@ -20,6 +20,8 @@ const (
 	stepNotReady step = "not ready"
 	// stepUnread: the facts could not be collected, so nothing was decided.
 	stepUnread step = "unread"
+	// stepRollout: it was stored, or could not be stored, in which members Enforce counts, so that the facts must be collected again.
+	stepRollout step = "rollout"
 	// stepMissingGroup: the plan would refuse clients that it should allow, because a group does not exist yet.
 	stepMissingGroup step = "missing group"
 	// stepInFlight: KubeFed has not reported on the previous version of an object. No event triggers the next
@@ -49,11 +51,17 @@ type outcome struct {
 	// StatusDelay is how long the status write is deferred, and StatusErr the reason why it failed.
 	StatusDelay time.Duration
 	StatusErr   error
-	Times       reconcileTimes
+	// RolloutDelay is when a rollout in progress has to be evaluated again; 0 if there is none. RolloutErr is the reason why its
+	// progress could not be stored.
+	RolloutDelay time.Duration
+	RolloutErr   error
+	Times        reconcileTimes
 }
 
 // decided reports whether a plan was made, so that there is something to report.
-func (o *outcome) decided() bool { return o.Step != stepNotReady && o.Step != stepUnread }
+func (o *outcome) decided() bool {
+	return o.Step != stepNotReady && o.Step != stepUnread && o.Step != stepRollout
+}
 
 // deferred reports whether the plan was put off.
 func (o *outcome) deferred() bool {
@@ -72,17 +80,21 @@ func (o *outcome) result() (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	case o.conflicted():
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
-	case errors.Is(o.StatusErr, errConflict):
+	case errors.Is(o.StatusErr, errConflict), errors.Is(o.RolloutErr, errConflict):
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, o.Err
-	case o.Err != nil || o.StatusErr != nil:
-		return reconcile.Result{}, errors.Join(o.Err, o.StatusErr)
+	case o.Err != nil || o.StatusErr != nil || o.RolloutErr != nil:
+		return reconcile.Result{}, errors.Join(o.Err, o.StatusErr, o.RolloutErr)
+	case o.Step == stepRollout:
+		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	case o.Step == stepMissingGroup:
 		return reconcile.Result{RequeueAfter: graceCheckInterval}, nil
 	case o.Step == stepInFlight || o.Facts.firstGroups():
 		// Changes of a group before the report existed that this unit refers to it triggered nothing.
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
-	case o.StatusDelay > 0:
+	case o.StatusDelay > 0 && (o.RolloutDelay == 0 || o.StatusDelay < o.RolloutDelay):
 		return reconcile.Result{RequeueAfter: o.StatusDelay, Priority: new(requestqueue.StatusUpdate)}, nil
+	case o.RolloutDelay > 0:
+		return reconcile.Result{RequeueAfter: o.RolloutDelay, Priority: new(requestqueue.Grant)}, nil
 	}
 	return reconcile.Result{}, nil
 }

@@ -45,6 +45,12 @@ type scene struct {
 	away []string
 	// odd changes what is found in a member.
 	odd map[string]func(*federation.Observation)
+	// waves are those of the class, rollout is the stored status, and last are the last reported states.
+	waves   []v1alpha1.Wave
+	rollout *v1alpha1.RolloutStatus
+	last    map[string]v1alpha1.ClusterState
+	// elapsed is the time since the beginning.
+	elapsed time.Duration
 }
 
 func newScene(t testing.TB, members ...string) *scene {
@@ -104,16 +110,21 @@ func (s *scene) facts() *facts {
 			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}, HTTP: s.requests}}}}},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: v1alpha1.SubjectClassSpec{
 			Pattern: sceneApps + "*", LabelKey: appKey, ServiceAccountTemplate: "app-{id}"}}},
-		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: spec}},
+		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: spec,
+			Status: v1alpha1.ProtectedResourceStatus{Rollout: s.rollout}}},
 		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{
 			Statements: slices.Concat(statement("allow", v1alpha1.EffectAllow, s.allowed), statement("deny", v1alpha1.EffectDeny, s.denied))}}},
+	}
+	if s.waves != nil {
+		in.ResourceClasses[0].Spec.Rollout = &v1alpha1.ClassRollout{Waves: s.waves}
 	}
 	for _, c := range s.clusters {
 		in.Clusters = append(in.Clusters, policy.Cluster{Name: c.Name, Labels: map[string]string{}, Dataplane: s.dataplanes[c.Name]})
 	}
 	f := &facts{
 		Resource:     sceneResource,
-		Now:          time.Unix(1e9, 0),
+		Now:          time.Unix(1e9, 0).Add(s.elapsed),
+		LastStates:   s.last,
 		View:         &policycache.View{Snapshot: policy.NewSnapshot(in)},
 		Objects:      in.Resources,
 		Clusters:     s.clusters,

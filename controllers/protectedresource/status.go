@@ -33,6 +33,7 @@ func (r *Reconciler) report(ctx context.Context, done *outcome) {
 		r.Reports.Put(report)
 	}
 	r.Policies.Add(requestqueue.Observed, slices.Concat(report.Policies(), before.Policies(), r.Reports.Awaited(f.Resource))...)
+	done.RolloutDelay = f.rolloutDelay(&report)
 	r.emitEvents(f, before, had, &report)
 	r.measure(f, &report)
 	if done.Plan.Frozen && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
@@ -147,8 +148,9 @@ func status(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report)
 	for _, sids := range report.SIDs {
 		s.Statements += int32(min(len(sids), 1<<20))
 	}
-	s.Nodes = report.Nodes
-	s.Clusters, s.Groups = statusfields.ListMembers(report.Clusters, statusfields.SizeOfConditions(s.Conditions)+sizeOfNodes(s.Nodes)+sizeOfRest)
+	s.Nodes, s.Rollout = report.Nodes, o.Status.Rollout
+	rest := sizeOfNodes(s.Nodes) + sizeOfRollout(s.Rollout) + sizeOfRest
+	s.Clusters, s.Groups = statusfields.ListMembers(report.Clusters, statusfields.SizeOfConditions(s.Conditions)+rest)
 	return s
 }
 

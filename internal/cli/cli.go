@@ -103,6 +103,7 @@ or is invalid, 4 the portal refused the call or could not be reached, 130 and 14
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.AddGroup(&cobra.Group{ID: "policies", Title: "Policies, from files or the cluster; nothing is changed:"},
+		&cobra.Group{ID: "rollouts", Title: "Rollouts in waves, in the host cluster:"},
 		&cobra.Group{ID: "members", Title: "Member clusters, as their administrator:"},
 		&cobra.Group{ID: "flows", Title: "Flows, from a store or the portal; nothing is changed:"},
 		&cobra.Group{ID: "portal", Title: "Requests and the ledger, in the portal:"})
@@ -110,6 +111,9 @@ or is invalid, 4 the portal refused the call or could not be reached, 130 and 14
 		c.GroupID = "policies"
 		root.AddCommand(c)
 	}
+	rollout := newRollout(s)
+	rollout.GroupID = "rollouts"
+	root.AddCommand(rollout)
 	for _, c := range []*cobra.Command{newCluster(s), newDowngrade(s), newResume(s)} {
 		c.GroupID = "members"
 		root.AddCommand(c)

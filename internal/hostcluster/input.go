@@ -43,8 +43,8 @@ func pointers[T any](items []T) []*T {
 }
 
 // AffectsDecisions reports whether an update may alter a decision. Changes of status and metadata, which are frequent,
-// do not, except the labels of a member, which placements select, what is reported of its dataplane, what it declares
-// about its Istio, and whether it gets rules about requests. An object
+// do not, except the members in which waves let Enforce count, and the labels of a member, which placements select, what is reported
+// of its dataplane, what it declares about its Istio, and whether it gets rules about requests. An object
 // that was deleted and created again may arrive as one update; then its generation begins anew, and only the UID shows
 // the change.
 func AffectsDecisions(before, after client.Object) bool {
@@ -53,6 +53,11 @@ func AffectsDecisions(before, after client.Object) bool {
 		return !ok || was.UID != is.UID || !maps.Equal(was.Status.Labels, is.Status.Labels) || (was.Status.State == "") != (is.Status.State == "") ||
 			was.Status.Istio != is.Status.Istio || was.Status.IstioRootNamespace != is.Status.IstioRootNamespace ||
 			policy.NoRequestsIn(was) != policy.NoRequestsIn(is) || !equality.Semantic.DeepEqual(was.Status.Dataplane, is.Status.Dataplane)
+	}
+	if was, ok := before.(*v1alpha1.ProtectedResource); ok {
+		if is, ok := after.(*v1alpha1.ProtectedResource); ok && !was.Enforced().Equal(is.Enforced()) {
+			return true
+		}
 	}
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration()
 }

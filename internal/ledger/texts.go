@@ -33,6 +33,8 @@ var actions = map[string]func() message.Message{
 	"resource.temporary-audit":        message.LedgerActionResourceTemporaryAudit,
 	"resource.temporary-audit-ended":  message.LedgerActionResourceTemporaryAuditEnded,
 	"resource.temporary-audit-failed": message.LedgerActionResourceTemporaryAuditFailed,
+	"resource.waves":                  message.LedgerActionResourceWaves,
+	"resource.waves-halted":           message.LedgerActionResourceWavesHalted,
 	"review.closed":                   message.LedgerActionReviewClosed,
 	"review.created":                  message.LedgerActionReviewCreated,
 	"review.decided":                  message.LedgerActionReviewDecided,

@@ -1804,6 +1804,16 @@ func LedgerActionResourceTemporaryAuditFailed() Message {
 	return Message{Code: "ledger.action.resource.temporary-audit-failed", Text: "The recorded change of a temporary audit was not made."}
 }
 
+// LedgerActionResourceWaves is "The waves of a rollout got an instruction.".
+func LedgerActionResourceWaves() Message {
+	return Message{Code: "ledger.action.resource.waves", Text: "The waves of a rollout got an instruction."}
+}
+
+// LedgerActionResourceWavesHalted is "The waves of a rollout were halted automatically.".
+func LedgerActionResourceWavesHalted() Message {
+	return Message{Code: "ledger.action.resource.waves-halted", Text: "The waves of a rollout were halted automatically."}
+}
+
 // LedgerActionReviewClosed is "The access review was closed.".
 func LedgerActionReviewClosed() Message {
 	return Message{Code: "ledger.action.review.closed", Text: "The access review was closed."}
@@ -3952,6 +3962,16 @@ func NotificationVoidedBody() Message {
 // NotificationVoidedTitle is "{ticket}: the approvals are void: {subject}".
 func NotificationVoidedTitle(ticket string, subject Message) Message {
 	return build("notification.voided.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationWavesHaltedBody is "No further member begins to enforce: {reason}. Members that enforce continue to do so. Examine the reason, then resume the rollout or roll it back.".
+func NotificationWavesHaltedBody(reason Message) Message {
+	return build("notification.waves-halted.body", param{"reason", reason})
+}
+
+// NotificationWavesHaltedTitle is "{subject}: the waves of its rollout were halted".
+func NotificationWavesHaltedTitle(subject Message) Message {
+	return build("notification.waves-halted.title", param{"subject", subject})
 }
 
 // NotificationWithdrawnBody is "{actor} withdrew the request.".
@@ -6122,6 +6142,51 @@ func UnusedNeverUsed(watched string) Message {
 // UnusedRefused is "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal.".
 func UnusedRefused() Message {
 	return Message{Code: "unused.refused", Text: "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal."}
+}
+
+// WavesClassWithoutWaves is "the waves were removed from the class; resume to enforce in all other members at once".
+func WavesClassWithoutWaves() Message {
+	return Message{Code: "waves.class-without-waves", Text: "the waves were removed from the class; resume to enforce in all other members at once"}
+}
+
+// WavesHalted is "the rollout is halted: {reason}".
+func WavesHalted(reason Message) Message {
+	return build("waves.halted", param{"reason", reason})
+}
+
+// WavesInProgress is "Enforce reaches the members in waves: wave {wave} of {waves} has begun, and {members} members wait".
+func WavesInProgress(wave int, waves int, members int) Message {
+	return build("waves.in-progress", param{"members", members}, param{"wave", wave}, param{"waves", waves})
+}
+
+// WavesMemberUnhealthy is "{cluster} had begun to enforce and is {state} now".
+func WavesMemberUnhealthy(cluster string, state string) Message {
+	return build("waves.member-unhealthy", param{"cluster", cluster}, param{"state", state})
+}
+
+// WavesNone is "No rollout of {resource} is in progress in waves.".
+func WavesNone(resource string) Message {
+	return build("waves.none", param{"resource", resource})
+}
+
+// WavesNotHalted is "The rollout of {resource} is not halted.".
+func WavesNotHalted(resource string) Message {
+	return build("waves.not-halted", param{"resource", resource})
+}
+
+// WavesReasonNeeded is "Give a reason for the instruction.".
+func WavesReasonNeeded() Message {
+	return Message{Code: "waves.reason-needed", Text: "Give a reason for the instruction."}
+}
+
+// WavesSecurityOnly is "Only security administrators may begin waves early.".
+func WavesSecurityOnly() Message {
+	return Message{Code: "waves.security-only", Text: "Only security administrators may begin waves early."}
+}
+
+// WavesVerdictsDisagree is "the dataplane's verdict contradicted the policies for {count} connections in {cluster} within {window}".
+func WavesVerdictsDisagree(count int, cluster string, window string) Message {
+	return build("waves.verdicts-disagree", param{"cluster", cluster}, param{"count", count}, param{"window", window})
 }
 
 // WeekdayFriday is "Friday".

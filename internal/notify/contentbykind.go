@@ -204,6 +204,9 @@ var rolloutMessages = messagesByEvent{
 		}
 		return title, message.NotificationRolloutStoppedBodyTemporaryAudit(n, d.Cluster, d.Until)
 	},
+	EventWavesHalted: func(d contentData) (title, body message.Message) {
+		return message.NotificationWavesHaltedTitle(d.subject), message.NotificationWavesHaltedBody(d.Message)
+	},
 	EventFlowsUnwatched: func(d contentData) (title, body message.Message) {
 		return message.NotificationFlowsUnwatchedTitle(d.subject, d.Cluster), message.NotificationFlowsUnwatchedBody(d.Cluster)
 	},

@@ -21,6 +21,8 @@ const (
 	EventDowngradeEnded = "downgrade-ended"
 	// EventRolloutStopped says that the guard stopped a rollout.
 	EventRolloutStopped = "stopped"
+	// EventWavesHalted says that the waves of a resource were halted automatically.
+	EventWavesHalted = "waves-halted"
 	// EventFlowsUnwatched says that the guard has no flows of a member.
 	EventFlowsUnwatched = "flows-unwatched"
 	// EventFlowsLost says that flows of a member were lost.

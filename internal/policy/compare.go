@@ -251,10 +251,8 @@ func (c *comparison) clusters(resource string) []string {
 	own := map[string]bool{"": true}
 	for _, s := range c.both() {
 		if p := s.protected[resource]; p != nil {
-			for _, o := range p.objects {
-				for _, m := range o.Spec.ClusterModes {
-					own[string(m.Cluster)] = true
-				}
+			for _, name := range p.named() {
+				own[string(name)] = true
 			}
 		}
 	}

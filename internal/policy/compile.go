@@ -55,17 +55,15 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 	u := newUnit(resource, c)
 	u.LabelValue, u.Mode = value, p.mode("", at)
 	strictest := u.Mode
-	for _, o := range p.objects {
-		for i := range o.Spec.ClusterModes {
-			cluster := string(o.Spec.ClusterModes[i].Cluster)
-			mode := p.mode(cluster, at)
-			strictest = stricter(strictest, mode)
-			if mode != u.Mode {
-				if u.ClusterModes == nil {
-					u.ClusterModes = map[string]v1alpha1.Mode{}
-				}
-				u.ClusterModes[cluster] = mode
+	for _, name := range p.named() {
+		cluster := string(name)
+		mode := p.mode(cluster, at)
+		strictest = stricter(strictest, mode)
+		if mode != u.Mode {
+			if u.ClusterModes == nil {
+				u.ClusterModes = map[string]v1alpha1.Mode{}
 			}
+			u.ClusterModes[cluster] = mode
 		}
 	}
 	if strictest == v1alpha1.ModeObserve {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+	"time"
 )
 
 // node is an exact resource that is protected or named by a statement. It keeps the data of a decision together,
@@ -102,8 +103,8 @@ func (s *Snapshot) buildIndex() {
 // setProtection stores the modes of the ProtectedResources of a resource.
 func (s *Snapshot) setProtection(resource uint32, p *protection) {
 	mode := int8(dependsMode)
-	if len(p.objects) == 1 && len(p.objects[0].Spec.ClusterModes) == 0 && p.objects[0].Spec.TemporaryAudit == nil {
-		mode = strictness(p.objects[0].Spec.Mode)
+	if len(p.objects) == 1 && p.objects[0].Spec.TemporaryAudit == nil && len(p.named()) == 0 {
+		mode = strictness(objectMode(p.objects[0], "", time.Time{}))
 	}
 	s.index.protections[resource], s.index.nodes[resource].mode = p, mode
 }

@@ -37,7 +37,7 @@ func stricter(a, b v1alpha1.Mode) v1alpha1.Mode {
 }
 
 // protection contains the ProtectedResources of one name. They are kept separately, because a temporary audit relaxes
-// only its own object.
+// only its own object, and waves hold only its own Enforce.
 type protection struct {
 	objects []*v1alpha1.ProtectedResource
 	inline  [1]*v1alpha1.ProtectedResource // storage of objects for the common case of one
@@ -50,12 +50,25 @@ func (p *protection) mode(cluster string, at time.Time) v1alpha1.Mode {
 		return mode
 	}
 	for _, o := range p.objects {
-		mode = stricter(mode, objectMode(&o.Spec, cluster, at))
+		mode = stricter(mode, objectMode(o, cluster, at))
 	}
 	return mode
 }
 
-func objectMode(spec *v1alpha1.ProtectedResourceSpec, cluster string, at time.Time) v1alpha1.Mode {
+// named returns the members that may have another mode than the base mode, with duplicates.
+func (p *protection) named() []v1alpha1.ClusterName {
+	var out []v1alpha1.ClusterName
+	for _, o := range p.objects {
+		for i := range o.Spec.ClusterModes {
+			out = append(out, o.Spec.ClusterModes[i].Cluster)
+		}
+		out = append(out, o.Status.Rollout.Named()...)
+	}
+	return out
+}
+
+func objectMode(o *v1alpha1.ProtectedResource, cluster string, at time.Time) v1alpha1.Mode {
+	spec := &o.Spec
 	mode := spec.Mode
 	if cluster != "" {
 		for i := range spec.ClusterModes {
@@ -65,15 +78,16 @@ func objectMode(spec *v1alpha1.ProtectedResourceSpec, cluster string, at time.Ti
 			}
 		}
 	}
-	if mode == v1alpha1.ModeEnforce && spec.TemporaryAudit != nil && at.Before(spec.TemporaryAudit.Until.Time) {
+	if mode == v1alpha1.ModeEnforce &&
+		(spec.TemporaryAudit != nil && at.Before(spec.TemporaryAudit.Until.Time) || o.Status.Rollout.Holds(cluster)) {
 		return v1alpha1.ModeAudit
 	}
 	return mode
 }
 
 // EffectiveMode returns the mode of a resource in a member at an instant: the strictest mode of the ProtectedResources
-// with that name, including temporary audits. Cluster "" stands for the base mode. A resource that is not onboarded is
-// in Observe.
+// with that name, including temporary audits and waves. Cluster "" stands for the base mode, which members have that no object
+// names. A resource that is not onboarded is in Observe.
 func (s *Snapshot) EffectiveMode(resource, cluster string, at time.Time) v1alpha1.Mode {
 	return s.protected[resource].mode(cluster, at)
 }

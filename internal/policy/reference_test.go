@@ -122,6 +122,16 @@ func (w reference) mode(resource string, q Query) v1alpha1.Mode {
 		if t := p.Spec.TemporaryAudit; t != nil && q.At.Before(t.Until.Time) && mode == v1alpha1.ModeEnforce {
 			mode = v1alpha1.ModeAudit
 		}
+		if r := p.Status.Rollout; r != nil && mode == v1alpha1.ModeEnforce {
+			here := v1alpha1.ClusterName(q.Cluster)
+			permitted := slices.Contains(r.Settled.Clusters, here) != r.Settled.AllExcept
+			if r.Progress != nil {
+				permitted = permitted || slices.Contains(r.Progress.Begun.Clusters, here) != r.Progress.Begun.AllExcept
+			}
+			if !permitted {
+				mode = v1alpha1.ModeAudit
+			}
+		}
 		best = max(best, slices.Index(order, mode))
 	}
 	return order[best]
@@ -268,6 +278,22 @@ func (d dice) time() *metav1.Time {
 	return hours(d.IntN(5) - 2)
 }
 
+func (d dice) rollout() *v1alpha1.RolloutStatus {
+	some := func() (out []v1alpha1.ClusterName) {
+		for _, c := range []v1alpha1.ClusterName{"m1", "m2"} {
+			if d.IntN(2) == 0 {
+				out = append(out, c)
+			}
+		}
+		return out
+	}
+	r := &v1alpha1.RolloutStatus{Settled: v1alpha1.MemberSet{AllExcept: d.IntN(2) == 0, Clusters: some()}}
+	if d.IntN(2) == 0 {
+		r.Progress = &v1alpha1.RolloutProgress{Begun: v1alpha1.MemberSet{AllExcept: d.IntN(4) == 0, Clusters: some()}}
+	}
+	return r
+}
+
 func (d dice) world() Input {
 	in := world()
 	resources := []string{bobs, orders, redisHead + "bobs-2", shop, webHead + "blog"}
@@ -280,6 +306,9 @@ func (d dice) world() Input {
 		}
 		if t := d.time(); t != nil && d.IntN(2) == 0 {
 			auditUntil(t)(p)
+		}
+		if d.IntN(4) == 0 {
+			p.Status.Rollout = d.rollout()
 		}
 		in.Resources = append(in.Resources, p)
 	}

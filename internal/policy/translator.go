@@ -328,14 +328,7 @@ func (p *protection) enforcedSomewhere(at time.Time) bool {
 	if p.mode("", at) == v1alpha1.ModeEnforce {
 		return true
 	}
-	for _, o := range p.objects {
-		for i := range o.Spec.ClusterModes {
-			if p.mode(string(o.Spec.ClusterModes[i].Cluster), at) == v1alpha1.ModeEnforce {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.named(), func(c v1alpha1.ClusterName) bool { return p.mode(string(c), at) == v1alpha1.ModeEnforce })
 }
 
 // limitsOf returns what an enforcer leaves out of a resource's unit in a member; nil for a resource in no class.

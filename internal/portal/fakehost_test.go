@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/rollout"
+	"github.com/acp-io/acp/internal/waves"
 )
 
 // fakeHost is a host cluster in memory.
@@ -153,6 +154,22 @@ func (h *fakeHost) Toggle(
 		return changed, nil
 	}
 	return nil, rollout.ErrGone
+}
+
+// Instruct implements rollout.Switch.
+func (h *fakeHost) Instruct(_ context.Context, name string, i waves.Instruction) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for n, r := range h.input.Resources {
+		if r.Name == name {
+			changed := r.DeepCopy()
+			changed.Annotations = map[string]string{v1alpha1.AnnotationRollout: i.String()}
+			h.input.Resources = slices.Clone(h.input.Resources)
+			h.input.Resources[n] = changed
+			return nil
+		}
+	}
+	return rollout.ErrGone
 }
 
 // registered stores workloads as a host cluster does that accepts everything.

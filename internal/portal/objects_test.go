@@ -59,6 +59,7 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"listApplicationUnused":      "refused as a whole",
 		"getRollout":                 "refused as a whole",
 		"putRolloutGuard":            "refused as a whole",
+		"putRolloutWaves":            "refused as a whole",
 	}
 	withID := map[string]struct {
 		existing, none string

@@ -476,6 +476,15 @@ var routes = []core.Route{
 		Costs:     &core.BudgetSwitches,
 	},
 	{
+		Method:    "PUT",
+		Path:      base + "/rollout/:id/waves",
+		Operation: "putRolloutWaves",
+		Who:       core.Changer,
+		Scope:     rolloutWrite,
+		Rule:      "owners, security; skip, finish: security",
+		Costs:     &core.BudgetSwitches,
+	},
+	{
 		Method:    "POST",
 		Path:      base + "/tickets/impact",
 		Operation: "previewImpact",

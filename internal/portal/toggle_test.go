@@ -2,12 +2,16 @@ package portal
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/waves"
 )
 
 type resourceView struct {
@@ -430,5 +434,57 @@ func TestRolloutBoard(t *testing.T) {
 	x.advance(time.Minute)
 	if b := look("bob", ""); b.FlowsAvailable || len(b.Items) == 0 {
 		t.Errorf("the page without flows: %+v", b)
+	}
+}
+
+// TestRolloutWaves checks who sees the waves of a resource, and who may do what with them.
+func TestRolloutWaves(t *testing.T) {
+	x := newSite(t)
+	x.audited()
+	x.host.mu.Lock()
+	r := x.host.input.Resources[0].DeepCopy()
+	r.Spec.Mode = v1alpha1.ModeEnforce
+	halt := &v1alpha1.RolloutHalt{Reason: v1alpha1.HaltMemberUnhealthy, At: metav1.Now(), Cluster: "m1", Message: "m1 is away"}
+	r.Status.Rollout = &v1alpha1.RolloutStatus{Progress: &v1alpha1.RolloutProgress{StartedAt: metav1.Now(), Wave: 1, Waves: 2, Name: "canary",
+		Begun: v1alpha1.MemberSet{Clusters: []v1alpha1.ClusterName{"m1"}}, Waiting: 1, Halt: halt}}
+	x.host.input.Resources = []*v1alpha1.ProtectedResource{r}
+	x.host.mu.Unlock()
+	type card struct {
+		Waves *struct {
+			Wave, Waves, Waiting int
+			Name                 string
+			Halt                 *struct{ Reason, Cluster string }
+			Actions              []string
+		}
+	}
+	for who, want := range map[string][]string{
+		"bob": {"resume", "rollback"}, "dave": {"resume", "skip", "finish", "rollback"}, "grace": {},
+	} {
+		var got card
+		x.as(who).Get("/api/v1/rollout/bobs-cluster").Into(t, &got)
+		if w := got.Waves; w == nil || w.Wave != 1 || w.Waves != 2 || w.Name != "canary" || w.Waiting != 1 || w.Halt == nil || w.Halt.Cluster != "m1" ||
+			!slices.Equal(w.Actions, want) {
+			t.Errorf("%s sees %+v, want the actions %v", who, w, want)
+		}
+	}
+	for _, tc := range []struct {
+		who    string
+		body   map[string]any
+		status int
+	}{
+		{"erin", map[string]any{"action": "rollback", "reason": "r"}, http.StatusForbidden},
+		{"grace", map[string]any{"action": "rollback", "reason": "r"}, http.StatusForbidden},
+		{"bob", map[string]any{"action": "skip", "reason": "r"}, http.StatusForbidden},
+		{"bob", map[string]any{"action": "begin", "reason": "r"}, http.StatusUnprocessableEntity},
+		{"bob", map[string]any{"action": "resume"}, http.StatusUnprocessableEntity},
+		{"bob", map[string]any{"action": "resume", "reason": "m1 is back"}, http.StatusOK},
+	} {
+		if a := put(x.as(tc.who), "/rollout/bobs-cluster/waves", tc.body); a.Status != tc.status {
+			t.Errorf("%s, %v: %d %s", tc.who, tc.body, a.Status, a.Body)
+		}
+	}
+	i, err := waves.InstructionOf(x.host.Protection(portaltest.BobsCluster))
+	if err != nil || i == nil || i.Action != waves.Resume || i.By != "bob" {
+		t.Errorf("the instruction is %+v, %v", i, err)
 	}
 }

@@ -1375,6 +1375,33 @@ func (e Verdict) Valid() bool {
 	}
 }
 
+// Defines values for WavesAction.
+const (
+	WavesActionFinish   WavesAction = "finish"
+	WavesActionPause    WavesAction = "pause"
+	WavesActionResume   WavesAction = "resume"
+	WavesActionRollback WavesAction = "rollback"
+	WavesActionSkip     WavesAction = "skip"
+)
+
+// Valid indicates whether the value is a known member of the WavesAction enum.
+func (e WavesAction) Valid() bool {
+	switch e {
+	case WavesActionFinish:
+		return true
+	case WavesActionPause:
+		return true
+	case WavesActionResume:
+		return true
+	case WavesActionRollback:
+		return true
+	case WavesActionSkip:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for WorkloadResultsItemsOutcome.
 const (
 	WorkloadResultsItemsOutcomeChanged   WorkloadResultsItemsOutcome = "changed"
@@ -3230,6 +3257,13 @@ type NewToken struct {
 	Scopes           []TokenScope `json:"scopes"`
 }
 
+// NewWavesInstruction defines model for NewWavesInstruction.
+type NewWavesInstruction struct {
+	// Action pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+	Action WavesAction `json:"action"`
+	Reason string      `json:"reason"`
+}
+
 // NewWorkload a client outside the fleet that an owner of the application requests to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses
 type NewWorkload struct {
 	// Addresses addresses or prefixes
@@ -3985,6 +4019,9 @@ type RolloutCard struct {
 
 	// Unattributed sources without a name seen in the window
 	Unattributed *int `json:"unattributed,omitempty"`
+
+	// Waves the progress of Enforce through the waves of the class
+	Waves *RolloutWaves `json:"waves,omitempty"`
 }
 
 // RolloutHint what a person could do next, and why; nothing happens automatically
@@ -4041,6 +4078,37 @@ type RolloutResults struct {
 
 // RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were notified; enforce: some member enforces
 type RolloutStage string
+
+// RolloutWaves the progress of Enforce through the waves of the class
+type RolloutWaves struct {
+	// Actions what the caller may do now
+	Actions []WavesAction `json:"actions"`
+
+	// BegunAt when the current wave began
+	BegunAt *time.Time `json:"begunAt,omitempty"`
+
+	// EnforcedSince since when every member in which Enforce has begun was seen to enforce
+	EnforcedSince *time.Time `json:"enforcedSince,omitempty"`
+
+	// Everywhere the last wave has begun
+	Everywhere bool `json:"everywhere"`
+
+	// Halt why no further wave begins
+	Halt *WavesHalt `json:"halt,omitempty"`
+
+	// Name name of the current wave; absent: of the members that no wave selects
+	Name      *string   `json:"name,omitempty"`
+	StartedAt time.Time `json:"startedAt"`
+
+	// Waiting members in which Enforce has not begun
+	Waiting int `json:"waiting"`
+
+	// Wave number of the current wave, from 1; 0: none has begun
+	Wave int `json:"wave"`
+
+	// Waves waves that have members of this rollout
+	Waves int `json:"waves"`
+}
 
 // SearchHit defines model for SearchHit.
 type SearchHit struct {
@@ -4465,6 +4533,24 @@ type Vote struct {
 	Comment    *string   `json:"comment,omitempty"`
 	OnBehalfOf *Person   `json:"onBehalfOf,omitempty"`
 	Person     Person    `json:"person"`
+}
+
+// WavesAction pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+type WavesAction string
+
+// WavesHalt why no further wave begins
+type WavesHalt struct {
+	At time.Time `json:"at"`
+
+	// By absent: it was halted automatically
+	By      *Person `json:"by,omitempty"`
+	Cluster *string `json:"cluster,omitempty"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
+
+	// Reason Paused, RolledBack, MemberUnhealthy, ClientsRefused, VerdictsDisagree or ClassWithoutWaves
+	Reason string `json:"reason"`
 }
 
 // WhatIf defines model for WhatIf.
@@ -5393,6 +5479,9 @@ type AnnounceRolloutJSONRequestBody = NewAnnouncement
 
 // PutRolloutGuardJSONRequestBody defines body for PutRolloutGuard for application/json ContentType.
 type PutRolloutGuardJSONRequestBody = NewGuard
+
+// PutRolloutWavesJSONRequestBody defines body for PutRolloutWaves for application/json ContentType.
+type PutRolloutWavesJSONRequestBody = NewWavesInstruction
 
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/rollout"
+	"github.com/acp-io/acp/internal/waves"
 )
 
 // host of many resources in memory, whose writes can fail or wait.
@@ -53,6 +54,10 @@ func (h *host) Toggle(
 	h.objects[name] = changed
 	h.writes++
 	return changed, nil
+}
+
+func (h *host) Instruct(context.Context, string, waves.Instruction) error {
+	return errors.New("a downgrade gives no instruction")
 }
 
 func (h *host) list() ([]*v1alpha1.ProtectedResource, bool) {

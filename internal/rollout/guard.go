@@ -36,6 +36,8 @@ const (
 // window. A client that was refused on the same port before a given instant is not new, and does not count.
 type Denials interface {
 	Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error)
+	// Contradicted counts the connections of clients with a name in a window of which the dataplane's verdict contradicts the policies.
+	Contradicted(ctx context.Context, resource, cluster string, since, until time.Time) (int64, error)
 	// Missing returns the members whose flows are not completely seen now, so that an absence of denials proves
 	// nothing.
 	Missing(ctx context.Context, clusters []string, now time.Time) (map[string]GapKind, error)
@@ -138,6 +140,12 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 	if halfStopped(p, st.Guard, now) {
 		return w.stopped(ctx, e, stopOf(p, st.Guard, now), p.Spec.TemporaryAudit.Until.UTC())
 	}
+	if err := w.haltWaves(ctx, p, st.Guard.Stop); err != nil {
+		return err
+	}
+	if err := w.recordHalt(ctx, e, Progress(p), st.WavesHalted); err != nil {
+		return err
+	}
 	if st.Guard.Off || Active(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
 		return nil
 	}
@@ -163,6 +171,9 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 		}
 		if n > st.Guard.Most() {
 			return w.stop(ctx, e, cluster, n, st.Guard)
+		}
+		if err := w.compareVerdicts(ctx, p, cluster, from, now, st.Guard); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -259,6 +259,27 @@ func (i *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 	return worst, nil
 }
 
+// Contradicted implements Denials.
+func (i *Insight) Contradicted(ctx context.Context, resource, cluster string, since, until time.Time) (n int64, err error) {
+	if from := since.Truncate(audit.BucketWidth); from.Before(since) {
+		since = from.Add(audit.BucketWidth)
+	}
+	if !since.Before(until) {
+		return 0, nil
+	}
+	of := audit.Filter{Since: since, Until: until.Add(1), Resources: []string{resource}, Clusters: []string{cluster}, Disagree: true}
+	err = i.Flows.Totals(ctx, of, func(t audit.Total) error {
+		if t.Subject != "" {
+			n += t.Count
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count contradicted connections: %w", err)
+	}
+	return n, nil
+}
+
 // refusedBefore is the period before an instant in which an earlier denial of a client makes a later one count as
 // known.
 const refusedBefore = 14 * 24 * time.Hour

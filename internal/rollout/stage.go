@@ -120,6 +120,9 @@ func HintOf(in Input) Hint {
 		if m := blind(in.Assessment); !m.IsZero() {
 			return Hint{Code: CodeWait, Message: m}
 		}
+		if m := Waiting(in.Protection); !m.IsZero() {
+			return Hint{Code: CodeWait, Message: m}
+		}
 		if n := open(in.Protection); n > 0 {
 			return Hint{CodeWiden, StageEnforce, message.RolloutHintWiden(n)}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/waves"
 )
 
 var (
@@ -27,6 +28,8 @@ type State struct {
 	// Gaps are the current gaps of the guarded members, and Missed is the total duration of the gaps that ended.
 	Gaps   map[string]Gap           `json:"gaps,omitempty"`
 	Missed map[string]time.Duration `json:"missed,omitempty"`
+	// WavesHalted is when the last halt of the waves happened that was recorded.
+	WavesHalted time.Time `json:"wavesHalted,omitzero"`
 }
 
 // Announcement is the announcement to the owners of the clients seen that a resource will be closed.
@@ -103,7 +106,7 @@ type Store interface {
 	Lead(ctx context.Context, holder string, now time.Time, ttl time.Duration) (bool, error)
 }
 
-// Switch begins and ends temporary audits in the host cluster.
+// Switch begins and ends temporary audits in the host cluster, and instructs the adapter about waves.
 type Switch interface {
 	// Toggle reads the object, compares it with the version (empty means any), calls the check with its spec, and
 	// writes. It may call the check again after a conflict. Nil ends the temporary audit. It returns ErrGone,
@@ -114,4 +117,6 @@ type Switch interface {
 		audit *v1alpha1.TemporaryAudit,
 		check func(context.Context, v1alpha1.ProtectedResourceSpec) error,
 	) (*v1alpha1.ProtectedResource, error)
+	// Instruct gives the adapter an instruction about the waves of an object. It returns ErrGone if there is no such object.
+	Instruct(ctx context.Context, object string, i waves.Instruction) error
 }

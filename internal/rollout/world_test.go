@@ -30,6 +30,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/rollout"
 	"github.com/acp-io/acp/internal/rollout/gormstore"
+	"github.com/acp-io/acp/internal/waves"
 )
 
 const (
@@ -189,6 +190,21 @@ func (w *world) Toggle(
 	return w.object.DeepCopy(), nil
 }
 
+// Instruct implements rollout.Switch.
+func (w *world) Instruct(_ context.Context, object string, i waves.Instruction) error {
+	switch {
+	case w.object == nil || object != w.object.Name:
+		return rollout.ErrGone
+	case w.down != nil:
+		return w.down
+	}
+	if err := i.Validate(); err != nil {
+		return err
+	}
+	w.object.Annotations = map[string]string{v1alpha1.AnnotationRollout: i.String()}
+	return nil
+}
+
 // report is what the adapter does: every member has the effective mode.
 func (w *world) report() {
 	for i, c := range w.object.Status.Clusters {
@@ -198,7 +214,7 @@ func (w *world) report() {
 				mode = m.Mode
 			}
 		}
-		if rollout.Active(w.object.Spec, w.now) && mode == v1alpha1.ModeEnforce {
+		if (rollout.Active(w.object.Spec, w.now) || w.object.Status.Rollout.Holds(string(c.Name))) && mode == v1alpha1.ModeEnforce {
 			mode = v1alpha1.ModeAudit
 		}
 		if c.Mode != mode || c.Since == nil {

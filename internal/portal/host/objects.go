@@ -19,6 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/rollout"
 )
 
 // kind describes a kind of objects that tickets change.
@@ -103,7 +104,7 @@ func protectionReady(o *v1alpha1.ProtectedResource) (ready bool, refused, waits 
 	mode := o.Status.EffectiveMode == o.Spec.Mode || o.Spec.TemporaryAudit != nil
 	// In Observe no member needs an object, which the adapter reports once all objects are removed.
 	there := c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonObserve
-	return there && c.ObservedGeneration >= o.Generation && mode, "", c.Message
+	return there && c.ObservedGeneration >= o.Generation && mode && rollout.Waiting(o).IsZero(), "", c.Message
 }
 
 func accepted(conditions []metav1.Condition) (ready bool, refused, waits string) {
@@ -203,6 +204,9 @@ func Seen(ctx context.Context, c client.Reader, problems func() []policy.Problem
 		seen.Waits = governance.NotRealized(p.Status.States(), waits)
 	}
 	if p, ok := o.(*v1alpha1.ProtectedResource); ok {
+		if m := rollout.Waiting(p); !m.IsZero() {
+			seen.Waits = m
+		}
 		seen.Revision, seen.Clusters = p.Status.Revision, p.Status.States()
 		n := p.Status.Counts()
 		seen.Unrealized = int(n.Total - n.Realized)

@@ -160,3 +160,42 @@ func TestProtectionIsReady(t *testing.T) {
 		}
 	}
 }
+
+// TestProtectionInWavesIsReady checks that a change to Enforce is not in force before the last wave has begun.
+func TestProtectionInWavesIsReady(t *testing.T) {
+	h := newHost(t, portaltest.APIServer(t, true))
+	ctx := t.Context()
+	c := approval.Change{Kind: approval.ObjectProtectedResource, Name: "waves", Verb: approval.VerbCreate,
+		After: text(t, v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeAudit,
+			ClusterModes: []v1alpha1.ClusterMode{{Cluster: "m1", Mode: v1alpha1.ModeEnforce}, {Cluster: "m2", Mode: v1alpha1.ModeEnforce}}})}
+	if _, err := h.Writer().Apply(ctx, c, yes); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		reason string
+		begun  []v1alpha1.ClusterName
+		halt   *v1alpha1.RolloutHalt
+		ready  bool
+		waits  message.Message
+	}{
+		{"a member waits for its wave", []v1alpha1.ClusterName{"m1"}, nil, false, message.WavesInProgress(1, 2, 1)},
+		{
+			"the waves are halted", []v1alpha1.ClusterName{"m1"}, &v1alpha1.RolloutHalt{Reason: v1alpha1.HaltPaused, At: metav1.Now(), Message: "wait"}, false,
+			message.WavesHalted(message.OfText("wait")),
+		},
+		{"the last wave has begun", []v1alpha1.ClusterName{"m1", "m2"}, nil, true, message.Verbatim("every member has it")},
+	} {
+		status := v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeAudit,
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRealized, Status: metav1.ConditionTrue, Reason: "Realized", Message: "every member has it",
+				ObservedGeneration: 1, LastTransitionTime: metav1.Now()}},
+			Rollout: &v1alpha1.RolloutStatus{Progress: &v1alpha1.RolloutProgress{StartedAt: metav1.Now(), Wave: 1, Waves: 2, Waiting: 1,
+				Begun: v1alpha1.MemberSet{Clusters: tc.begun}, Halt: tc.halt}}}
+		if err := h.SetProtectionStatus(ctx, "waves", status); err != nil {
+			t.Fatal(err)
+		}
+		got, err := h.Seen(ctx, c.Kind, c.Name)
+		if err != nil || got.Ready != tc.ready || got.Waits.Text != tc.waits.Text {
+			t.Errorf("%s: %v, ready %t, waits %q, want ready %t and %q", tc.reason, err, got.Ready, got.Waits.Text, tc.ready, tc.waits.Text)
+		}
+	}
+}

@@ -6,10 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/rollout"
+	"github.com/acp-io/acp/internal/waves"
 )
 
 var _ rollout.Switch = (*Writer)(nil)
@@ -53,4 +55,31 @@ func (w *Writer) Toggle(
 		}
 	}
 	return nil, fmt.Errorf("write ProtectedResource %s: it changed %d times in between", name, maxConflicts)
+}
+
+// Instruct implements rollout.Switch. It replaces the annotation whatever it was, because only the last instruction counts.
+func (w *Writer) Instruct(ctx context.Context, name string, i waves.Instruction) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := i.Validate(); err != nil {
+		return fmt.Errorf("instruct the rollout of ProtectedResource %s: %w", name, err)
+	}
+	for range maxConflicts {
+		var o v1alpha1.ProtectedResource
+		err := w.Client.Get(ctx, client.ObjectKey{Name: name}, &o)
+		switch {
+		case apierrors.IsNotFound(err):
+			return rollout.ErrGone
+		case err != nil:
+			return fmt.Errorf("read ProtectedResource %s: %w", name, err)
+		}
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, v1alpha1.AnnotationRollout, i.String())
+		if err = w.Client.Update(ctx, &o); err == nil {
+			return nil
+		}
+		if !isConflict(true, err) {
+			return refused(name, err)
+		}
+	}
+	return fmt.Errorf("write ProtectedResource %s: it changed %d times in between", name, maxConflicts)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/rollout"
+	"github.com/acp-io/acp/internal/waves"
 )
 
 const bobs = "trnv1:rsc:trip-com:redis:clusters:bobs-cluster"
@@ -127,5 +128,33 @@ func TestModeTicketsLeaveTheTemporaryAudit(t *testing.T) {
 	seen, err := host.Seen(t.Context(), w.Client, nil, c.Kind, c.Name)
 	if err != nil || string(seen.Spec) != string(c.After) {
 		t.Errorf("what the ticket's progress compares is the mode: %s, %v", seen.Spec, err)
+	}
+}
+
+// TestInstruct checks that an instruction replaces the one before, changes nothing else, and is validated.
+func TestInstruct(t *testing.T) {
+	ctx := t.Context()
+	o := protection(v1alpha1.ModeEnforce, nil)
+	o.Annotations = map[string]string{"other": "kept"}
+	w := offline(t, interceptor.Funcs{}, o)
+	for _, action := range []waves.Action{waves.Pause, waves.Resume} {
+		want := waves.New(action, "bob", "because", time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
+		if err := w.Instruct(ctx, "bobs", want); err != nil {
+			t.Fatal(err)
+		}
+		var now v1alpha1.ProtectedResource
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: "bobs"}, &now); err != nil {
+			t.Fatal(err)
+		}
+		got, err := waves.InstructionOf(&now)
+		if err != nil || cmp.Diff(&want, got) != "" || now.Annotations["other"] != "kept" || now.Spec.Mode != v1alpha1.ModeEnforce {
+			t.Errorf("%+v, %v, %+v", got, err, now)
+		}
+	}
+	if err := w.Instruct(ctx, "others", waves.New(waves.Pause, "bob", "because", time.Now())); !errors.Is(err, rollout.ErrGone) {
+		t.Errorf("what is not onboarded has no waves: %v", err)
+	}
+	if err := w.Instruct(ctx, "bobs", waves.Instruction{Action: "odd"}); err == nil {
+		t.Error("an instruction that is not valid is written")
 	}
 }

@@ -1384,6 +1384,33 @@ func (e Verdict) Valid() bool {
 	}
 }
 
+// Defines values for WavesAction.
+const (
+	WavesActionFinish   WavesAction = "finish"
+	WavesActionPause    WavesAction = "pause"
+	WavesActionResume   WavesAction = "resume"
+	WavesActionRollback WavesAction = "rollback"
+	WavesActionSkip     WavesAction = "skip"
+)
+
+// Valid indicates whether the value is a known member of the WavesAction enum.
+func (e WavesAction) Valid() bool {
+	switch e {
+	case WavesActionFinish:
+		return true
+	case WavesActionPause:
+		return true
+	case WavesActionResume:
+		return true
+	case WavesActionRollback:
+		return true
+	case WavesActionSkip:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for WorkloadResultsItemsOutcome.
 const (
 	WorkloadResultsItemsOutcomeChanged   WorkloadResultsItemsOutcome = "changed"
@@ -3239,6 +3266,13 @@ type NewToken struct {
 	Scopes           []TokenScope `json:"scopes"`
 }
 
+// NewWavesInstruction defines model for NewWavesInstruction.
+type NewWavesInstruction struct {
+	// Action pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+	Action WavesAction `json:"action"`
+	Reason string      `json:"reason"`
+}
+
 // NewWorkload a client outside the fleet that an owner of the application requests to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses
 type NewWorkload struct {
 	// Addresses addresses or prefixes
@@ -3994,6 +4028,9 @@ type RolloutCard struct {
 
 	// Unattributed sources without a name seen in the window
 	Unattributed *int `json:"unattributed,omitempty"`
+
+	// Waves the progress of Enforce through the waves of the class
+	Waves *RolloutWaves `json:"waves,omitempty"`
 }
 
 // RolloutHint what a person could do next, and why; nothing happens automatically
@@ -4050,6 +4087,37 @@ type RolloutResults struct {
 
 // RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were notified; enforce: some member enforces
 type RolloutStage string
+
+// RolloutWaves the progress of Enforce through the waves of the class
+type RolloutWaves struct {
+	// Actions what the caller may do now
+	Actions []WavesAction `json:"actions"`
+
+	// BegunAt when the current wave began
+	BegunAt *time.Time `json:"begunAt,omitempty"`
+
+	// EnforcedSince since when every member in which Enforce has begun was seen to enforce
+	EnforcedSince *time.Time `json:"enforcedSince,omitempty"`
+
+	// Everywhere the last wave has begun
+	Everywhere bool `json:"everywhere"`
+
+	// Halt why no further wave begins
+	Halt *WavesHalt `json:"halt,omitempty"`
+
+	// Name name of the current wave; absent: of the members that no wave selects
+	Name      *string   `json:"name,omitempty"`
+	StartedAt time.Time `json:"startedAt"`
+
+	// Waiting members in which Enforce has not begun
+	Waiting int `json:"waiting"`
+
+	// Wave number of the current wave, from 1; 0: none has begun
+	Wave int `json:"wave"`
+
+	// Waves waves that have members of this rollout
+	Waves int `json:"waves"`
+}
 
 // SearchHit defines model for SearchHit.
 type SearchHit struct {
@@ -4474,6 +4542,24 @@ type Vote struct {
 	Comment    *string   `json:"comment,omitempty"`
 	OnBehalfOf *Person   `json:"onBehalfOf,omitempty"`
 	Person     Person    `json:"person"`
+}
+
+// WavesAction pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+type WavesAction string
+
+// WavesHalt why no further wave begins
+type WavesHalt struct {
+	At time.Time `json:"at"`
+
+	// By absent: it was halted automatically
+	By      *Person `json:"by,omitempty"`
+	Cluster *string `json:"cluster,omitempty"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
+
+	// Reason Paused, RolledBack, MemberUnhealthy, ClientsRefused, VerdictsDisagree or ClassWithoutWaves
+	Reason string `json:"reason"`
 }
 
 // WhatIf defines model for WhatIf.
@@ -5403,6 +5489,9 @@ type AnnounceRolloutJSONRequestBody = NewAnnouncement
 // PutRolloutGuardJSONRequestBody defines body for PutRolloutGuard for application/json ContentType.
 type PutRolloutGuardJSONRequestBody = NewGuard
 
+// PutRolloutWavesJSONRequestBody defines body for PutRolloutWaves for application/json ContentType.
+type PutRolloutWavesJSONRequestBody = NewWavesInstruction
+
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket
 
@@ -5681,6 +5770,9 @@ type ServerInterface interface {
 	// PutRolloutGuard Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security)
 	// (PUT /rollout/{id}/guard)
 	PutRolloutGuard(c *gin.Context, id Id)
+	// PutRolloutWaves Pause, resume, roll back or shorten the waves in which Enforce reaches the members (owners, security; skip and finish: security)
+	// (PUT /rollout/{id}/waves)
+	PutRolloutWaves(c *gin.Context, id Id)
 	// Search Search applications, resources, people and tickets
 	// (GET /search)
 	Search(c *gin.Context, params SearchParams)
@@ -8795,6 +8887,31 @@ func (siw *ServerInterfaceWrapper) PutRolloutGuard(c *gin.Context) {
 	siw.Handler.PutRolloutGuard(c, id)
 }
 
+// PutRolloutWaves operation middleware
+func (siw *ServerInterfaceWrapper) PutRolloutWaves(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutRolloutWaves(c, id)
+}
+
 // Search operation middleware
 func (siw *ServerInterfaceWrapper) Search(c *gin.Context) {
 
@@ -9599,6 +9716,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/rollout/advance", wrapper.AdvanceRollout)
 	router.GET(options.BaseURL+"/rollout/:id", wrapper.GetRollout)
 	router.PUT(options.BaseURL+"/rollout/:id/guard", wrapper.PutRolloutGuard)
+	router.PUT(options.BaseURL+"/rollout/:id/waves", wrapper.PutRolloutWaves)
 	router.POST(options.BaseURL+"/tickets/impact", wrapper.PreviewImpact)
 	router.GET(options.BaseURL+"/tickets/:id/impact", wrapper.GetTicketImpact)
 	router.GET(options.BaseURL+"/fleet", wrapper.ListFleet)
@@ -12773,6 +12891,46 @@ func (response PutRolloutGuarddefaultApplicationProblemPlusJSONResponse) VisitPu
 	return err
 }
 
+type PutRolloutWavesRequestObject struct {
+	Id   Id `json:"id"`
+	Body *PutRolloutWavesJSONRequestBody
+}
+
+type PutRolloutWavesResponseObject interface {
+	VisitPutRolloutWavesResponse(w http.ResponseWriter) error
+}
+
+type PutRolloutWaves200JSONResponse RolloutWaves
+
+func (response PutRolloutWaves200JSONResponse) VisitPutRolloutWavesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutRolloutWavesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutRolloutWavesdefaultApplicationProblemPlusJSONResponse) VisitPutRolloutWavesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type SearchRequestObject struct {
 	Params SearchParams
 }
@@ -13837,6 +13995,9 @@ type StrictServerInterface interface {
 	// PutRolloutGuard Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security)
 	// (PUT /rollout/{id}/guard)
 	PutRolloutGuard(ctx context.Context, request PutRolloutGuardRequestObject) (PutRolloutGuardResponseObject, error)
+	// PutRolloutWaves Pause, resume, roll back or shorten the waves in which Enforce reaches the members (owners, security; skip and finish: security)
+	// (PUT /rollout/{id}/waves)
+	PutRolloutWaves(ctx context.Context, request PutRolloutWavesRequestObject) (PutRolloutWavesResponseObject, error)
 	// Search Search applications, resources, people and tickets
 	// (GET /search)
 	Search(ctx context.Context, request SearchRequestObject) (SearchResponseObject, error)
@@ -16159,6 +16320,39 @@ func (sh *strictHandler) PutRolloutGuard(ctx *gin.Context, id Id) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(PutRolloutGuardResponseObject); ok {
 		if err := validResponse.VisitPutRolloutGuardResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutRolloutWaves operation middleware
+func (sh *strictHandler) PutRolloutWaves(ctx *gin.Context, id Id) {
+	var request PutRolloutWavesRequestObject
+
+	request.Id = id
+
+	var body PutRolloutWavesJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutRolloutWaves(ctx, request.(PutRolloutWavesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutRolloutWaves")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutRolloutWavesResponseObject); ok {
+		if err := validResponse.VisitPutRolloutWavesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -222,6 +222,7 @@ func (a *API) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 		out.Mode, out.EffectiveMode, out.Clusters, out.Members = p.Mode, &p.EffectiveMode, p.Clusters, p.Members
 		out.TemporaryAudit = a.TemporaryAudit(c, in.Protection)
 	}
+	out.Waves = a.waves(c, who, e, in.Protection)
 	if x := in.Assessment; x != nil {
 		out.Score, out.Enough, out.Clients, out.Newcomers, out.Unattributed = &x.Value, &x.Enough, len(x.Clients), len(x.Newcomers), &x.Unattributed
 	}

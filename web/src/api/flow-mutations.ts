@@ -117,6 +117,14 @@ export function useGuard(id: string) {
   });
 }
 
+/** useInstructWaves returns the mutation that gives an instruction about the waves of a resource. */
+export function useInstructWaves(id: string) {
+  return useMutation({
+    mutationFn: (body: Schemas["NewWavesInstruction"]) => unwrap(client.PUT("/rollout/{id}/waves", { params: { path: { id } }, body })),
+    onSettled: useRereadRollout(),
+  });
+}
+
 /** Grant names a grant to revoke: a ticket and the position of its item, or the whole ticket if the position is undefined. */
 export interface Grant {
   ticket: string;

@@ -1424,6 +1424,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rollout/{id}/waves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Pause, resume, roll back or shorten the waves in which Enforce reaches the members (owners, security; skip and finish: security)
+         * @description The adapter carries out the instruction within seconds.
+         */
+        put: operations["putRolloutWaves"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tickets/impact": {
         parameters: {
             query?: never;
@@ -3392,6 +3415,54 @@ export interface components {
             arm?: boolean;
             reason: string;
         };
+        /**
+         * @description pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+         * @enum {string}
+         */
+        WavesAction: "pause" | "resume" | "skip" | "finish" | "rollback";
+        NewWavesInstruction: {
+            action: components["schemas"]["WavesAction"];
+            reason: string;
+        };
+        /** @description the progress of Enforce through the waves of the class */
+        RolloutWaves: {
+            /** @description number of the current wave, from 1; 0: none has begun */
+            wave: number;
+            /** @description name of the current wave; absent: of the members that no wave selects */
+            name?: string;
+            /** @description waves that have members of this rollout */
+            waves: number;
+            /** @description members in which Enforce has not begun */
+            waiting: number;
+            /** @description the last wave has begun */
+            everywhere: boolean;
+            /** Format: date-time */
+            startedAt: string;
+            /**
+             * Format: date-time
+             * @description when the current wave began
+             */
+            begunAt?: string;
+            /**
+             * Format: date-time
+             * @description since when every member in which Enforce has begun was seen to enforce
+             */
+            enforcedSince?: string;
+            halt?: components["schemas"]["WavesHalt"];
+            /** @description what the caller may do now */
+            actions: components["schemas"]["WavesAction"][];
+        };
+        /** @description why no further wave begins */
+        WavesHalt: {
+            /** @description Paused, RolledBack, MemberUnhealthy, ClientsRefused, VerdictsDisagree or ClassWithoutWaves */
+            reason: string;
+            /** Format: date-time */
+            at: string;
+            /** @description absent: it was halted automatically */
+            by?: components["schemas"]["Person"];
+            cluster?: string;
+            message: components["schemas"]["Message"];
+        };
         RolloutCard: {
             resource: components["schemas"]["CatalogRef"];
             class?: string;
@@ -3426,6 +3497,7 @@ export interface components {
             /** @description a ticket under way about its mode, if the caller may see it; in the answer about one resource also one that requests access for its observed clients */
             ticket?: string;
             guard: components["schemas"]["Guard"];
+            waves?: components["schemas"]["RolloutWaves"];
             can: {
                 announce: boolean;
                 advance: boolean;
@@ -6332,6 +6404,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Guard"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putRolloutWaves: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWavesInstruction"];
+            };
+        };
+        responses: {
+            /** @description The waves when the instruction was given */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutWaves"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -161,6 +161,8 @@ export type Impact = Schemas["Impact"];
 export type ImpactLine = Schemas["ImpactLine"];
 /** RolloutCard is a resource with its rollout stage and next step. */
 export type RolloutCard = Schemas["RolloutCard"];
+/** WavesAction is an instruction about the waves in which Enforce reaches the members. */
+export type WavesAction = Schemas["WavesAction"];
 /** RolloutStage is the stage of a resource in its rollout. */
 export type RolloutStage = Schemas["RolloutStage"];
 /** RolloutResult is the result of a rollout action for one resource. */

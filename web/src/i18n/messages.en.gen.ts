@@ -151,6 +151,8 @@ export const messages: Readonly<Record<string, string>> = {
   "notification.timed-out.body-colleague": "The step \"{step}\" does not wait for you any more: it was not decided in time, so the request is denied.",
   "notification.timed-out.title": "{ticket}: not decided in time: {subject}",
   "notification.voided.title": "{ticket}: the approvals are void: {subject}",
+  "notification.waves-halted.body": "No further member begins to enforce: {reason}. Members that enforce continue to do so. Examine the reason, then resume the rollout or roll it back.",
+  "notification.waves-halted.title": "{subject}: the waves of its rollout were halted",
   "notification.withdrawn.title": "{ticket}: withdrawn, no action needed: {subject}",
   "parts": "{parts}",
   "preflight.agent-pods-unread": "the pods of Cilium's agents cannot be read, so it is not known whether they are older than their configuration: {reason}",
@@ -239,4 +241,5 @@ export const messages: Readonly<Record<string, string>> = {
   "ticket.waiting-for-members": "Waiting for {members}.",
   "unit.class-invalid": "class {class}: {reason}",
   "unit.overfull": "the rules need more policy-map entries than a workload has room for ({room}) without any allow, so some of them are not in force: deny fewer subjects or ports",
+  "waves.halted": "the rollout is halted: {reason}",
 };

@@ -45,6 +45,30 @@ describe("the board", () => {
   });
 });
 
+describe("waves", () => {
+  const waves = { wave: 2, waves: 3, name: "eu", waiting: 4, everywhere: false, startedAt: "2026-11-02T12:00:00Z", actions: ["resume", "rollback"] as const };
+  const halt = { reason: "MemberUnhealthy", at: "2026-11-02T13:00:00Z", cluster: "m1", message: verbatim("m1 is Downgraded.") };
+
+  it("shows the wave, why it is halted, and what the reader may do", async () => {
+    const { calls } = start([card({ waves: { ...waves, actions: [...waves.actions], halt } })], {
+      "PUT /rollout/bobs-cluster/waves": () => ({ body: { ...waves, actions: [] } }),
+    });
+    expect(await screen.findByTestId("waves")).toHaveTextContent("Wave 2 of 3 (eu) · 4 members wait");
+    expect(screen.getByTestId("waves-halted")).toHaveTextContent("m1 is Downgraded.");
+    expect(screen.queryByTestId("waves-skip")).toBeNull();
+    await userEvent.click(screen.getByTestId("waves-rollback"));
+    await userEvent.type(await screen.findByRole("textbox", { name: /reason/i }), "the canary fails");
+    await userEvent.click(screen.getByTestId("waves-confirm"));
+    await waitFor(() => expect(calls.find(({ path }) => path === "/rollout/bobs-cluster/waves")?.body).toEqual({ action: "rollback", reason: "the canary fails" }));
+  });
+
+  it("is absent without a rollout in waves", async () => {
+    start([card()]);
+    await screen.findByTestId("card-bobs-cluster");
+    expect(screen.queryByTestId("waves")).toBeNull();
+  });
+});
+
 describe("the board of very many", () => {
   const many = (stage: RolloutCard["stage"], from: number, to: number) => Array.from({ length: to - from }, (_, i) => card({ resource: { id: `${stage}-${from + i}`, name: `${stage}-${from + i}`, title: `${stage} ${from + i}` }, stage, score: 90 }));
   const stages = { observe: 9_900, refine: 230 };

@@ -13,6 +13,7 @@ import { Owners } from "../Names";
 import { clusterStateStyles, modeStyles } from "../state-styles";
 import { RelativeTime } from "../Time";
 import classes from "./Rollout.module.css";
+import { Waves } from "./Waves";
 
 /** CardAction is an action of a card on the rollout board. */
 export type CardAction = "advance" | "announce" | "guard";
@@ -107,6 +108,7 @@ export function ResourceCard({ card, selected, onSelect, onAct }: Props) {
           {t("rollout.stopped", { count: guard.count ?? 0, cluster: guard.cluster ?? "" })} <RelativeTime at={guard.stoppedAt} />
         </p>
       )}
+      <Waves card={card} />
       {hint && <p className={classes.hint} data-testid="card-hint" data-value={hint.code}>{path && anchor !== undefined ? <Link to={`${path}${anchor}`}>{words.message(hint.message)}</Link> : words.message(hint.message)}</p>}
       {missing.length > 0 && (
         <ul className={classes.missing}>

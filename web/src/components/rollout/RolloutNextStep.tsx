@@ -9,6 +9,7 @@ import { useWords } from "../../lib/use-words";
 import { Section } from "../Page";
 import { RolloutDialogs } from "./RolloutDialogs";
 import type { Doing } from "./RolloutDialogs";
+import { Waves } from "./Waves";
 import classes from "./Rollout.module.css";
 
 /** Way shows the five stages in order and marks the current one. */
@@ -41,6 +42,7 @@ export function RolloutNextStep({ resource }: { resource: Resource }) {
     <Section title={t("rollout.nextStep")} aside={<Link to={`/rollout?q=${encodeURIComponent(resource.id)}`}>{t("rollout.board")}</Link>} testId="next-step">
       <Way card={card} />
       <p className={classes.where}>{t(`rollout.stageHelp.${card.stage}`)}</p>
+      <Waves card={card} />
       {hint && !asked && <p className={classes.hint} data-testid="next-hint" data-value={hint.code}>{words.message(hint.message)}</p>}
       {card.ticket && (
         <p className={classes.hint} data-testid="next-waits">

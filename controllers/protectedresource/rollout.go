@@ -1,0 +1,191 @@
+package protectedresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/internal/waves"
+)
+
+// EventRollout is the prefix of the Events about waves: RolloutWaveBegun, RolloutHalted, RolloutResumed, RolloutCompleted.
+const EventRollout = "Rollout"
+
+// rolloutCheckInterval is how often a rollout in progress is evaluated, if no event triggers it earlier. It bounds how late an unhealthy
+// member halts the rollout.
+const rolloutCheckInterval = time.Minute
+
+// nextRollout computes the status that the waves of an object have now, and what changed. known is false if that cannot be decided,
+// because the class or its placement is not known; then the present status stays. It is a pure function of the facts.
+func (f *facts) nextRollout(o *v1alpha1.ProtectedResource) (next *v1alpha1.RolloutStatus, changes []waves.Change, known bool) {
+	class, found := f.View.ResourceClassOf(f.Resource)
+	wanted := o.Spec.Enforces()
+	if !found || !f.Placed && !wanted.Empty() {
+		return nil, nil, false
+	}
+	in := waves.Input{
+		Now:            f.Now,
+		Wanted:         wanted,
+		TemporaryAudit: o.Spec.TemporaryAudit != nil && f.Now.Before(o.Spec.TemporaryAudit.Until.Time),
+		Status:         o.Status.Rollout,
+	}
+	if r := class.Spec.Rollout; r != nil {
+		in.Waves = r.Waves
+	}
+	if len(in.Waves) == 0 && in.Status == nil {
+		return nil, nil, true
+	}
+	in.Instruction, _ = waves.InstructionOf(o) // an instruction that cannot be read is none
+	closed := map[string]bool{}
+	for _, kind := range kinds {
+		for c := range f.membersClosedBy(kind) {
+			closed[c] = true
+		}
+	}
+	for _, name := range f.Placement {
+		m := waves.Member{Name: name, Closed: closed[name] || f.mayBeClosed(name), Last: f.LastStates[name]}
+		if c := f.cluster(name); c != nil {
+			m.Labels = c.Labels
+		}
+		in.Members = append(in.Members, m)
+		delete(closed, name)
+	}
+	in.ClosedElsewhere = len(closed) > 0
+	next, changes = waves.Next(in)
+	return next, changes, true
+}
+
+// mayBeClosed reports whether a member may be closed by an object that the host does not record, such as after the host was restored
+// from a backup: the member has an object of the unit, or was not read.
+func (f *facts) mayBeClosed(cluster string) bool {
+	return len(f.Existing) == 0 && (!f.Observed.of(cluster, objectKeys(f.Resource)[0]).Reachable || f.Observed.present(cluster))
+}
+
+// storeRollout stores the progress of waves before anything is written that depends on it. changed reports that Enforce counts in
+// other members than the facts were collected with, so that they must be collected again. While the status cannot be stored, the
+// present one stays in force, in which no further wave has begun; but without one nothing may be written, so safe is false.
+func (r *Reconciler) storeRollout(ctx context.Context, f *facts) (changed, safe bool, err error) {
+	safe = true
+	var errs []error
+	for i, o := range f.Objects {
+		next, changes, known := f.nextRollout(o)
+		if !known || o.DeletionTimestamp != nil || equality.Semantic.DeepEqual(next, o.Status.Rollout) {
+			continue
+		}
+		out := o.DeepCopy()
+		out.Status.Rollout = next
+		switch err := r.Client.Status().Update(ctx, out); {
+		case apierrors.IsNotFound(err): // its deletion triggers a reconcile
+			continue
+		case err != nil:
+			safe = safe && o.Status.Rollout != nil
+			if apierrors.IsConflict(err) {
+				err = errConflict
+			}
+			errs = append(errs, fmt.Errorf("write the rollout of ProtectedResource %s: %w", o.Name, err))
+			continue
+		}
+		r.Cache.StoreResource(out)
+		f.Objects[i] = out
+		changed = changed || !o.Enforced().Equal(out.Enforced())
+		r.announceRollout(ctx, out, changes)
+	}
+	return changed, safe, errors.Join(errs...)
+}
+
+// announceRollout records what happened to a rollout in the log, the metrics and Events.
+func (r *Reconciler) announceRollout(ctx context.Context, o *v1alpha1.ProtectedResource, changes []waves.Change) {
+	for _, c := range changes {
+		r.Metrics.RecordRolloutChange(string(c))
+		eventType, note := corev1.EventTypeNormal, ""
+		if p := o.Status.Rollout.Progress; p != nil {
+			note = "wave " + strconv.Itoa(int(p.Wave)) + " of " + strconv.Itoa(int(p.Waves))
+			if p.Name != "" {
+				note += " (" + p.Name + ")"
+			}
+			note += ", " + strconv.Itoa(int(p.Waiting)) + " members wait"
+			if h := p.Halt; h != nil && c == waves.Halted {
+				eventType, note = corev1.EventTypeWarning, string(h.Reason)+": "+h.Message
+				if h.By != "" {
+					note += " (by " + h.By + ")"
+				}
+			}
+		} else {
+			note = "every wave enforces"
+		}
+		log.FromContext(ctx).Info("The rollout of a resource changed", "change", string(c), "protectedresource", o.Name, "note", note)
+		r.event(o, eventType, EventRollout+string(c), note)
+	}
+}
+
+// rolloutState returns the state of the rollouts of a resource for metrics: "halted", "progressing", or "" if none is in progress.
+func (f *facts) rolloutState() string {
+	state := ""
+	for _, o := range f.Objects {
+		switch s := o.Status.Rollout; {
+		case s == nil || s.Progress == nil:
+		case s.Progress.Halt != nil:
+			return "halted"
+		default:
+			state = "progressing"
+		}
+	}
+	return state
+}
+
+// sizeOfRollout returns the size of the JSON of a status's rollout.
+func sizeOfRollout(s *v1alpha1.RolloutStatus) int {
+	if s == nil {
+		return 0
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return 0 // numbers, times and names are always JSON
+	}
+	return len(`"rollout":,`) + len(text)
+}
+
+// rolloutDelay returns when a rollout has to be evaluated again after a report, or 0 if none is in progress.
+func (f *facts) rolloutDelay(report *statuscache.Report) time.Duration {
+	var least time.Duration
+	after := *f
+	after.LastStates = lastStates(report.Clusters)
+	class, found := f.View.ResourceClassOf(f.Resource)
+	for _, o := range f.Objects {
+		if !found || o.DeletionTimestamp != nil {
+			continue
+		}
+		next, _, known := after.nextRollout(o)
+		if !known || next == nil && o.Status.Rollout == nil {
+			continue
+		}
+		var delay time.Duration
+		switch {
+		case !equality.Semantic.DeepEqual(next, o.Status.Rollout):
+			delay = conflictRequeueDelay
+		case next.Progress == nil:
+			continue
+		default:
+			delay = rolloutCheckInterval
+			if r := class.Spec.Rollout; r != nil {
+				if due := waves.Due(next, r.Waves, f.Now); due > 0 {
+					delay = min(delay, due)
+				}
+			}
+		}
+		if least == 0 || delay < least {
+			least = delay
+		}
+	}
+	return least
+}
