@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -90,49 +91,10 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 	}
 	s.distributed("every pod has a proxy", bothRealized)
 
-	declare := func(text string) {
-		t.Helper()
-		u := &unstructured.Unstructured{}
-		u.SetAPIVersion("core.kubefed.io/v1beta1")
-		u.SetKind("KubeFedCluster")
-		u.SetNamespace(fedNS)
-		u.SetName("m2")
-		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, federation.AnnotationIstio, text))
-		if err := f.host.Patch(s.ctx, u, patch); err != nil {
-			t.Fatal(err)
-		}
-	}
-	declare(`{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`)
+	s.declareIstio("m2", `{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`)
 	s.distributedBecause("nothing requires mutual TLS there", half, "no mesh-wide PeerAuthentication")
-	create := func(o map[string]any) *unstructured.Unstructured {
-		t.Helper()
-		u := &unstructured.Unstructured{Object: o}
-		s.until(u.GetKind()+" is created", func() string { // a new kind is not served at once
-			if err := admin.Create(s.ctx, u); err != nil && !apierrors.IsAlreadyExists(err) {
-				return err.Error()
-			}
-			return ""
-		})
-		return u
-	}
-	create(map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1",
-		"kind":       "CustomResourceDefinition",
-		"metadata":   map[string]any{"name": "peerauthentications.security.istio.io"},
-		"spec": map[string]any{
-			"group": "security.istio.io",
-			"scope": "Namespaced",
-			"names": map[string]any{
-				"kind":     "PeerAuthentication",
-				"listKind": "PeerAuthenticationList",
-				"plural":   "peerauthentications",
-				"singular": "peerauthentication",
-			},
-			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
-				"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-			}}},
-		},
-	})
+	create := func(o map[string]any) { s.createIn(admin, o) }
+	create(definition("security.istio.io", "PeerAuthentication", "peerauthentications", "Namespaced"))
 	authentication := func(namespace, name, mode string) map[string]any {
 		return map[string]any{
 			"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "metadata": map[string]any{"namespace": namespace, "name": name},
@@ -143,6 +105,130 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 	s.distributed("the whole mesh requires it", bothRealized)
 	create(authentication("default", "legacy", "PERMISSIVE"))
 	s.distributedBecause("a namespace does not", half, "default/legacy")
-	declare(declaredIstio)
+	s.declareIstio("m2", declaredIstio)
 	s.distributed("denies by name do not rely on it", bothRealized)
+}
+
+// declareIstio changes what the registration of a member declares about its Istio.
+func (s *scenario) declareIstio(member, text string) {
+	s.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("core.kubefed.io/v1beta1")
+	u.SetKind("KubeFedCluster")
+	u.SetNamespace(fedNS)
+	u.SetName(member)
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, federation.AnnotationIstio, text))
+	if err := s.host.Patch(s.ctx, u, patch); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// createIn creates an object with a client, whose kind may not be served yet.
+func (s *scenario) createIn(c client.Client, o map[string]any) *unstructured.Unstructured {
+	s.Helper()
+	u := &unstructured.Unstructured{Object: o}
+	s.until(u.GetKind()+" is created", func() string {
+		if err := c.Create(s.ctx, u); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err.Error()
+		}
+		return ""
+	})
+	return u
+}
+
+// definition returns a CustomResourceDefinition of a kind without a schema.
+func definition(group, kind, plural, scope string) map[string]any {
+	return map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata": map[string]any{"name": plural + "." + group,
+			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, a test"}}, // which groups of kubernetes.io and k8s.io need
+		"spec": map[string]any{
+			"group": group,
+			"scope": scope,
+			"names": map[string]any{"kind": kind, "listKind": kind + "List", "plural": plural, "singular": strings.ToLower(kind)},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+				"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			}}},
+		},
+	}
+}
+
+// TestWaypointsAndZtunnelAreReported checks that a member is not realized while connections to a pod of a resource that Istio enforces pass a
+// waypoint, nor in ambient before istiod reports that ztunnel gets the policy as it is written; the adapter's account there has the rights of
+// an ordinary member.
+func TestWaypointsAndZtunnelAreReported(t *testing.T) {
+	f, admin := istioFleet(t)
+	s := enforcedBy(t, f, "waypoints", v1alpha1.EnforcerIstio)
+	s.distributed("it is realized", bothRealized)
+	half := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending}
+
+	value := strings.TrimPrefix(string(s.resource()), "trnv1:rsc:trip-com:waypoints:clusters:")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "redis-0", Labels: map[string]string{"com.trip/waypoints": value, "app": "redis"},
+			Annotations: map[string]string{"ambient.istio.io/redirection": "enabled"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "redis", Image: "redis"}}},
+	}
+	if err := admin.Create(s.ctx, pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.9", PodIPs: []corev1.PodIP{{IP: "10.0.0.9"}}}
+	if err := admin.Status().Update(s.ctx, pod); err != nil {
+		t.Fatal(err)
+	}
+	s.untilMemberStatus("ztunnel protects a pod in a member that declares sidecars", "m2", func(st v1alpha1.MemberClusterStatus) bool {
+		return slices.ContainsFunc(st.Findings, func(f v1alpha1.MemberFinding) bool {
+			return f.Code == preflight.PodsInAmbient && strings.Contains(f.Message, "default/redis-0")
+		})
+	})
+	s.distributed("rules about connections are enforced", bothRealized)
+
+	s.declareIstio("m2", `{"dataplane": "ambient", "version": "1.31.2"}`)
+	s.distributedBecause("istiod has not reported", half, "istiod has not reported")
+	report := func(what string, want map[string]v1alpha1.MemberState, text, status, reason, message string) {
+		t.Helper()
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("security.istio.io/v1")
+		u.SetKind("AuthorizationPolicy")
+		if err := admin.Get(s.ctx, types.NamespacedName{Namespace: federation.IstioPolicy.Namespace, Name: s.object()}, u); err != nil {
+			t.Fatal(err)
+		}
+		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+			"type": "ZtunnelAccepted", "status": status, "reason": reason, "message": message, "observedGeneration": strconv.FormatInt(u.GetGeneration(), 10),
+		}}}
+		if err := admin.Status().Update(s.ctx, u); err != nil {
+			t.Fatal(err)
+		}
+		s.distributedBecause(what, want, text)
+	}
+	report("a part is left out", half, "ztunnel does not support HTTP", "True", "UnsupportedValue", "ztunnel does not support HTTP")
+	report("ztunnel gets the policy", bothRealized, "", "True", "Accepted", "attached to ztunnel")
+
+	s.createIn(admin, definition("gateway.networking.k8s.io", "GatewayClass", "gatewayclasses", "Cluster"))
+	s.createIn(admin, definition("gateway.networking.k8s.io", "Gateway", "gateways", "Namespaced"))
+	gateway := s.createIn(admin, map[string]any{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": map[string]any{"namespace": "default", "name": "waypoint"},
+		"spec": map[string]any{"gatewayClassName": "istio-waypoint"},
+	})
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "redis", Labels: map[string]string{"istio.io/use-waypoint": "waypoint"}},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "redis"}, Ports: []corev1.ServicePort{{Port: 6379}}},
+	}
+	if err := admin.Create(s.ctx, service); err != nil {
+		t.Fatal(err)
+	}
+	s.distributedBecause("a waypoint is in front of the pod", half, "default/redis-0 (default/waypoint)")
+	s.untilMemberStatus("it is a finding of the member", "m2", func(st v1alpha1.MemberClusterStatus) bool {
+		return slices.ContainsFunc(st.Findings, func(f v1alpha1.MemberFinding) bool {
+			return f.Code == preflight.PodsBehindWaypoint && f.Severity == v1alpha1.FindingWarns && strings.Contains(f.Message, "default/waypoint")
+		})
+	})
+	service.Labels["istio.io/use-waypoint"] = "none"
+	if err := admin.Update(s.ctx, service); err != nil {
+		t.Fatal(err)
+	}
+	s.distributed("the Service opts out", bothRealized)
+	if err := admin.Delete(s.ctx, gateway); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/internal/enforcer"
@@ -42,9 +43,14 @@ const (
 	meshConfig  = "defaultConfig: {discoveryAddress: 127.0.0.1:15012}\nrootNamespace: " + rootNamespace + "\ntrustDomain: cluster.local\n"
 )
 
+// gatewayAPI contains the kinds of the Gateway API.
+const gatewayAPI = "conformance/istio/testdata/gateway-api.yaml"
+
 // controlPlane is a real API server with a real istiod.
 type controlPlane struct {
 	client client.Client
+	// config has the rights of an administrator of the API server.
+	config *rest.Config
 	istiod *grpc.ClientConn
 	http   string
 	pushed int
@@ -52,8 +58,8 @@ type controlPlane struct {
 	pid int
 }
 
-// startControlPlane starts an API server with Istio's kinds, and istiod as a process. Both stop with the test.
-func startControlPlane(t testing.TB) *controlPlane {
+// startControlPlane starts an API server with Istio's kinds, and those of further files, and istiod as a process. Both stop with the test.
+func startControlPlane(t testing.TB, kinds ...string) *controlPlane {
 	t.Helper()
 	parts := os.Getenv(istioDirVariable)
 	if parts == "" {
@@ -63,7 +69,7 @@ func startControlPlane(t testing.TB) *controlPlane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := testenv.Start(t, testenv.Options{CRDs: []string{crds}})
+	server := testenv.Start(t, testenv.Options{CRDs: append([]string{crds}, kinds...)})
 	config := server.Config
 	config.QPS = -1
 	c, err := client.New(config, client.Options{})
@@ -79,7 +85,7 @@ func startControlPlane(t testing.TB) *controlPlane {
 			t.Fatal(err)
 		}
 	}
-	p := &controlPlane{client: c}
+	p := &controlPlane{client: c, config: server.Config}
 	p.start(t, filepath.Join(parts, "istiod"), server.Kubeconfig())
 	return p
 }
@@ -107,7 +113,10 @@ func (p *controlPlane) start(t testing.TB, program string, text []byte) {
 	}
 	cmd := exec.CommandContext(ctx, program, arguments...) //nolint:gosec // the program is a part of the tests
 	cmd.Env = append(os.Environ(), "ENABLE_CA_SERVER=false", "PILOT_CERT_PROVIDER=none", "POD_NAMESPACE="+rootNamespace, "POD_NAME=istiod",
-		"CLUSTER_ID=Kubernetes", "PILOT_ENABLE_AMBIENT=true", "VALIDATION_WEBHOOK_CONFIG_NAME=", "INJECTION_WEBHOOK_CONFIG_NAME=", "ISTIOD_CUSTOM_HOST=")
+		"CLUSTER_ID=Kubernetes", "PILOT_ENABLE_AMBIENT=true", "VALIDATION_WEBHOOK_CONFIG_NAME=", "INJECTION_WEBHOOK_CONFIG_NAME=", "ISTIOD_CUSTOM_HOST=",
+		// Tests write Gateways, their classes and their addresses themselves.
+		"PILOT_ENABLE_GATEWAY_API_STATUS=false", "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=false",
+		"PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER=false")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, logFile, logFile
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start istiod: %v", err)

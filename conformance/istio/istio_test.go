@@ -122,8 +122,8 @@ func checkVerdicts(t *testing.T, out *tally, least int) {
 	}
 }
 
-// runAmbient is run with pods that ztunnel protects.
-func runAmbient(t *testing.T, p *controlPlane, all []*world, out *tally) string {
+// inAmbient writes the worlds and pods that ztunnel protects, calls do with the policies of each pod, and deletes them.
+func inAmbient(t *testing.T, p *controlPlane, all []*world, do func(state map[string]connectionPolicies)) {
 	t.Helper()
 	var objects []enforcer.Object
 	pods := map[string]map[string]string{}
@@ -155,20 +155,27 @@ func runAmbient(t *testing.T, p *controlPlane, all []*world, out *tally) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.objects += len(objects)
-	for _, w := range all {
-		out.worlds++
-		for i, labels := range w.generator.Destinations() {
-			disagreement, err := w.compare(labels, state[podName(w, i)], connections, out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if disagreement != "" {
-				return disagreement
+	do(state)
+}
+
+// runAmbient is run with pods that ztunnel protects.
+func runAmbient(t *testing.T, p *controlPlane, all []*world, out *tally) (disagreement string) {
+	t.Helper()
+	inAmbient(t, p, all, func(state map[string]connectionPolicies) {
+		for _, w := range all {
+			out.worlds, out.objects = out.worlds+1, out.objects+len(w.objects)
+			for i, labels := range w.generator.Destinations() {
+				var err error
+				if disagreement, err = w.compare(labels, state[podName(w, i)], connections, out); err != nil {
+					t.Fatal(err)
+				}
+				if disagreement != "" {
+					return
+				}
 			}
 		}
-	}
-	return ""
+	})
+	return disagreement
 }
 
 func podName(w *world, i int) string { return fmt.Sprintf("pod-%d-%d", w.seed, i) }

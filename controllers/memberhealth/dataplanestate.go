@@ -30,8 +30,8 @@ type dataplaneState struct {
 	configAt time.Time
 	// agentsOld reports that the pods of the agents are those of an earlier read.
 	agentsOld bool
-	// hostPodsOld, unproxiedOld and mtlsOld report that these facts are those of an earlier read.
-	hostPodsOld, unproxiedOld, mtlsOld bool
+	// hostPodsOld, meshPodsOld and mtlsOld report that these facts, or some of them, are those of an earlier read.
+	hostPodsOld, meshPodsOld, mtlsOld bool
 	// invalidating are the findings that change the meaning of policies.
 	invalidating []preflight.Finding
 	// noHTTP is the reason why HTTP rules do not work, or zero.
@@ -109,10 +109,11 @@ func (i *Inspector) HostPodProblem(cluster, key, value string) message.Message {
 }
 
 // MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
-// Istio's, or for every client: pods have no proxy, the member accepts plain text, or it is not known. It returns zero if
-// the last check found nothing. If that did not consider the label, because its class is new or was enforced by Cilium, it
-// requests another check.
-func (i *Inspector) MeshProblem(cluster, key, value string) message.Message {
+// Istio's, or for every client: pods have no proxy, or are behind a waypoint, the member accepts plain text, or it is not known.
+// For a policy about requests, pods of ztunnel count, too, in a member that declares sidecars. It returns zero if the last check
+// found nothing. If that did not consider the label, because its class is new or was enforced by Cilium, it requests another
+// check.
+func (i *Inspector) MeshProblem(cluster, key, value string, requests bool) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
@@ -131,6 +132,18 @@ func (i *Inspector) MeshProblem(cluster, key, value string) message.Message {
 	}
 	if pods := m.facts.Unproxied.Describe(key, value); !pods.IsZero() {
 		return message.StateUnproxied(pods)
+	}
+	if pods := m.facts.InAmbient.Describe(key, value); requests && !pods.IsZero() {
+		return message.StateInAmbient(pods)
+	}
+	if pods := m.facts.BehindWaypoint.Describe(key, value); !pods.IsZero() {
+		return message.StateBehindWaypoint(pods)
+	}
+	switch why := m.facts.BehindWaypoint.Unread; {
+	case !why.IsZero():
+		return message.StateUnproxiedUnknown(message.PreflightWaypointsUnread(why))
+	case !m.facts.BehindWaypoint.Listed(key):
+		return message.StateUnproxiedUnknown(message.MemberPodsUnlisted())
 	}
 	if why := m.facts.Istio.PlainText(); !why.IsZero() {
 		return message.StatePlainText(why)

@@ -159,16 +159,17 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 	sound := func() preflight.Facts {
 		f := configured(nil)
 		f.Istio = preflight.Istio{Served: true, Declared: declared, MTLS: preflight.MTLS{Strict: true}}
-		f.Unproxied = preflight.LabeledPods{Keys: []string{key}}
+		f.MeshPods = listedMeshPods([]string{key})
 		return f
 	}
 	facts := sound()
 	changes := 0
 	i := checkedMember(t, func() preflight.Facts { return facts }, func() { changes++ })
-	if i.MeshProblem("m1", key, "a").IsZero() {
+	if i.MeshProblem("m1", key, "a", true).IsZero() {
 		t.Error("nothing was read yet")
 	}
 	bare := map[federation.Label][]string{{Key: key, Value: "a"}: {"ns/redis-0"}}
+	unread := preflight.LabeledPods{Unread: message.Verbatim("a timeout")}
 	for _, c := range []struct {
 		reason  string
 		change  func(*preflight.Facts)
@@ -178,30 +179,45 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 		{"every pod has a proxy", func(*preflight.Facts) {}, "", 1},
 		{"a pod has none", func(f *preflight.Facts) { f.Unproxied.Pods = bare }, "ns/redis-0", 2},
 		{"the pods cannot be listed once, so what was known counts", func(f *preflight.Facts) {
-			f.Unproxied = preflight.LabeledPods{Unread: message.Verbatim("a timeout")}
+			f.MeshPods = preflight.UnreadMeshPods(message.Verbatim("a timeout"))
 			f.HostPods.Pods = map[federation.Label][]string{{Key: "com.trip/other", Value: "x"}: {"ns/host-0"}}
 		}, "ns/redis-0", 3},
-		{"nor a second time", func(f *preflight.Facts) { f.Unproxied = preflight.LabeledPods{Unread: message.Verbatim("a timeout")} }, "a timeout", 4},
+		{"nor a second time", func(f *preflight.Facts) { f.MeshPods = preflight.UnreadMeshPods(message.Verbatim("a timeout")) }, "a timeout", 4},
 		{"it has a proxy now", func(*preflight.Facts) {}, "", 5},
 		{"the label was not asked for", func(f *preflight.Facts) { f.Unproxied.Keys = []string{"com.trip/other"} }, "have not been listed", 6},
 		{"plain text is accepted", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{} }, "no mesh-wide PeerAuthentication", 7},
 		{"mutual TLS is required again", func(*preflight.Facts) {}, "", 8},
 		{"it cannot be read once", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{Unread: message.Verbatim("a timeout")} }, "", 8},
 		{"nor a second time", func(f *preflight.Facts) { f.Istio.MTLS = preflight.MTLS{Unread: message.Verbatim("a timeout")} }, "unknown: a timeout", 9},
+		{"connections to a pod pass a waypoint", func(f *preflight.Facts) { f.BehindWaypoint.Pods = bare }, "waypoint's service account", 10},
+		{"what uses waypoints cannot be read once", func(f *preflight.Facts) { f.BehindWaypoint = unread }, "waypoint's service account", 10},
+		{"nor a second time", func(f *preflight.Facts) { f.BehindWaypoint = unread }, "pass a waypoint is unknown: a timeout", 11},
+		{"the label was not considered for waypoints", func(f *preflight.Facts) { f.BehindWaypoint.Keys = nil }, "have not been listed", 12},
+		{"a pod is in ambient", func(f *preflight.Facts) { f.InAmbient.Pods = bare }, "the member declares sidecars", 13},
+		{"none is", func(*preflight.Facts) {}, "", 14},
 	} {
 		facts = sound()
 		c.change(&facts)
 		i.checkAll(t.Context())
-		if got := i.MeshProblem("m1", key, "a").Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) || changes != c.changes {
+		if got := i.MeshProblem("m1", key, "a", true).Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) || changes != c.changes {
 			t.Errorf("%s: %q, %d changes", c.reason, got, changes)
 		}
-		if c.says == "ns/redis-0" && !i.MeshProblem("m1", key, "b").IsZero() {
+		if got := i.MeshProblem("m1", key, "a", false).Text; strings.Contains(c.says, "declares sidecars") != (got == "" && c.says != "") {
+			t.Errorf("%s: without rules about requests %q", c.reason, got)
+		}
+		if c.says == "ns/redis-0" && !i.MeshProblem("m1", key, "b", true).IsZero() {
 			t.Errorf("%s: a pod of another resource counts", c.reason)
 		}
 	}
 	if len(i.trigger) == 0 {
 		t.Error("a label that was not listed requests no check")
 	}
+}
+
+// listedMeshPods are the pods of a member in which none with these keys has a problem.
+func listedMeshPods(keys []string) preflight.MeshPods {
+	none := preflight.LabeledPods{Keys: keys}
+	return preflight.MeshPods{Unproxied: none, InAmbient: none, BehindWaypoint: none}
 }
 
 var redisKey, appKey = []string{"com.trip/redis"}, []string{"com.trip/appid"}
@@ -214,7 +230,7 @@ func TestConfigurationThatCannotBeReadExpires(t *testing.T) {
 		const declared = `{"dataplane": "sidecar", "version": "1.31.2"}`
 		facts, reading := configured(nil), time.Duration(0)
 		facts.Istio = preflight.Istio{Served: true, Declared: declared}
-		facts.Unproxied = preflight.LabeledPods{Keys: redisKey}
+		facts.MeshPods = listedMeshPods(redisKey)
 		changes := 0
 		i := checkedMember(t, func() preflight.Facts { time.Sleep(reading); return facts }, func() { changes++ })
 		for _, c := range []struct {
@@ -237,7 +253,7 @@ func TestConfigurationThatCannotBeReadExpires(t *testing.T) {
 			{"it answers too slowly", time.Second, DefaultTiming.MaxAge + time.Second, func(*preflight.Facts) {}, "did not answer in time", 6},
 		} {
 			facts = configured(nil)
-			facts.Istio, facts.Unproxied = preflight.Istio{Served: true, Declared: declared}, preflight.LabeledPods{Keys: redisKey}
+			facts.Istio, facts.MeshPods = preflight.Istio{Served: true, Declared: declared}, listedMeshPods(redisKey)
 			c.change(&facts)
 			reading = c.reading
 			time.Sleep(c.after)
@@ -255,6 +271,7 @@ func TestConfigurationThatCannotBeReadExpires(t *testing.T) {
 				"m1",
 				redisKey[0],
 				"a",
+				false,
 			).Text; strings.Contains(mesh, c.unknown) != (outdated || c.unknown == "") ||
 				(mesh != "") != outdated {
 				t.Errorf("%s: Istio %q", c.reason, mesh)

@@ -49,9 +49,7 @@ func (i *Inspector) record(ctx context.Context, cluster string, facts *preflight
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
 		!slices.Equal(before.facts.HostPods.Keys, now.facts.HostPods.Keys) ||
-		!maps.EqualFunc(before.facts.Unproxied.Pods, now.facts.Unproxied.Pods, slices.Equal[[]string]) ||
-		!slices.Equal(before.facts.Unproxied.Keys, now.facts.Unproxied.Keys) ||
-		before.facts.Unproxied.Unread != now.facts.Unproxied.Unread ||
+		!preflight.EqualMeshPods(before.facts.MeshPods, now.facts.MeshPods) ||
 		before.facts.Istio.PlainText() != now.facts.Istio.PlainText()
 	i.store(cluster, now)
 	i.contacted[cluster] = true
@@ -160,8 +158,10 @@ func (s *dataplaneState) keepUnread(before *dataplaneState) {
 	if keep(now.HostPods.Unread, earlier.HostPods.Unread, before.hostPodsOld) {
 		now.HostPods, s.hostPodsOld = earlier.HostPods, true
 	}
-	if keep(now.Unproxied.Unread, earlier.Unproxied.Unread, before.unproxiedOld) {
-		now.Unproxied, s.unproxiedOld = earlier.Unproxied, true
+	if keep(now.Unproxied.Unread, earlier.Unproxied.Unread, before.meshPodsOld) {
+		now.MeshPods, s.meshPodsOld = earlier.MeshPods, true
+	} else if keep(now.BehindWaypoint.Unread, earlier.BehindWaypoint.Unread, before.meshPodsOld) {
+		now.BehindWaypoint, s.meshPodsOld = earlier.BehindWaypoint, true
 	}
 	if keep(now.Istio.MTLS.Unread, earlier.Istio.MTLS.Unread, before.mtlsOld) {
 		now.Istio.MTLS, s.mtlsOld = earlier.Istio.MTLS, true

@@ -22,8 +22,8 @@ type Members interface {
 	// pods use the network of their node, or this is not known.
 	HostPodProblem(cluster, key, value string) message.Message
 	// MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label, or for every
-	// client, or zero.
-	MeshProblem(cluster, key, value string) message.Message
+	// client, or zero. requests reports that the policy has rules about requests.
+	MeshProblem(cluster, key, value string, requests bool) message.Message
 	// RequestsIncomplete reports whether HTTP rules are not enforced on some nodes of a member to which they are distributed.
 	RequestsIncomplete(cluster string) bool
 	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero.
@@ -77,6 +77,9 @@ func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.
 	}
 	if !in.MeshProblem.IsZero() {
 		return v1alpha1.MemberPending, in.MeshProblem
+	}
+	if !in.ZtunnelProblem.IsZero() {
+		return v1alpha1.MemberPending, in.ZtunnelProblem
 	}
 	for _, name := range dataplanes {
 		if by := in.Foreign[name].OpenedBy; by != "" {
@@ -148,6 +151,13 @@ func subjectKeys(u *policy.Unit, deniesOnly bool) []string {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// hasHTTPStatements reports whether a statement of the unit is about HTTP requests.
+func hasHTTPStatements(u *policy.Unit) bool {
+	return slices.ContainsFunc(u.Statements, func(st policy.UnitStatement) bool {
+		return slices.ContainsFunc(st.Actions, func(a policy.UnitAction) bool { return len(a.HTTP) > 0 })
+	})
 }
 
 // hasHTTPRules reports whether a rule of the unit matches HTTP requests. Such rules are rendered only in Enforce.

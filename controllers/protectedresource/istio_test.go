@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
@@ -236,6 +237,7 @@ func TestPodsWithoutProxyAreNotEnforced(t *testing.T) {
 		{"the policy of Cilium protects it, that of Istio does not", both, unmeshed{member: "m1", key: redisKey, value: "x"}, v1alpha1.MemberPending},
 		{"the class names only Cilium", both[:1], unmeshed{member: "m1", key: redisKey, value: "x"}, v1alpha1.MemberRealized},
 		{"it is of another resource", both[1:], unmeshed{member: "m1", key: redisKey, value: "y"}, v1alpha1.MemberRealized},
+		{"it has one for connections only", both[1:], unmeshed{member: "m1", key: redisKey, value: "x", requests: true}, v1alpha1.MemberRealized},
 		{"it is in another member", both[1:], unmeshed{member: "m2", key: redisKey, value: "x"}, v1alpha1.MemberRealized},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -243,6 +245,55 @@ func TestPodsWithoutProxyAreNotEnforced(t *testing.T) {
 			s.enforcers, s.members = c.enforcers, c.now
 			if m1 := s.settle()["m1"]; m1.State != c.m1 || (c.m1 == v1alpha1.MemberPending) != strings.Contains(m1.Message, "ns/redis-0") {
 				t.Errorf("%+v, want %s", m1, c.m1)
+			}
+		})
+	}
+	s := newScene(t, "m1")
+	s.enforcers, s.requests = both[1:], []v1alpha1.HTTPMatch{{Method: "GET"}}
+	s.members = unmeshed{member: "m1", key: redisKey, value: "x", requests: true}
+	if m1 := s.settle()["m1"]; m1.State != v1alpha1.MemberPending || !strings.Contains(m1.Message, "ns/redis-0") {
+		t.Errorf("rules about requests where a pod has a proxy for connections only: %+v", m1)
+	}
+}
+
+// TestPoliciesThatZtunnelDoesNotGetAreNotEnforced checks that a member in ambient is realized only if istiod reports that ztunnel gets the
+// current version of each policy as it is written, and that this does not count for sidecars.
+func TestPoliciesThatZtunnelDoesNotGetAreNotEnforced(t *testing.T) {
+	const ambient, sidecars = `{"dataplane": "ambient", "version": "1.31.2"}`, `{"dataplane": "sidecar", "version": "1.31.2"}`
+	accepted := istio.ZtunnelStatus{Reported: true}
+	for _, c := range []struct {
+		reason   string
+		declared string
+		status   istio.ZtunnelStatus
+		mode     v1alpha1.Mode
+		m1       v1alpha1.MemberState
+		says     string
+	}{
+		{"it gets the policy", ambient, accepted, v1alpha1.ModeEnforce, v1alpha1.MemberRealized, ""},
+		{"istiod has not reported", ambient, istio.ZtunnelStatus{}, v1alpha1.ModeEnforce, v1alpha1.MemberPending, "istiod has not reported"},
+		{"a part is left out", ambient, istio.ZtunnelStatus{Reported: true, Problem: "no HTTP"}, v1alpha1.ModeEnforce, v1alpha1.MemberPending, "no HTTP"},
+		{"sidecars get more", sidecars, istio.ZtunnelStatus{Reported: true, Problem: "no HTTP"}, v1alpha1.ModeEnforce, v1alpha1.MemberRealized, ""},
+		{"nobody reports about sidecars", sidecars, istio.ZtunnelStatus{}, v1alpha1.ModeEnforce, v1alpha1.MemberRealized, ""},
+		{"nothing is enforced", ambient, istio.ZtunnelStatus{}, v1alpha1.ModeAudit, v1alpha1.MemberRealized, ""},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := newScene(t, "m1", "m2")
+			s.enforcers, s.spec.Mode = []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, c.mode
+			s.clusters[0].Istio, s.clusters[1].Istio = c.declared, sidecars
+			s.odd = map[string]func(*federation.Observation){"m1": func(o *federation.Observation) {
+				if o.Object != nil {
+					o.Object.Ztunnel = c.status
+				}
+			}}
+			states := s.settle()
+			if m1 := states["m1"]; m1.State != c.m1 || !strings.Contains(m1.Message, c.says) || (c.says == "") != (m1.Message == "") {
+				t.Errorf("%+v, want %s", m1, c.m1)
+			}
+			if c.says != "" && !strings.Contains(states["m1"].Message, "AuthorizationPolicy acp-") {
+				t.Errorf("the policy is not named: %q", states["m1"].Message)
+			}
+			if m2 := states["m2"]; m2.State != v1alpha1.MemberRealized {
+				t.Errorf("another member: %+v", m2)
 			}
 		})
 	}

@@ -3,12 +3,14 @@ package protectedresource
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/message"
@@ -55,6 +57,8 @@ type enforcement struct {
 	RequestsIncomplete bool
 	// MeshProblem is the reason why Istio does not enforce the policy for every pod of the resource, or for every client, or zero.
 	MeshProblem message.Message
+	// ZtunnelProblem is the reason why ztunnel does not get the policy as it is written, or zero.
+	ZtunnelProblem message.Message
 	// Foreign contains what policies of others open for each dataplane of the unit.
 	Foreign map[v1alpha1.EnforcerName]foreignPolicies
 }
@@ -185,7 +189,8 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 		}
 	}
 	if f.enforcedBy(v1alpha1.EnforcerIstio) {
-		e.MeshProblem = r.Members.MeshProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue)
+		e.MeshProblem = r.Members.MeshProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue, hasHTTPStatements(&f.Unit))
+		e.ZtunnelProblem = f.ztunnelProblem(cluster)
 	}
 	for _, name := range dataplanes {
 		if f.enforcedBy(name) {
@@ -197,6 +202,36 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 		e.Foreign[v1alpha1.EnforcerCilium] = of
 	}
 	return e
+}
+
+// ztunnelProblem returns the reason why ztunnel does not get the policies of the unit as they are written, by what istiod reports in a member
+// that declares ambient, or zero. What istiod did not report counts as not accepted.
+func (f *facts) ztunnelProblem(cluster string) message.Message {
+	for i := range f.Rendered {
+		key := renderedKey(&f.Rendered[i])
+		seen := f.Observed.of(cluster, key).Object
+		if objectLabel(key) == "" || seen == nil || seen.Ztunnel == (istio.ZtunnelStatus{Reported: true}) {
+			continue
+		}
+		switch {
+		case !f.inAmbient(cluster):
+			return message.Message{}
+		case seen.Ztunnel.Problem != "":
+			return message.StateZtunnelIncomplete(objectLabel(key), message.Verbatim(seen.Ztunnel.Problem))
+		}
+		return message.StateZtunnelUnreported(objectLabel(key))
+	}
+	return message.Message{}
+}
+
+// inAmbient reports whether a member declares that ztunnel enforces there.
+func (f *facts) inAmbient(cluster string) bool {
+	i := slices.IndexFunc(f.Clusters, func(c federation.Cluster) bool { return c.Name == cluster })
+	if i < 0 || !strings.Contains(f.Clusters[i].Istio, string(istio.Ambient)) {
+		return false // Most declarations are not parsed for each unit.
+	}
+	declared, err := istio.ParseCapabilities(f.Clusters[i].Istio)
+	return err == nil && declared.Dataplane == istio.Ambient
 }
 
 // foreignGroup returns an address group of others in a member whose addresses the unit allows, because a rule about a whole class selects

@@ -1,9 +1,12 @@
 package federation
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -27,6 +30,8 @@ type Observed struct {
 	LastWriter LastWriter
 	// Invalid is the dataplane's message if it reported that it rejects the object.
 	Invalid string
+	// Ztunnel is what istiod reports about a policy of Istio's for ztunnel.
+	Ztunnel istio.ZtunnelStatus
 }
 
 // Observation is the current state of one object in one member.
@@ -65,7 +70,8 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 	}
 	return Observed{
 		LastWriter: writer, Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
-		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, KubeFed: labels[LabelKubeFed] == "true", Invalid: invalid(u),
+		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, KubeFed: labels[LabelKubeFed] == "true",
+		Invalid: cmp.Or(invalid(u), istio.AnalysisError(u.Object)), Ztunnel: istio.ZtunnelStatusOf(u.Object),
 	}, nil
 }
 

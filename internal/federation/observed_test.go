@@ -57,3 +57,18 @@ func TestPolicyThatTheOperatorDoesNotTake(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusOfIstio checks that errors of istiod's analysis make a policy invalid, and that its report about ztunnel is read.
+func TestStatusOfIstio(t *testing.T) {
+	asText := Revision(func(map[string]any) string { return "" })
+	u := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(`{"metadata":{"name":"x","generation":2},"spec":{"action":"ALLOW"},"status":{
+		"conditions":[{"type":"ZtunnelAccepted","status":"True","reason":"Accepted","observedGeneration":"2"}],
+		"validationMessages":[{"level":"ERROR","type":{"code":"IST0106","name":"SchemaValidationError"}}]}}`), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	got, err := asText.parse(u)
+	if err != nil || !got.Ztunnel.Reported || got.Ztunnel.Problem != "" || got.Invalid != "IST0106 SchemaValidationError" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -4134,6 +4134,11 @@ func PreflightAuditCloses() Message {
 	return Message{Code: "preflight.audit-closes", Text: "every policy closes the workloads that it selects in both directions, so Audit and wildcard grants would close them, too"}
 }
 
+// PreflightBehindWaypoint is "connections to pods with the label {label} of class {class} pass a waypoint, named in parentheses, so Istio sees the waypoint's service account instead of the client's: {pods}".
+func PreflightBehindWaypoint(label string, class string, pods Message) Message {
+	return build("preflight.behind-waypoint", param{"class", class}, param{"label", label}, param{"pods", pods})
+}
+
 // PreflightCiliumNeverRead is "nobody has read it yet".
 func PreflightCiliumNeverRead() Message {
 	return Message{Code: "preflight.cilium-never-read", Text: "nobody has read it yet"}
@@ -4374,6 +4379,11 @@ func PreflightPlaceInvalid(annotation string) Message {
 	return build("preflight.place-invalid", param{"annotation", annotation})
 }
 
+// PreflightPodsInAmbient is "pods with the label {label} of class {class} are in ambient, where rules about requests are not enforced, and the member declares sidecars: {pods}".
+func PreflightPodsInAmbient(label string, class string, pods Message) Message {
+	return build("preflight.pods-in-ambient", param{"class", class}, param{"label", label}, param{"pods", pods})
+}
+
 // PreflightPoliciesFromFiles is "agents also enforce policies in files on their nodes, which ACP cannot read and which may open or close any pod".
 func PreflightPoliciesFromFiles() Message {
 	return Message{Code: "preflight.policies-from-files", Text: "agents also enforce policies in files on their nodes, which ACP cannot read and which may open or close any pod"}
@@ -4472,6 +4482,11 @@ func PreflightUnreachable(reason Message) Message {
 // PreflightUnreadable is "the {object} cannot be read: {reason}".
 func PreflightUnreadable(object string, reason Message) Message {
 	return build("preflight.unreadable", param{"object", object}, param{"reason", reason})
+}
+
+// PreflightWaypointsUnread is "whether connections to pods of Istio's classes pass a waypoint is unknown: {reason}".
+func PreflightWaypointsUnread(reason Message) Message {
+	return build("preflight.waypoints-unread", param{"reason", reason})
 }
 
 // PreflightWithRemedy is "{finding}; {remedy}".
@@ -4699,6 +4714,11 @@ func RemedyApplyHostRbac() Message {
 	return Message{Code: "remedy.apply-host-rbac", Text: "apply deploy/rbac/host on the host"}
 }
 
+// RemedyApplyIstioRoles is "apply deploy/istio there, which cluster check --fix --istio does".
+func RemedyApplyIstioRoles() Message {
+	return Message{Code: "remedy.apply-istio-roles", Text: "apply deploy/istio there, which cluster check --fix --istio does"}
+}
+
 // RemedyApplyMemberRbac is "apply deploy/rbac/member there".
 func RemedyApplyMemberRbac() Message {
 	return Message{Code: "remedy.apply-member-rbac", Text: "apply deploy/rbac/member there"}
@@ -4722,6 +4742,11 @@ func RemedyCiliumUnread() Message {
 // RemedyCorrectAnnotation is "correct the annotation {annotation} of its KubeFedCluster".
 func RemedyCorrectAnnotation(annotation string) Message {
 	return build("remedy.correct-annotation", param{"annotation", annotation})
+}
+
+// RemedyDeclareAmbient is "declare the dataplane ambient in the annotation acp.io/istio of the KubeFedCluster, or start these pods with sidecars".
+func RemedyDeclareAmbient() Message {
+	return Message{Code: "remedy.declare-ambient", Text: "declare the dataplane ambient in the annotation acp.io/istio of the KubeFedCluster, or start these pods with sidecars"}
 }
 
 // RemedyEnableProxy is "nothing, unless classes of Cilium have actions with http; then set enable-l7-proxy to true and fix cilium-envoy".
@@ -4802,6 +4827,11 @@ func RemedyMendLabels() Message {
 // RemedyMendServer is "fix the API server or the stored objects there".
 func RemedyMendServer() Message {
 	return Message{Code: "remedy.mend-server", Text: "fix the API server or the stored objects there"}
+}
+
+// RemedyNoWaypoint is "set the label istio.io/use-waypoint=none on the Services that select these pods, and on the pods if the waypoint carries connections to pods; or set the resource to Audit there".
+func RemedyNoWaypoint() Message {
+	return Message{Code: "remedy.no-waypoint", Text: "set the label istio.io/use-waypoint=none on the Services that select these pods, and on the pods if the waypoint carries connections to pods; or set the resource to Audit there"}
 }
 
 // RemedyNothing is "nothing".
@@ -5529,6 +5559,11 @@ func SpecUnknownKind(kind string) Message {
 	return build("spec.unknown-kind", param{"kind", kind})
 }
 
+// StateBehindWaypoint is "the policy is there, and it does not have its meaning, because connections to pods of the resource pass a waypoint, named in parentheses, and Istio sees the waypoint's service account instead of the client's: {pods}".
+func StateBehindWaypoint(pods Message) Message {
+	return build("state.behind-waypoint", param{"pods", pods})
+}
+
 // StateChanged is "{object} was changed in the member; KubeFed writes it again".
 func StateChanged(object Message) Message {
 	return build("state.changed", param{"object", object})
@@ -5577,6 +5612,11 @@ func StateHostPods(pods Message) Message {
 // StateHostPodsUnknown is "the policy is there, and it is not known whether pods of the resource use the network of their node, where no policy selects them: {reason}".
 func StateHostPodsUnknown(reason Message) Message {
 	return build("state.host-pods-unknown", param{"reason", reason})
+}
+
+// StateInAmbient is "the policy is there, and Istio does not enforce rules about requests for every pod of the resource, because these are in ambient, while the member declares sidecars: {pods}".
+func StateInAmbient(pods Message) Message {
+	return build("state.in-ambient", param{"pods", pods})
 }
 
 // StateKept is "the member stays as it is until the problem that the conditions name is solved".
@@ -5697,6 +5737,16 @@ func StateUnproxiedUnknown(reason Message) Message {
 // StateWaitsForGroup is "{state}; it waits until group {group} is there, or whom that stands for would be refused".
 func StateWaitsForGroup(state Message, group string) Message {
 	return build("state.waits-for-group", param{"group", group}, param{"state", state})
+}
+
+// StateZtunnelIncomplete is "istiod does not pass {object} to ztunnel as it is written: {reason}".
+func StateZtunnelIncomplete(object string, reason Message) Message {
+	return build("state.ztunnel-incomplete", param{"object", object}, param{"reason", reason})
+}
+
+// StateZtunnelUnreported is "{object} is there, and istiod has not reported that it accepts this version for ztunnel (condition ZtunnelAccepted)".
+func StateZtunnelUnreported(object string) Message {
+	return build("state.ztunnel-unreported", param{"object", object})
 }
 
 // StepNoteApproversChange is "To change who has to agree needs the security team.".

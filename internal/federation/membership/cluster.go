@@ -156,8 +156,8 @@ func (h *Host) reader(ctx context.Context, c federation.Cluster) (*rest.Config, 
 	return federation.RESTConfig(c, token)
 }
 
-// FactsWith is FactsOf that also looks for the pods with the labels of classes that no policy protects: those on their node's
-// network, and those of Istio's classes without a proxy.
+// FactsWith is FactsOf that also looks for the pods with the labels of classes that policies do not protect as written: those on
+// their node's network, and those of Istio's classes without a proxy or behind a waypoint.
 func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []preflight.Key) preflight.Facts {
 	f := h.FactsOf(ctx, c)
 	if !f.ConfigRead() {
@@ -165,11 +165,11 @@ func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []prefl
 	}
 	reader, err := h.reader(ctx, c)
 	if err != nil {
-		f.HostPods.Unread, f.Unproxied.Unread = message.Of(err), message.Of(err)
+		f.HostPods.Unread, f.MeshPods = message.Of(err), preflight.UnreadMeshPods(message.Of(err))
 		return f
 	}
 	f.HostPods = preflight.ReadHostPods(ctx, reader, preflight.CiliumLabels(keys))
-	f.Unproxied = preflight.ReadUnproxied(ctx, reader, f.Istio, preflight.IstioLabels(keys))
+	f.MeshPods = preflight.ReadMeshPods(ctx, reader, f.Istio, preflight.IstioLabels(keys))
 	return f
 }
 

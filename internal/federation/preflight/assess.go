@@ -115,6 +115,14 @@ const (
 	UnproxiedPods = "UnproxiedPods"
 	// UnproxiedUnread reports that it is unknown whether there are such pods.
 	UnproxiedUnread = "UnproxiedPodsUnread"
+	// PodsInAmbient reports pods of a class of Istio's that ztunnel protects in a member that declares sidecars, so that rules about
+	// requests are not enforced for them.
+	PodsInAmbient = "PodsInAmbient"
+	// PodsBehindWaypoint reports pods of a class of Istio's whose connections pass a waypoint, so that no policy that names clients has
+	// its meaning for them.
+	PodsBehindWaypoint = "PodsBehindWaypoint"
+	// WaypointsUnread reports that it is unknown whether there are such pods.
+	WaypointsUnread = "WaypointsUnread"
 	// PlainTextAccepted reports that the member declares strictMTLS, on which denies by name rely, and that its pods accept plain
 	// text, or that this is unknown.
 	PlainTextAccepted = "PlainTextAccepted"
@@ -195,7 +203,7 @@ func Assess(f Facts, n Needs) []Finding {
 	out = append(out, versionFindings(f)...)
 	out = append(out, guardFindings(f, n)...)
 	out = append(out, hostPodFindings(f, n)...)
-	out = append(out, unproxiedFindings(f, n)...)
+	out = append(out, meshPodFindings(f, n)...)
 	out = append(out, mtlsFindings(f, n)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))

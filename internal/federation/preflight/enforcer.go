@@ -54,6 +54,12 @@ func (i Istio) absent() message.Message {
 	return message.Message{}
 }
 
+// declares reports whether the member declares a dataplane.
+func (i Istio) declares(d mesh.Dataplane) bool {
+	c, err := mesh.ParseCapabilities(i.Declared)
+	return err == nil && c.Dataplane == d
+}
+
 // Enforces reports whether the member declares an Istio that enforces.
 func (i Istio) Enforces() bool {
 	c, err := mesh.ParseCapabilities(i.Declared)

@@ -34,8 +34,7 @@ type Facts struct {
 	Profile Profile
 	// HostPods are the pods that use the network of their node.
 	HostPods LabeledPods
-	// Unproxied are the pods of Istio's classes that no proxy protects.
-	Unproxied LabeledPods
+	MeshPods
 	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
 	Mark       *guard.Downgrade
 	MarkUnread message.Message
@@ -89,6 +88,9 @@ type Istio struct {
 	Version string
 	Ambient bool
 	Unread  message.Message
+	// GatewayAPI reports whether the API server serves the Gateways of the Gateway API, which waypoints are. It is unknown when the
+	// kinds could not be discovered, so that Served is false and Unread is set.
+	GatewayAPI bool
 	// Declared is the member's declaration in its registration, or "".
 	Declared string
 	MTLS     MTLS

@@ -3,8 +3,10 @@ package preflight
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -14,7 +16,15 @@ const onHost = "spec.hostNetwork=true,status.phase!=Succeeded,status.phase!=Fail
 // ReadHostPods lists the pods with each label key that use the network of their node. Cilium identifies them as the node,
 // so no policy selects them: they are open in every mode, and a rule about their label does not match them.
 func ReadHostPods(ctx context.Context, reader *rest.Config, keys []string) LabeledPods {
-	return readPods(ctx, reader, keys, onHost, func(map[string]string) bool { return true })
+	out := newLabeledPods(keys)
+	why := readPods(ctx, reader, keys, onHost, func(label federation.Label, pod *metav1.PartialObjectMetadata) {
+		out.add(label, pod.Namespace+"/"+pod.Name)
+	})
+	if !why.IsZero() {
+		return LabeledPods{Unread: why}
+	}
+	out.sort()
+	return out
 }
 
 // hostPodFindings reports pods that no policy selects.

@@ -64,6 +64,32 @@ func TestUnproxiedPods(t *testing.T) {
 	}
 }
 
+// TestMeshPodsThatAreNotProtectedAsWritten checks that pods in ambient and pods behind waypoints are reported for the classes that Istio
+// enforces, and that unknown is not sound.
+func TestMeshPodsThatAreNotProtectedAsWritten(t *testing.T) {
+	f, n := healthy(), needs
+	f.Istio.Declared = `{"dataplane": "sidecar", "version": "1.31.2"}`
+	n.Keys = []Key{{Class: "redis", Label: needs.Keys[0].Label, Istio: true, GuardedOnly: true}}
+	pods := LabeledPods{Pods: map[federation.Label][]string{{Key: n.Keys[0].Label, Value: "a"}: {"ns/redis-0 (ns/waypoint)"}}}
+	for _, c := range []struct {
+		reason, code, says string
+		pods               MeshPods
+	}{
+		{"ztunnel protects it, and the member declares sidecars", PodsInAmbient, "ns/redis-0", MeshPods{InAmbient: pods}},
+		{"a waypoint is in front of it", PodsBehindWaypoint, "ns/waypoint", MeshPods{BehindWaypoint: pods}},
+		{"this is unknown", WaypointsUnread, "forbidden", MeshPods{BehindWaypoint: LabeledPods{Unread: message.Verbatim("forbidden")}}},
+		{"every pod is unknown", UnproxiedUnread, "forbidden", UnreadMeshPods(message.Verbatim("forbidden"))},
+	} {
+		f.MeshPods = c.pods
+		if found := Assess(f, n); len(found) != 1 || found[0].Code != c.code || !strings.Contains(found[0].Message.Text, c.says) || !Passes(found) {
+			t.Errorf("%s: %+v", c.reason, found)
+		}
+		if found := Assess(f, needs); len(found) != 0 {
+			t.Errorf("%s, of a class of Cilium's: %+v", c.reason, found)
+		}
+	}
+}
+
 // TestProxied checks which annotations say that a proxy gets all connections of a pod.
 func TestProxied(t *testing.T) {
 	const (
@@ -71,6 +97,7 @@ func TestProxied(t *testing.T) {
 		mode        = "sidecar.istio.io/interceptionMode"
 		ports       = "traffic.sidecar.istio.io/includeInboundPorts"
 		redirection = "ambient.istio.io/redirection"
+		excluded    = "traffic.sidecar.istio.io/excludeInboundPorts"
 	)
 	injected := func(key, value string) map[string]string {
 		return map[string]string{"sidecar.istio.io/status": `{"containers": ["istio-proxy"]}`, key: value}
@@ -90,6 +117,15 @@ func TestProxied(t *testing.T) {
 		"SomePorts":      {reason: "only some ports", annotations: injected(ports, "8080")},
 		"AllPorts":       {reason: "all ports", annotations: injected(ports, "*"), want: true},
 		"NoPorts":        {reason: "no port", annotations: injected(ports, "")},
+		"Excluded":       {reason: "a port bypasses the sidecar", annotations: injected(excluded, "15020, 6379")},
+		"Own":            {reason: "the sidecar's own ports, as the injection writes them", annotations: injected(excluded, "15090,15020"), want: true},
+		"NoneExcluded":   {reason: "no port", annotations: injected(excluded, ""), want: true},
+		"Range":          {reason: "not understood", annotations: injected(excluded, "15020-15090")},
+		"Interface":      {reason: "a network interface bypasses the sidecar", annotations: injected("traffic.sidecar.istio.io/excludeInterfaces", "net1")},
+		"OtherProbes": {
+			reason: "the pod's own port of the sidecar's readiness", want: true,
+			annotations: map[string]string{"sidecar.istio.io/status": "{}", "status.sidecar.istio.io/port": "16020", excluded: "16020"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := proxied(tc.annotations); got != tc.want {

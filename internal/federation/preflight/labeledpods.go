@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,7 @@ type LabeledPods struct {
 	Unread message.Message
 	// Keys are the label keys whose pods were listed. Nothing is known about the pods with other labels.
 	Keys []string
-	// Pods are namespace/name by label, sorted, at most maxPods for each label.
+	// Pods are namespace/name by label, sorted, at most maxPods for each label. More about a pod may follow in parentheses.
 	Pods map[federation.Label][]string
 }
 
@@ -29,32 +30,50 @@ const (
 	maxNamedPods = 5
 )
 
-// readPods lists only the metadata of the pods with each label key that a field selector selects, and returns those that
-// include accepts. The API server filters from its cache.
-func readPods(ctx context.Context, reader *rest.Config, keys []string, selected string, include func(annotations map[string]string) bool) LabeledPods {
+// readPods lists only the metadata of the pods with each label key that a field selector selects, and calls each with them and their
+// label. The API server filters from its cache. It returns the reason why they are not known, or the zero Message.
+func readPods(ctx context.Context, reader *rest.Config, keys []string, selected string,
+	each func(label federation.Label, pod *metav1.PartialObjectMetadata),
+) message.Message {
 	client, err := metadata.NewForConfig(bounded(reader))
 	if err != nil {
-		return LabeledPods{Unread: message.Of(err)}
+		return message.Of(err)
 	}
-	out := LabeledPods{Keys: keys, Pods: map[federation.Label][]string{}}
 	for _, key := range keys {
 		list, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).List(ctx,
 			metav1.ListOptions{LabelSelector: key, FieldSelector: selected, ResourceVersion: "0"})
 		if err != nil {
-			return LabeledPods{Unread: unread(err, "pods with the label "+key)}
+			return unread(err, "pods with the label "+key)
 		}
 		for i := range list.Items {
-			pod := &list.Items[i]
-			label := federation.Label{Key: key, Value: pod.Labels[key]}
-			if include(pod.Annotations) && len(out.Pods[label]) < maxPods {
-				out.Pods[label] = append(out.Pods[label], pod.Namespace+"/"+pod.Name)
-			}
+			each(federation.Label{Key: key, Value: list.Items[i].Labels[key]}, &list.Items[i])
 		}
 	}
-	for _, pods := range out.Pods {
+	return message.Message{}
+}
+
+// newLabeledPods returns LabeledPods of the pods with some label keys, without pods.
+func newLabeledPods(keys []string) LabeledPods {
+	return LabeledPods{Keys: keys, Pods: map[federation.Label][]string{}}
+}
+
+// add adds a pod with a label, unless there are enough pods with it.
+func (p *LabeledPods) add(label federation.Label, pod string) {
+	if len(p.Pods[label]) < maxPods {
+		p.Pods[label] = append(p.Pods[label], pod)
+	}
+}
+
+// sort sorts the pods of each label.
+func (p *LabeledPods) sort() {
+	for _, pods := range p.Pods {
 		slices.Sort(pods)
 	}
-	return out
+}
+
+// equal reports whether both contain the same.
+func (p LabeledPods) equal(o LabeledPods) bool {
+	return p.Unread == o.Unread && slices.Equal(p.Keys, o.Keys) && maps.EqualFunc(p.Pods, o.Pods, slices.Equal[[]string])
 }
 
 // Listed reports whether the pods with a label key were listed.

@@ -40,7 +40,8 @@ func readMTLS(ctx context.Context, c dynamic.Interface, root string) MTLS {
 }
 
 // mtlsOf evaluates PeerAuthentications as Istio does: the oldest policy of the root namespace without a selector counts for
-// the mesh, where the absence of a mode means PERMISSIVE. Elsewhere a policy without a mode inherits it. Modes of ports count only
+// the mesh, where the absence of a mode means PERMISSIVE. If several were created in the same second, sidecars and ztunnel may use
+// different ones, so each must require mutual TLS. Elsewhere a policy without a mode inherits it. Modes of ports count only
 // in policies with a selector. Policies of a revision may be those of another istiod, so they require nothing.
 func mtlsOf(policies []unstructured.Unstructured, root string) MTLS {
 	var out MTLS
@@ -51,9 +52,12 @@ func mtlsOf(policies []unstructured.Unstructured, root string) MTLS {
 		labels, _, _ := unstructured.NestedMap(u.Object, "spec", "selector", "matchLabels")
 		selected := len(labels) > 0
 		if u.GetNamespace() == root && !selected {
-			if oldest == nil || isOlder(u, oldest) {
-				oldest = u
-				out.Strict = mode == "STRICT" && u.GetLabels()[revisionLabel] == ""
+			strict := mode == "STRICT" && u.GetLabels()[revisionLabel] == ""
+			switch {
+			case oldest == nil || isOlder(u, oldest):
+				oldest, out.Strict = u, strict
+			case !isOlder(oldest, u):
+				out.Strict = out.Strict && strict
 			}
 		}
 		weak := permitsPlainText(mode)
@@ -74,11 +78,10 @@ func mtlsOf(policies []unstructured.Unstructured, root string) MTLS {
 // revisionLabel is the label with the revision of Istio that an object is for.
 const revisionLabel = "istio.io/rev"
 
-// isOlder reports whether Istio prefers a policy to another one: it was created earlier or, in the same second, has the
-// first name.
+// isOlder reports whether a policy was created earlier than another one.
 func isOlder(a, b *unstructured.Unstructured) bool {
 	at, than := a.GetCreationTimestamp(), b.GetCreationTimestamp()
-	return at.Before(&than) || at.Equal(&than) && a.GetName() < b.GetName()
+	return at.Before(&than)
 }
 
 // permitsPlainText reports whether a mode permits plain text. An unknown mode does.

@@ -73,6 +73,14 @@ func TestMTLS(t *testing.T) {
 			reason:   "the younger one does not count",
 			policies: []unstructured.Unstructured{created(strict, 1), created(peerAuthentication(root, "a", mode("UNSET")), 2)}, strict: true,
 		},
+		"SameSecond": {
+			reason:   "sidecars and ztunnel may use different ones",
+			policies: []unstructured.Unstructured{created(strict, 1), created(peerAuthentication(root, "z", mode("UNSET")), 1)},
+		},
+		"BothStrict": {
+			reason:   "it does not matter which one counts",
+			policies: []unstructured.Unstructured{created(strict, 1), created(peerAuthentication(root, "z", mode("STRICT")), 1)}, strict: true,
+		},
 		"OtherRevision": {reason: "it may be for another istiod", policies: []unstructured.Unstructured{revised}},
 		"Inherit": {
 			reason:   "it inherits STRICT",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,9 +20,10 @@ import (
 )
 
 const (
-	istioGroup = "security.istio.io"
-	istiod     = "istiod"
-	ztunnel    = "ztunnel"
+	istioGroup   = "security.istio.io"
+	gatewayGroup = "gateway.networking.k8s.io"
+	istiod       = "istiod"
+	ztunnel      = "ztunnel"
 )
 
 // Timeout is the timeout of one request to a member.
@@ -165,18 +167,18 @@ func readIstio(ctx context.Context, c kubernetes.Interface, istioNamespace strin
 	if err != nil {
 		return Istio{Unread: apiText(apiMessage(err))}
 	}
-	served := false
-	for i := range groups.Groups {
-		served = served || groups.Groups[i].Name == istioGroup
+	served := func(name string) bool {
+		return slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
 	}
-	if !served {
-		return Istio{}
+	if !served(istioGroup) {
+		return Istio{GatewayAPI: served(gatewayGroup)}
 	}
+	out := Istio{Served: true, GatewayAPI: served(gatewayGroup)}
 	d, err := c.AppsV1().Deployments(istioNamespace).Get(ctx, istiod, metav1.GetOptions{})
 	if err != nil {
-		return Istio{Served: true, Unread: unread(err, "Deployment "+istioNamespace+"/"+istiod)}
+		out.Unread = unread(err, "Deployment "+istioNamespace+"/"+istiod)
+		return out
 	}
-	out := Istio{Served: true}
 	for _, container := range d.Spec.Template.Spec.Containers {
 		if container.Name == "discovery" {
 			out.Version = tag(container.Image)

@@ -5,8 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	mesh "github.com/acp-io/acp/internal/enforcer/istio"
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -23,6 +27,11 @@ const (
 	// interceptionMode and includedPorts determine which connections the sidecar gets.
 	interceptionMode = "sidecar.istio.io/interceptionMode"
 	includedPorts    = "traffic.sidecar.istio.io/includeInboundPorts"
+	// excludedPorts and excludedInterfaces take connections away from the sidecar.
+	excludedPorts      = "traffic.sidecar.istio.io/excludeInboundPorts"
+	excludedInterfaces = "traffic.sidecar.istio.io/excludeInterfaces"
+	// statusPort is the port on which the sidecar answers probes, if it is not the default.
+	statusPort = "status.sidecar.istio.io/port"
 	// redirection is added by istio-cni when the traffic of a pod is redirected to ztunnel, with the value redirected.
 	redirection = "ambient.istio.io/redirection"
 	redirected  = "enabled"
@@ -37,33 +46,118 @@ func proxied(annotations map[string]string) bool {
 	if named := annotations[templates]; named != "" && !slices.Contains(strings.Split(named, ","), "sidecar") {
 		return false
 	}
+	if excludes(annotations) {
+		return false
+	}
 	ports, limited := annotations[includedPorts]
 	return annotations[sidecarStatus] != "" && annotations[interceptionMode] != "NONE" && (!limited || ports == "*")
 }
 
-// ReadUnproxied lists the pods with each label key that have neither a sidecar nor ztunnel: no AuthorizationPolicy is
-// enforced for them, so they are open in every mode. In a member that declares no Istio that enforces, nothing is listed.
-func ReadUnproxied(ctx context.Context, reader *rest.Config, istio Istio, keys []string) LabeledPods {
-	if len(keys) == 0 || !istio.Enforces() {
-		return LabeledPods{}
+// ownPorts are the ports of the sidecar itself: its statistics, its readiness, and the probes of the pod, which it answers. With
+// istio-cni, the injection excludes the last one in the annotations of every pod.
+var ownPorts = []string{"15020", "15021", "15090"}
+
+// excludes reports whether connections to a pod bypass its sidecar: those to a port that is not the sidecar's own, or those of a
+// network interface.
+func excludes(annotations map[string]string) bool {
+	for port := range strings.SplitSeq(annotations[excludedPorts], ",") {
+		port = strings.TrimSpace(port)
+		if port != "" && port != annotations[statusPort] && !slices.Contains(ownPorts, port) {
+			return true
+		}
 	}
-	return readPods(ctx, reader, keys, connected, func(annotations map[string]string) bool { return !proxied(annotations) })
+	return strings.TrimSpace(annotations[excludedInterfaces]) != ""
 }
 
-// unproxiedFindings reports pods for which Istio enforces nothing, in a member whose Istio is to enforce.
-func unproxiedFindings(f Facts, n Needs) []Finding {
+// MeshPods are the pods of a member with the labels of Istio's classes, by how connections to them are enforced.
+type MeshPods struct {
+	// Unproxied are those that have neither a sidecar nor ztunnel: no AuthorizationPolicy is enforced for them, so they are open in
+	// every mode.
+	Unproxied LabeledPods
+	// InAmbient are those that ztunnel protects, in a member that declares sidecars: rules about requests are not enforced for them.
+	InAmbient LabeledPods
+	// BehindWaypoint are those whose connections pass a waypoint, whose name follows in parentheses: their proxies see the waypoint's
+	// service account instead of the client's.
+	BehindWaypoint LabeledPods
+}
+
+// UnreadMeshPods returns MeshPods of which nothing is known, for a reason.
+func UnreadMeshPods(why message.Message) MeshPods {
+	out := LabeledPods{Unread: why}
+	return MeshPods{Unproxied: out, InAmbient: out, BehindWaypoint: out}
+}
+
+// EqualMeshPods reports whether both contain the same.
+func EqualMeshPods(p, o MeshPods) bool {
+	return p.Unproxied.equal(o.Unproxied) && p.InAmbient.equal(o.InAmbient) && p.BehindWaypoint.equal(o.BehindWaypoint)
+}
+
+// ReadMeshPods lists the pods with each label key once. In a member that declares no Istio that enforces, nothing is listed.
+func ReadMeshPods(ctx context.Context, reader *rest.Config, istio Istio, keys []string) MeshPods {
+	if len(keys) == 0 || !istio.Enforces() {
+		return MeshPods{}
+	}
+	reading, err := dynamic.NewForConfig(bounded(reader))
+	if err != nil {
+		return UnreadMeshPods(message.Of(err))
+	}
+	passed, unknown := readWaypoints(ctx, reading, istio)
+	out := MeshPods{Unproxied: newLabeledPods(keys), InAmbient: newLabeledPods(keys), BehindWaypoint: newLabeledPods(keys)}
+	sidecars := istio.declares(mesh.Sidecar)
+	why := readPods(ctx, reader, keys, connected, func(label federation.Label, pod *metav1.PartialObjectMetadata) {
+		name := pod.Namespace + "/" + pod.Name
+		if !proxied(pod.Annotations) {
+			out.Unproxied.add(label, name)
+		}
+		if sidecars && pod.Annotations[redirection] == redirected {
+			out.InAmbient.add(label, name)
+		}
+		if through := passed.of(pod); len(through) > 0 {
+			out.BehindWaypoint.add(label, name+" ("+strings.Join(through, ", ")+")")
+		}
+	})
+	if !why.IsZero() {
+		return UnreadMeshPods(why)
+	}
+	if !unknown.IsZero() {
+		out.BehindWaypoint = LabeledPods{Unread: unknown}
+	}
+	for _, pods := range []*LabeledPods{&out.Unproxied, &out.InAmbient, &out.BehindWaypoint} {
+		pods.sort()
+	}
+	return out
+}
+
+// meshPodFindings reports pods for which Istio does not enforce the policies as written, in a member whose Istio is to enforce.
+func meshPodFindings(f Facts, n Needs) []Finding {
 	if !f.Istio.Enforces() || len(IstioLabels(n.Keys)) == 0 {
 		return nil
 	}
-	if !f.Unproxied.Unread.IsZero() {
+	pods := &f.MeshPods
+	if !pods.Unproxied.Unread.IsZero() {
 		return []Finding{{Severity: Warns, Code: UnproxiedUnread,
-			Message: message.PreflightUnproxiedUnread(f.Unproxied.Unread), Remedy: message.RemedyApplyMemberRbac()}}
+			Message: message.PreflightUnproxiedUnread(pods.Unproxied.Unread), Remedy: message.RemedyApplyMemberRbac()}}
 	}
 	var out []Finding
-	for _, k := range n.Keys {
-		if pods := f.Unproxied.describeKey(k.Label); k.Istio && !pods.IsZero() {
-			out = append(out, Finding{Severity: Warns, Code: UnproxiedPods, Class: k.Class, Label: k.Label,
-				Message: message.PreflightUnproxiedPods(k.Label, k.Class, pods), Remedy: message.RemedyInjectProxy()})
+	if why := pods.BehindWaypoint.Unread; !why.IsZero() {
+		out = append(out, Finding{Severity: Warns, Code: WaypointsUnread,
+			Message: message.PreflightWaypointsUnread(why), Remedy: message.RemedyApplyIstioRoles()})
+	}
+	for _, kind := range []struct {
+		pods   *LabeledPods
+		code   string
+		what   func(label, class string, pods message.Message) message.Message
+		remedy message.Message
+	}{
+		{&pods.Unproxied, UnproxiedPods, message.PreflightUnproxiedPods, message.RemedyInjectProxy()},
+		{&pods.InAmbient, PodsInAmbient, message.PreflightPodsInAmbient, message.RemedyDeclareAmbient()},
+		{&pods.BehindWaypoint, PodsBehindWaypoint, message.PreflightBehindWaypoint, message.RemedyNoWaypoint()},
+	} {
+		for _, k := range n.Keys {
+			if named := kind.pods.describeKey(k.Label); k.Istio && !named.IsZero() {
+				out = append(out, Finding{Severity: Warns, Code: kind.code, Class: k.Class, Label: k.Label,
+					Message: kind.what(k.Label, k.Class, named), Remedy: kind.remedy})
+			}
 		}
 	}
 	return out

@@ -1,0 +1,76 @@
+package istio
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ztunnelCondition is the condition in which istiod reports what it makes of a policy for ztunnel, and accepted its reason for a policy
+// that ztunnel gets as it is written. Source: WorkloadAuthorization in pilot/pkg/model/service.go and convertAuthorizationPolicy in
+// pilot/pkg/serviceregistry/ambient/authorization.go.
+const (
+	ztunnelCondition = "ZtunnelAccepted"
+	accepted         = "Accepted"
+)
+
+// ZtunnelStatus is what istiod reports about a policy for ztunnel. Istiod writes it only if ambient is enabled.
+type ZtunnelStatus struct {
+	// Reported reports that istiod reported about the current version of the policy.
+	Reported bool
+	// Problem is what istiod says if it rejected the policy or left out a part of it, or "".
+	Problem string
+}
+
+// ZtunnelStatusOf reads what istiod reports about an AuthorizationPolicy for ztunnel. A policy with the action AUDIT decides nothing, so
+// nothing is missing although ztunnel does not support it.
+func ZtunnelStatusOf(object map[string]any) ZtunnelStatus {
+	spec, _ := object["spec"].(map[string]any)
+	if spec["action"] == audit {
+		return ZtunnelStatus{Reported: true}
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	for _, c := range statusEntries(object, "conditions") {
+		observed := fmt.Sprint(c["observedGeneration"]) // an integer, or a text
+		if c["type"] != ztunnelCondition || observed != fmt.Sprint(metadata["generation"]) {
+			continue
+		}
+		if c["status"] == "True" && c["reason"] == accepted {
+			return ZtunnelStatus{Reported: true}
+		}
+		return ZtunnelStatus{Reported: true, Problem: textOr(c["message"], textOr(c["reason"], ztunnelCondition))}
+	}
+	return ZtunnelStatus{}
+}
+
+// AnalysisError returns the codes and names of the errors that istiod's analysis found in an object, or "". Istiod writes them only if its analysis is enabled.
+func AnalysisError(object map[string]any) string {
+	var out []string
+	for _, m := range statusEntries(object, "validationMessages") {
+		if m["level"] != "ERROR" {
+			continue
+		}
+		kind, _ := m["type"].(map[string]any)
+		out = append(out, strings.TrimSpace(textOr(kind["code"], "")+" "+textOr(kind["name"], "")))
+	}
+	return strings.Join(out, ", ")
+}
+
+// statusEntries returns the objects of a list in the status of an object.
+func statusEntries(object map[string]any, field string) []map[string]any {
+	status, _ := object["status"].(map[string]any)
+	var out []map[string]any
+	for _, e := range entries(status[field]) {
+		if m, ok := e.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// textOr returns a text that is not empty, or else another one.
+func textOr(v any, other string) string {
+	if s, ok := v.(string); ok && s != "" {
+		return s
+	}
+	return other
+}

@@ -1,0 +1,186 @@
+package preflight
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/acp-io/acp/internal/message"
+)
+
+// Labels about waypoints. Source: istio.io/api/label.
+const (
+	// usedWaypoint and usedWaypointNamespace name the waypoint of a Service, a ServiceEntry or a pod, or of all of these in a namespace.
+	usedWaypoint          = "istio.io/use-waypoint"
+	usedWaypointNamespace = "istio.io/use-waypoint-namespace"
+	// waypointTraffic says of a Gateway, or of the Gateways of a class, of what they carry the connections.
+	waypointTraffic = "istio.io/waypoint-for"
+	// noWaypoint is the value of the labels for no waypoint, and for no traffic.
+	noWaypoint = "none"
+)
+
+// waypointPage is the number of objects that one request lists.
+const waypointPage = 500
+
+var (
+	gatewayResource      = schema.GroupVersionResource{Group: gatewayGroup, Version: "v1", Resource: "gateways"}
+	gatewayClassResource = schema.GroupVersionResource{Group: gatewayGroup, Version: "v1", Resource: "gatewayclasses"}
+	namespaceResource    = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	serviceResource      = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	serviceEntryResource = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "serviceentries"}
+)
+
+// waypoints are the waypoints of a member, with what uses them. Istio's rules are in pilot/pkg/serviceregistry/ambient/waypoints.go.
+// It is stricter than Istio in two ways: a waypoint also counts before it is ready, and whether its listener admits the namespace
+// (allowedRoutes) is not considered.
+type waypoints struct {
+	// carried is what each Gateway would carry as a waypoint, by namespace/name.
+	carried map[string]carried
+	// namespaces are the labels of the namespaces that name a waypoint.
+	namespaces map[string]labels.Set
+	// services are the Services and ServiceEntries that use a waypoint, by namespace.
+	services map[string][]service
+}
+
+// carried is what a waypoint carries: connections to Services, or those to the addresses of pods.
+type carried struct{ services, pods bool }
+
+// service is a Service or a ServiceEntry that uses a waypoint.
+type service struct {
+	waypoint string
+	selector labels.Set
+}
+
+// readWaypoints reads the waypoints of a member and what uses them, or returns the reason why they are not known. A member without
+// Gateways has no waypoints, and nothing else is read there.
+func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypoints, message.Message) {
+	out := waypoints{carried: map[string]carried{}, namespaces: map[string]labels.Set{}, services: map[string][]service{}}
+	switch {
+	case istio.GatewayAPI:
+	case istio.Served || istio.Unread.IsZero():
+		return out, message.Message{}
+	default:
+		return out, istio.Unread
+	}
+	classes := map[string]string{}
+	if err := each(ctx, c, gatewayClassResource, "", func(u *unstructured.Unstructured) {
+		classes[u.GetName()] = u.GetLabels()[waypointTraffic]
+	}); err != nil {
+		return out, unread(err, "GatewayClasses")
+	}
+	if err := each(ctx, c, gatewayResource, "", func(u *unstructured.Unstructured) {
+		class, _, _ := unstructured.NestedString(u.Object, "spec", "gatewayClassName")
+		of, own := u.GetLabels()[waypointTraffic]
+		if !own {
+			of = classes[class]
+		}
+		if t := trafficOf(of); t != (carried{}) {
+			out.carried[u.GetNamespace()+"/"+u.GetName()] = t
+		}
+	}); err != nil {
+		return out, unread(err, "Gateways")
+	}
+	if len(out.carried) == 0 {
+		return out, message.Message{}
+	}
+	if err := each(ctx, c, namespaceResource, usedWaypoint, func(u *unstructured.Unstructured) {
+		out.namespaces[u.GetName()] = u.GetLabels()
+	}); err != nil {
+		return out, unread(err, "namespaces")
+	}
+	selected := ""
+	if len(out.namespaces) == 0 {
+		selected = usedWaypoint
+	}
+	for _, kind := range []struct {
+		resource schema.GroupVersionResource
+		selector []string
+		name     string
+	}{
+		{serviceResource, []string{"spec", "selector"}, "Services"},
+		{serviceEntryResource, []string{"spec", "workloadSelector", "labels"}, "ServiceEntries"},
+	} {
+		if err := each(ctx, c, kind.resource, selected, func(u *unstructured.Unstructured) {
+			selector, _, err := unstructured.NestedStringMap(u.Object, kind.selector...)
+			if name := out.named(u); err == nil && len(selector) > 0 && out.carried[name].services {
+				out.services[u.GetNamespace()] = append(out.services[u.GetNamespace()], service{name, selector})
+			}
+		}); err != nil {
+			return out, unread(err, kind.name)
+		}
+	}
+	return out, message.Message{}
+}
+
+// each calls do with every object of a kind that has a label; "" means every object. A kind that is not served has no objects.
+func each(ctx context.Context, c dynamic.Interface, resource schema.GroupVersionResource, label string, do func(*unstructured.Unstructured)) error {
+	options := metav1.ListOptions{Limit: waypointPage, LabelSelector: label}
+	for {
+		list, err := c.Resource(resource).List(ctx, options)
+		switch {
+		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		for i := range list.Items {
+			do(&list.Items[i])
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// trafficOf returns what a waypoint with a value of the label carries: without one, connections to Services. A value that this version
+// does not know means every connection.
+func trafficOf(value string) carried {
+	switch value {
+	case "", "service":
+		return carried{services: true}
+	case "workload":
+		return carried{pods: true}
+	case noWaypoint:
+		return carried{}
+	}
+	return carried{services: true, pods: true}
+}
+
+// named returns the waypoint that an object's labels name, or else those of its namespace, as namespace/name; "" if there is none.
+// The namespace of an object is also the default namespace of the waypoint.
+func (w *waypoints) named(o metav1.Object) string {
+	set := labels.Set(o.GetLabels())
+	if !set.Has(usedWaypoint) {
+		set = w.namespaces[o.GetNamespace()]
+	}
+	if !set.Has(usedWaypoint) || set[usedWaypoint] == noWaypoint {
+		return ""
+	}
+	namespace := o.GetNamespace()
+	if set.Has(usedWaypointNamespace) {
+		namespace = set[usedWaypointNamespace]
+	}
+	return namespace + "/" + set[usedWaypoint]
+}
+
+// of returns the waypoints that connections to a pod pass, sorted: those of the Services that select it, and its own.
+func (w *waypoints) of(pod metav1.Object) []string {
+	out := map[string]bool{}
+	if name := w.named(pod); w.carried[name].pods {
+		out[name] = true
+	}
+	for _, s := range w.services[pod.GetNamespace()] {
+		if !out[s.waypoint] && s.selector.AsSelectorPreValidated().Matches(labels.Set(pod.GetLabels())) {
+			out[s.waypoint] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(out))
+}

@@ -1,0 +1,160 @@
+package preflight
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// kindOf are the kinds of the resources that waypoints are read from.
+var kindOf = map[schema.GroupVersionResource]string{
+	gatewayResource: "Gateway", gatewayClassResource: "GatewayClass", namespaceResource: "Namespace", serviceResource: "Service",
+	serviceEntryResource: "ServiceEntry",
+}
+
+// stored returns an object of a resource with labels, as pairs, and a spec.
+func stored(resource schema.GroupVersionResource, namespace, name string, spec map[string]any, labels ...string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(resource.GroupVersion().WithKind(kindOf[resource]))
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	u.SetLabels(pairs(labels))
+	return u
+}
+
+func pairs(list []string) map[string]string {
+	out := map[string]string{}
+	for pair := range slices.Chunk(list, 2) {
+		out[pair[0]] = pair[1]
+	}
+	return out
+}
+
+// reading returns a client of the objects.
+func reading(t *testing.T, objects ...*unstructured.Unstructured) *fake.FakeDynamicClient {
+	t.Helper()
+	lists := map[schema.GroupVersionResource]string{}
+	for resource, kind := range kindOf {
+		lists[resource] = kind + "List"
+	}
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
+	for _, o := range objects {
+		for resource, kind := range kindOf {
+			if kind != o.GetKind() {
+				continue
+			}
+			if err := client.Tracker().Create(resource, o, o.GetNamespace()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return client
+}
+
+// TestWaypoints checks which waypoints connections to a pod pass.
+func TestWaypoints(t *testing.T) {
+	const use, useNamespace, carries = "istio.io/use-waypoint", "istio.io/use-waypoint-namespace", "istio.io/waypoint-for"
+	gateway := func(name string, labels ...string) *unstructured.Unstructured {
+		return stored(gatewayResource, "shop", name, map[string]any{"gatewayClassName": "istio-waypoint"}, labels...)
+	}
+	redis := map[string]any{"selector": map[string]any{"app": "redis"}}
+	entry := map[string]any{"workloadSelector": map[string]any{"labels": map[string]any{"app": "redis"}}}
+	namespace := func(labels ...string) *unstructured.Unstructured {
+		return stored(namespaceResource, "", "shop", nil, labels...)
+	}
+	service := func(labels ...string) *unstructured.Unstructured {
+		return stored(serviceResource, "shop", "redis", redis, labels...)
+	}
+	type list = []*unstructured.Unstructured
+	for _, c := range []struct {
+		reason  string
+		objects list
+		pod     []string // further labels of the pod
+		want    string
+	}{
+		{"nothing names one", list{gateway("w"), namespace(), service()}, nil, ""},
+		{"the Service does", list{gateway("w"), namespace(), service(use, "w")}, nil, "shop/w"},
+		{"the namespace does", list{gateway("w"), namespace(use, "w"), service()}, nil, "shop/w"},
+		{"a ServiceEntry does", list{gateway("w"), stored(serviceEntryResource, "shop", "redis", entry, use, "w")}, nil, "shop/w"},
+		{"the Service opts out", list{gateway("w"), namespace(use, "w"), service(use, "none")}, nil, ""},
+		{"the Service names one that does not exist", list{gateway("w"), namespace(use, "w"), service(use, "x")}, nil, ""},
+		{"the Service selects other pods", list{gateway("w"), stored(serviceResource, "shop", "x",
+			map[string]any{"selector": map[string]any{"app": "x"}}, use, "w")}, nil, ""},
+		{"the Service selects nothing", list{gateway("w"), stored(serviceResource, "shop", "x", map[string]any{}, use, "w")}, nil, ""},
+		{"the Service is in another namespace", list{gateway("w"),
+			stored(serviceResource, "other", "redis", redis, use, "w", useNamespace, "shop")}, nil, ""},
+		{"the waypoint is in another namespace", list{stored(gatewayResource, "edge", "w", nil), service(use, "w", useNamespace, "edge")}, nil, "edge/w"},
+		{"so the namespace says", list{stored(gatewayResource, "edge", "w", nil), namespace(use, "w", useNamespace, "edge"), service()}, nil, "edge/w"},
+		{"the waypoint is for pods, and nobody connects to these", list{gateway("w", carries, "workload"), service(use, "w")}, nil, ""},
+		{"the pod names one for Services", list{gateway("w")}, []string{use, "w"}, ""},
+		{"the pod names one for pods", list{gateway("w", carries, "workload")}, []string{use, "w"}, "shop/w"},
+		{"the namespace names one for everything", list{gateway("w", carries, "all"), namespace(use, "w")}, nil, "shop/w"},
+		{"the pod opts out, the Service does not", list{gateway("w", carries, "all"), namespace(use, "w"), service()}, []string{use, "none"}, "shop/w"},
+		{"both opt out", list{gateway("w", carries, "all"), namespace(use, "w"), service(use, "none")}, []string{use, "none"}, ""},
+		{"the waypoint is for nothing", list{gateway("w", carries, "none"), service(use, "w")}, []string{use, "w"}, ""},
+		{"the waypoint is for something new", list{gateway("w", carries, "new"), namespace(use, "w")}, nil, "shop/w"},
+		{"its class says for what it is", list{gateway("w"), namespace(use, "w"),
+			stored(gatewayClassResource, "", "istio-waypoint", nil, carries, "workload")}, nil, "shop/w"},
+		{"its own label counts more", list{gateway("w", carries, "service"), namespace(use, "w"),
+			stored(gatewayClassResource, "", "istio-waypoint", nil, carries, "workload")}, nil, ""},
+		{"two Services with different ones", list{gateway("w"), gateway("v"), service(use, "w"),
+			stored(serviceResource, "shop", "also", redis, use, "v")}, nil, "shop/v, shop/w"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			w, why := readWaypoints(t.Context(), reading(t, c.objects...), Istio{GatewayAPI: true})
+			if !why.IsZero() {
+				t.Fatal(why.Text)
+			}
+			pod := &metav1.PartialObjectMetadata{}
+			pod.SetNamespace("shop")
+			pod.SetLabels(pairs(append(c.pod, "app", "redis")))
+			if got := strings.Join(w.of(pod), ", "); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestWaypointsAreReadSparingly checks that a member without Gateways is asked for nothing else, that one without the Gateway API is asked
+// for nothing, and that what cannot be read is unknown.
+func TestWaypointsAreReadSparingly(t *testing.T) {
+	gateway := stored(gatewayResource, "shop", "w", nil)
+	type list = []*unstructured.Unstructured
+	for _, c := range []struct {
+		reason   string
+		istio    Istio
+		objects  list
+		refuses  string
+		says     string
+		requests int
+	}{
+		{reason: "the kinds are not there", istio: Istio{Served: true}},
+		{reason: "they could not be discovered", istio: Istio{Unread: unread(apierrors.NewTimeoutError("late", 1), "kinds")}, says: "late"},
+		{reason: "no Gateway is there", istio: Istio{Served: true, GatewayAPI: true}, requests: 2},
+		{reason: "a Gateway is there", istio: Istio{GatewayAPI: true}, objects: list{gateway}, requests: 5},
+		{reason: "classes", istio: Istio{GatewayAPI: true}, refuses: "gatewayclasses", says: "GatewayClasses may not be read", requests: 1},
+		{reason: "Gateways", istio: Istio{GatewayAPI: true}, refuses: "gateways", says: "Gateways may not be read", requests: 2},
+		{reason: "namespaces", istio: Istio{GatewayAPI: true}, objects: list{gateway}, refuses: "namespaces",
+			says: "namespaces may not be read", requests: 3},
+		{reason: "Services", istio: Istio{GatewayAPI: true}, objects: list{gateway}, refuses: "services", says: "Services may not be read", requests: 4},
+		{reason: "ServiceEntries", istio: Istio{GatewayAPI: true}, objects: list{gateway}, refuses: "serviceentries",
+			says: "ServiceEntries may not be read", requests: 5},
+	} {
+		client := reading(t, c.objects...)
+		client.PrependReactor("list", c.refuses, func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return c.refuses != "", nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
+		})
+		_, why := readWaypoints(t.Context(), client, c.istio)
+		if (why.Text == "") != (c.says == "") || !strings.Contains(why.Text, c.says) || len(client.Actions()) != c.requests {
+			t.Errorf("%s: %q after %d requests", c.reason, why.Text, len(client.Actions()))
+		}
+	}
+}
