@@ -135,31 +135,71 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 		}
 	}
 	for _, m := range c.o.members {
-		f, err := c.follower(m)
+		followers, err := c.followers(m)
 		if err != nil {
 			return err
 		}
-		c.states[m.name] = f.State
+		c.setStates(m, followers)
 	}
 	return nil
 }
 
-func (c *collector) follower(m member) (*hubble.Follower, error) {
+// setStates makes the followers of a member those whose states are reported.
+func (c *collector) setStates(m member, followers []*hubble.Follower) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, source := range m.sources() {
+		c.states[source] = followers[i].State
+	}
+}
+
+// followers returns a follower of each source of the member, in the order of its sources.
+func (c *collector) followers(m member) ([]*hubble.Follower, error) {
+	var out []*hubble.Follower
+	var beside func() bool
+	if m.accessLog != "" {
+		cfg := c.config(m)
+		cfg.Lines, cfg.AccessLog, cfg.BesideHubble = lines(m.accessLog), true, m.hasHubble()
+		f, err := hubble.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		out, beside = append(out, f), func() bool { return f.State().Connected }
+	}
+	if !m.hasHubble() {
+		return out, nil
+	}
+	cfg := c.config(m)
+	cfg.Address, cfg.BesideIstio = m.address, beside
+	if m.file != "" {
+		cfg.Lines = lines(m.file)
+	}
+	f, err := hubble.New(cfg)
+	return append([]*hubble.Follower{f}, out...), err
+}
+
+// lines returns the lines of a file, or of the standard input for "-".
+func lines(file string) hubble.LineSource {
+	if file == "-" {
+		return &exporter.Stream{R: os.Stdin}
+	}
+	return &exporter.File{Path: file}
+}
+
+// config returns the configuration that all followers of a member have in common.
+func (c *collector) config(m member) hubble.Config {
+	sources := 0
+	for _, other := range c.o.members {
+		sources += len(other.sources())
+	}
 	cfg := hubble.Config{
-		Member: m.name, Address: m.address, Members: len(c.o.members), RawFlows: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
+		Member: m.name, Members: sources, RawFlows: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
 		Resume: c.writer, Policies: c.source, Lags: c.source.Lags, Sink: c.rollups, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
 	}
 	if c.auditLog != nil {
 		cfg.Listener = c.auditLog
 	}
-	switch m.file {
-	case "":
-	case "-":
-		cfg.Lines = &exporter.Stream{R: os.Stdin}
-	default:
-		cfg.Lines = &exporter.File{Path: m.file}
-	}
-	return hubble.New(cfg)
+	return cfg
 }
 
 // follow follows the member until the context ends; with sharding, only while this collector holds the lease of the member.
@@ -179,15 +219,17 @@ func (c *collector) follow(ctx context.Context, m member) {
 }
 
 func (c *collector) followNow(ctx context.Context, m member) {
-	f, err := c.follower(m)
+	followers, err := c.followers(m)
 	if err != nil {
 		c.log.Error("the member cannot be followed", "member", m.name, "error", err) // cannot happen: build has created the same follower
 		return
 	}
-	c.mu.Lock()
-	c.states[m.name] = f.State
-	c.mu.Unlock()
-	f.Run(ctx)
+	c.setStates(m, followers)
+	var running sync.WaitGroup
+	for _, f := range followers {
+		running.Go(func() { f.Run(ctx) })
+	}
+	running.Wait()
 }
 
 func (c *collector) health() sources {
@@ -199,7 +241,9 @@ func (c *collector) health() sources {
 			defer c.mu.Unlock()
 			out := make([]hubble.State, 0, len(c.states))
 			for _, m := range c.o.members {
-				out = append(out, c.states[m.name]())
+				for _, source := range m.sources() {
+					out = append(out, c.states[source]())
+				}
 			}
 			return out
 		},
