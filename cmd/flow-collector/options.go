@@ -99,7 +99,8 @@ func settings(o *options, g *given) *configuration.Settings {
 		&g.accessLogs,
 		"istio-access-log",
 		nil,
-		"`member` cluster and a file with the access log of its Istio as JSON lines, NAME=FILE; NAME=- reads the standard input; alone or beside the member's Hubble",
+		"`member` cluster and a file with the access log of its Istio as JSON lines, NAME=FILE; NAME=- reads the standard input; "+
+			"alone or beside the member's Hubble",
 	)
 	f.StringVar(
 		&o.shareAs,

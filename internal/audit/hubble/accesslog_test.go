@@ -83,7 +83,16 @@ func TestAccessLog(t *testing.T) {
 	)
 	by := func(account string) string { return "spiffe://cluster.local/ns/apps/sa/" + account }
 	edge := func(decision policy.Verdict, verdict audit.Verdict, change ...func(*audit.Edge)) *audit.Edge {
-		e := &audit.Edge{Cluster: "m1", Subject: app888, Resource: fraud, Action: "grpc:call", Port: 9090, Protocol: "TCP", Decision: decision, Verdict: verdict}
+		e := &audit.Edge{
+			Cluster:  "m1",
+			Subject:  app888,
+			Resource: fraud,
+			Action:   "grpc:call",
+			Port:     9090,
+			Protocol: "TCP",
+			Decision: decision,
+			Verdict:  verdict,
+		}
 		if decision == allowed {
 			e.Statement = policy.Ref{Policy: "p", SID: "call"}
 		}
@@ -142,7 +151,7 @@ func TestAccessLog(t *testing.T) {
 		"BothRefused": {"only Istio reports what it refuses", enforce, []v1alpha1.EnforcerName{cilium, istio}, true,
 			map[string]any{"source_principal": by("app-889"), "response_code_details": denied}, edge(closed, audit.VerdictDropped, from(app889, ""))},
 		"BothWithoutHubble": {"nothing else counts it", enforce, []v1alpha1.EnforcerName{cilium, istio}, false, nil, edge(allowed, audit.VerdictForwarded)},
-		"NoResource": {"Hubble counts it", enforce, []v1alpha1.EnforcerName{istio}, true, map[string]any{"destination_labels": nil}, nil},
+		"NoResource":        {"Hubble counts it", enforce, []v1alpha1.EnforcerName{istio}, true, map[string]any{"destination_labels": nil}, nil},
 		"NoResourceWithoutHubble": {"nothing else counts it", enforce, []v1alpha1.EnforcerName{istio}, false, map[string]any{"destination_labels": nil},
 			edge(policy.Unmanaged, audit.VerdictForwarded, func(e *audit.Edge) { e.Resource, e.Action, e.Destination = "", "", "namespace=risk" })},
 		"Outgoing": {"the proxy of the client reports it, too", enforce, []v1alpha1.EnforcerName{istio}, false,
@@ -280,7 +289,9 @@ func TestAccessLogFollower(t *testing.T) {
 	l := newMemorySink()
 	cfg := config("", l)
 	cfg.Policies = always(meshed(v1alpha1.ModeEnforce, v1alpha1.EnforcerIstio))
-	cfg.Lines, cfg.AccessLog, cfg.BesideHubble = &lineList{lines: []string{"message", accessLine(nil), accessLine(map[string]any{"start_time": "x"})}}, true, true
+	cfg.Lines, cfg.AccessLog, cfg.BesideHubble = &lineList{
+		lines: []string{"message", accessLine(nil), accessLine(map[string]any{"start_time": "x"})},
+	}, true, true
 	cfg.ProgressEvery = time.Millisecond
 	sources := map[string]bool{}
 	cfg.Sink = sourceSink{l, sources}

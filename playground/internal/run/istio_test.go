@@ -36,7 +36,8 @@ func TestIstioEnforces(t *testing.T) {
 		t.Fatal(err)
 	}
 	self := filepath.Join(t.TempDir(), "acp-playground")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", self, filepath.Join(repo, "playground/cmd/acp-playground")).CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", self, filepath.Join(repo, "playground/cmd/acp-playground"))
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build acp-playground: %v\n%s", err, out)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -78,7 +79,8 @@ func enforces(ctx context.Context, t *testing.T, r Running) error {
 		return func() error { return f.statements(subjects...) }
 	}
 	for _, s := range []step{
-		{"at the start", func() error { return nil }, map[string]policy.Verdict{billing: policy.Allowed}, map[string]policy.Verdict{checkout: policy.DefaultDenied}},
+		{"at the start", func() error { return nil },
+			map[string]policy.Verdict{billing: policy.Allowed}, map[string]policy.Verdict{checkout: policy.DefaultDenied}},
 		{"after a grant", allow(billing, checkout), map[string]policy.Verdict{billing: policy.Allowed, checkout: policy.Allowed}, nil},
 		{"after a revocation", allow(checkout), map[string]policy.Verdict{checkout: policy.Allowed}, map[string]policy.Verdict{billing: policy.DefaultDenied}},
 		{"when nobody is allowed", allow(), nil, map[string]policy.Verdict{billing: policy.DefaultDenied, checkout: policy.DefaultDenied}},

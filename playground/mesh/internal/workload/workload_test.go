@@ -38,7 +38,8 @@ func TestNetwork(t *testing.T) {
 	if _, err := far.Read(b); err != nil || string(b) != "hello" {
 		t.Errorf("read %q, %v", b, err)
 	}
-	if from, err := netip.ParseAddrPort(far.RemoteAddr().String()); err != nil || from.Addr() != client || from.Port() == 0 || far.LocalAddr().String() != server.String() {
+	from, err := netip.ParseAddrPort(far.RemoteAddr().String())
+	if err != nil || from.Addr() != client || from.Port() == 0 || far.LocalAddr().String() != server.String() {
 		t.Errorf("the connection is from %s to %s", far.RemoteAddr(), far.LocalAddr())
 	}
 	if err := l.Close(); err != nil {
@@ -74,8 +75,9 @@ func TestPodOf(t *testing.T) {
 func TestDetails(t *testing.T) {
 	for want, err := range map[string]error{
 		"via_upstream": nil,
-		"rbac_access_denied_matched_policy[none]":                 status.Error(codes.PermissionDenied, "incoming RPC did not match an allow policy"),
-		"rbac_access_denied_matched_policy[istio-system-acp-x-0]": status.Error(codes.PermissionDenied, `incoming RPC matched a deny policy "istio-system-acp-x-0"`),
+		"rbac_access_denied_matched_policy[none]": status.Error(codes.PermissionDenied, "incoming RPC did not match an allow policy"),
+		"rbac_access_denied_matched_policy[istio-system-acp-x-0]": status.Error(codes.PermissionDenied,
+			`incoming RPC matched a deny policy "istio-system-acp-x-0"`),
 	} {
 		if got := details(err); got != want {
 			t.Errorf("%v: %s, want %s", err, got, want)
