@@ -159,7 +159,8 @@ func (m *Mesh) runLine(ctx context.Context, line *traffic.Line) {
 	sleep(ctx, line.Pause(m.Rate, 1)) // not all lines at once
 	for turn := 0; ctx.Err() == nil; turn++ {
 		sources, destinations := m.ends(line)
-		if len(sources) == 0 || len(destinations) == 0 {
+		// Servers refuse connections until istiod has configured them.
+		if m.Ready() != nil || len(sources) == 0 || len(destinations) == 0 {
 			sleep(ctx, idle)
 			continue
 		}
