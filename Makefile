@@ -20,6 +20,7 @@ LDFLAGS := -X github.com/acp-io/acp/internal/version.version=$(VERSION)
 # The nested modules, each with go.mod of its own so that its weight stays out of the product.
 PLAYGROUND := playground
 DATAPLANE := playground/dataplane
+MESH := playground/mesh
 BENCH := bench
 CONFORMANCE := conformance
 CHARTS := deploy/charts
@@ -33,13 +34,16 @@ help: ## List the targets
 ##@ Run
 
 REAL ?=
+ISTIO ?= 1
 ifneq ($(REAL),)
 RUN_FLAGS += --real $(BIN)/acp-nodes
 run: root node-parts $(BIN)/acp-nodes
+else ifeq ($(ISTIO),1)
+RUN_FLAGS += --istio
 endif
 
 .PHONY: run
-run: build ## Start the whole system on this machine and print its address and the demo logins (REAL=1: members are real nodes; needs root)
+run: build ## Start the whole system on this machine and print its address and the demo logins (ISTIO=0: without istiod; REAL=1: members are real nodes; needs root)
 	@$(BIN)/acp-playground up --bin-dir $(BIN) $(RUN_FLAGS)
 
 .PHONY: clean-run
@@ -122,8 +126,13 @@ test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controlle
 
 .PHONY: test-playground
 test-playground: parts ## Tests of the playground and its dataplane emulator
-	cd $(PLAYGROUND) && go test $(GO_TEST_FLAGS) -skip '^TestAMemberBehindKonnectivity$$' ./...
+	cd $(PLAYGROUND) && go test $(GO_TEST_FLAGS) -skip '^(TestAMemberBehindKonnectivity|TestIstioEnforces)$$' ./...
 	cd $(DATAPLANE) && go test $(GO_TEST_FLAGS) ./...
+	cd $(MESH) && go test $(GO_TEST_FLAGS) ./...
+
+.PHONY: test-istio
+test-istio: parts conformance-istio-parts ## The demo with a real istiod in each member: policies decide real requests (builds istiod, minutes the first time; not part of test)
+	cd $(PLAYGROUND) && go test -count=1 -v -timeout=15m -run '^TestIstioEnforces$$' ./internal/run
 
 .PHONY: test-konnectivity
 test-konnectivity: parts ## A fleet with a member behind Konnectivity's real server and agent (builds them, minutes the first time; not part of test)
@@ -348,7 +357,7 @@ tools:
 fmt: tools ## Format the Go code
 	$(BIN)/golangci-lint fmt
 
-LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND) $(NODE) $(RELEASE) $(CHARTS) hack/clickhouse hack/monitoring
+LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND) $(MESH) $(NODE) $(RELEASE) $(CHARTS) hack/clickhouse hack/monitoring
 
 .PHONY: lint
 lint: tools ## Lint, import rules included

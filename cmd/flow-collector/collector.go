@@ -147,10 +147,46 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 	return nil
 }
 
-// follower returns the follower of a member, one of count.
-func (c *collector) follower(m member, count int) (*hubble.Follower, error) {
+// sourceFollowers returns a follower of each source of the member, in the order of its sources, which are among count.
+func (c *collector) sourceFollowers(m member, count int) ([]*hubble.Follower, error) {
+	var out []*hubble.Follower
+	var beside func() bool
+	if m.accessLog != "" {
+		cfg := c.config(m, count)
+		cfg.Lines, cfg.AccessLog, cfg.BesideHubble = lines(m.accessLog), true, m.hasHubble()
+		f, err := hubble.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		out, beside = append(out, f), func() bool { return f.State().Connected }
+	}
+	if !m.hasHubble() {
+		return out, nil
+	}
+	cfg := c.config(m, count)
+	cfg.Address, cfg.BesideIstio = m.address, beside
+	if m.file != "" {
+		cfg.Lines = lines(m.file)
+	}
+	if m.relay != nil {
+		cfg.Proxy = m.relay.Proxy
+	}
+	f, err := hubble.New(cfg)
+	return append([]*hubble.Follower{f}, out...), err
+}
+
+// lines returns the lines of a file, or of the standard input for "-".
+func lines(file string) hubble.LineSource {
+	if file == "-" {
+		return &exporter.Stream{R: os.Stdin}
+	}
+	return &exporter.File{Path: file}
+}
+
+// config returns the configuration that all followers of a member have in common.
+func (c *collector) config(m member, count int) hubble.Config {
 	cfg := hubble.Config{
-		Member: m.name, Address: m.address, Members: count, RawFlows: c.o.flows,
+		Member: m.name, Members: count, RawFlows: c.o.flows,
 		Credentials: func() (credentials.TransportCredentials, error) { return c.o.filesOf(m).Credentials() },
 		Version:     func() string { return c.o.filesOf(m).Version() },
 		Resume:      c.writer, Policies: c.source, Lags: c.source.Lags, Sink: c.rollups, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
@@ -158,23 +194,13 @@ func (c *collector) follower(m member, count int) (*hubble.Follower, error) {
 	if c.auditLog != nil {
 		cfg.Listener = c.auditLog
 	}
-	if m.relay != nil {
-		cfg.Proxy = m.relay.Proxy
-	}
-	switch m.file {
-	case "":
-	case "-":
-		cfg.Lines = &exporter.Stream{R: os.Stdin}
-	default:
-		cfg.Lines = &exporter.File{Path: m.file}
-	}
-	return hubble.New(cfg)
+	return cfg
 }
 
 // follow follows the member until the context ends; with sharding, only while this collector holds the lease of the member.
 //
-// It passes the state of the follower to started each time that one starts.
-func (c *collector) follow(ctx context.Context, m member, count int, started func(func() hubble.State)) {
+// It passes the followers of the member's sources to started each time that they start.
+func (c *collector) follow(ctx context.Context, m member, count int, started func([]*hubble.Follower)) {
 	if c.sharder == nil {
 		c.followNow(ctx, m, count, started)
 		return
@@ -189,14 +215,18 @@ func (c *collector) follow(ctx context.Context, m member, count int, started fun
 	})
 }
 
-func (c *collector) followNow(ctx context.Context, m member, count int, started func(func() hubble.State)) {
-	f, err := c.follower(m, count)
+func (c *collector) followNow(ctx context.Context, m member, count int, started func([]*hubble.Follower)) {
+	followers, err := c.sourceFollowers(m, count)
 	if err != nil {
 		c.log.Error("the member cannot be followed", "member", m.name, "error", err) // cannot happen: every member has a name and a source
 		return
 	}
-	started(f.State)
-	f.Run(ctx)
+	started(followers)
+	var running sync.WaitGroup
+	for _, f := range followers {
+		running.Go(func() { f.Run(ctx) })
+	}
+	running.Wait()
 }
 
 func (c *collector) health() sources {

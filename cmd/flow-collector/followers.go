@@ -27,11 +27,12 @@ type followers struct {
 // follower is the running follower of one member.
 type follower struct {
 	member member
-	// sizedFor is the number of members among which the limits of the memory were divided when it was started.
+	// sizedFor is the number of sources among which the limits of the memory were divided when it was started.
 	sizedFor int
 	stop     context.CancelFunc
 	done     chan struct{}
-	state    func() hubble.State
+	// sources are the followers of the member's sources; empty before they start.
+	sources []*hubble.Follower
 }
 
 func newFollowers(c *collector) *followers {
@@ -53,19 +54,21 @@ func (f *followers) set(ctx context.Context, members []member, problems map[stri
 	present := maps.Clone(f.byMember)
 	f.mu.Unlock()
 
-	count := len(wanted)
 	for name := range problems {
 		if _, also := wanted[name]; !also && present[name] != nil {
 			wanted[name] = present[name].member
-			count++
 		}
+	}
+	count := 0
+	for _, m := range wanted {
+		count += len(m.sources())
 	}
 	f.c.rollups.SetSources(count)
 	var stopped []*follower
 	for _, name := range slices.Sorted(maps.Keys(present)) {
 		r := present[name]
 		m, keep := wanted[name]
-		if keep && m.sameSource(r.member) && (count <= 2*r.sizedFor || m.file == "-") { // the standard input can be read only once
+		if keep && m.sameSources(r.member) && (count <= 2*r.sizedFor || m.readsStandardInput()) {
 			delete(wanted, name)
 			continue
 		}
@@ -97,32 +100,37 @@ func (f *followers) remove(name string) {
 func (f *followers) start(ctx context.Context, m member, count int) {
 	ctx, stop := context.WithCancel(ctx)
 	r := &follower{member: m, sizedFor: count, stop: stop, done: make(chan struct{})}
-	r.state = func() hubble.State { return hubble.State{Member: m.name, Problem: "not connected yet"} }
 	f.mu.Lock()
 	f.byMember[m.name] = r
 	f.mu.Unlock()
 	f.running.Go(func() {
 		defer close(r.done)
 		defer stop()
-		f.c.follow(ctx, m, count, func(state func() hubble.State) {
+		f.c.follow(ctx, m, count, func(sources []*hubble.Follower) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			r.state = state
+			r.sources = sources
 		})
 	})
 }
 
-// states returns the states of the members by name, and those of members whose source cannot be used.
+// states returns the states of the members' sources, by name, and those of members whose source cannot be used.
 func (f *followers) states() []hubble.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := make([]hubble.State, 0, len(f.byMember))
 	for _, name := range slices.Sorted(maps.Keys(f.byMember)) {
-		s := f.byMember[name].state()
-		if p := f.problems[name]; p != "" {
-			s.Problem = fmt.Sprintf("followed at its earlier source: %s", p)
+		r := f.byMember[name]
+		if len(r.sources) == 0 {
+			out = append(out, hubble.State{Member: name, Problem: "not connected yet"})
 		}
-		out = append(out, s)
+		for i, source := range r.sources {
+			s := source.State()
+			if p := f.problems[name]; p != "" && i == 0 {
+				s.Problem = fmt.Sprintf("followed at its earlier source: %s", p)
+			}
+			out = append(out, s)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.problems)) {
 		if f.byMember[name] == nil {

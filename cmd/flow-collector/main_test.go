@@ -77,7 +77,7 @@ func TestInvalidFlagsPrintOneLine(t *testing.T) {
 		"AuditLogToken":   {"the token would not be used", map[string]string{"audit-log": "stdout", "audit-log-token-file": "x"}, nil, "is for a webhook"},
 		"ExporterForm":    {"the error states the form", map[string]string{"exporter": "events.log"}, nil, "NAME=FILE"},
 		"ExporterTwice":   {"its flows would be counted twice", map[string]string{"exporter": "m1=events.log"}, nil, "is given twice"},
-		"StdinTwice":      {"a line belongs to one member only", map[string]string{"exporter": "m2=-"}, []string{"--exporter=m3=-"}, "only one member"},
+		"StdinTwice":      {"a line belongs to one member only", map[string]string{"exporter": "m2=-"}, []string{"--exporter=m3=-"}, "only one source"},
 		"NoMember":        {"nothing to collect", map[string]string{"hubble": ""}, nil, "--hubble is missing"},
 		"MemberForm":      {"the error states the form", map[string]string{"hubble": "127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
 		"MemberName":      {"no cluster can have this name", map[string]string{"hubble": "M_1=127.0.0.1:1"}, nil, "NAME=HOST:PORT"},

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/hubble"
 	"github.com/acp-io/acp/internal/configuration"
@@ -22,16 +23,30 @@ import (
 	"github.com/acp-io/acp/internal/version"
 )
 
-// member is a source of flows: the address of a relay, or a file of Hubble's exporter. The relay of a registration has more settings of
-// its own.
+// member is a member cluster with its sources of flows: the address of a relay or a file of Hubble's exporter, the access log of
+// its Istio, or both. The relay of a registration has more settings of its own.
 type member struct {
-	name, address, file string
-	relay               *federation.Relay
+	name, address, file, accessLog string
+	relay                          *federation.Relay
 }
 
-// sameSource reports whether both are followed in the same way.
-func (m member) sameSource(o member) bool {
-	return m.name == o.name && m.address == o.address && m.file == o.file && m.relay.Equal(o.relay)
+// sameSources reports whether both are followed in the same way.
+func (m member) sameSources(o member) bool {
+	return m.name == o.name && m.address == o.address && m.file == o.file && m.accessLog == o.accessLog && m.relay.Equal(o.relay)
+}
+
+// readsStandardInput reports whether a source of the member is the standard input, which can be read only once.
+func (m member) readsStandardInput() bool { return m.file == "-" || m.accessLog == "-" }
+
+// hasHubble reports whether the member's Hubble is a source.
+func (m member) hasHubble() bool { return m.address != "" || m.file != "" }
+
+// sources returns the names of the member's sources in the store.
+func (m member) sources() []string {
+	if m.hasHubble() && m.accessLog != "" {
+		return []string{m.name, audit.IstioSource(m.name)}
+	}
+	return []string{m.name}
 }
 
 type options struct {
@@ -64,7 +79,7 @@ type options struct {
 
 // given holds the settings that need further parsing.
 type given struct {
-	relays, exporters                          []string
+	relays, exporters, accessLogs              []string
 	dataDir, store, flows, spoolDir, spoolSize string
 }
 
@@ -115,6 +130,13 @@ func settings(o *options, g *given) *configuration.Settings {
 		"`folder` with one folder for each member that has certificates of its own, with the files ca.crt, tls.crt and tls.key",
 	)
 	f.StringArrayVar(&g.exporters, "exporter", nil, "`member` cluster and the file that its Hubble exporter writes, NAME=FILE; NAME=- reads the standard input")
+	f.StringArrayVar(
+		&g.accessLogs,
+		"istio-access-log",
+		nil,
+		"`member` cluster and a file with the access log of its Istio as JSON lines, NAME=FILE; NAME=- reads the standard input; "+
+			"alone or beside the member's Hubble",
+	)
 	f.StringVar(
 		&o.shareAs,
 		"share-as",
@@ -204,11 +226,12 @@ func (o *options) take(g given) (err error) {
 	if o.store, err = flowstore.Parse(configuration.InFolder(g.dataDir, "sqlite:", g.store), os.ReadFile); err != nil {
 		return fmt.Errorf("--store: %w", err)
 	}
-	if o.members, err = parseMembers(g.relays, g.exporters); err != nil {
+	if o.members, err = parseMembers(g.relays, g.exporters, g.accessLogs); err != nil {
 		return err
 	}
 	if len(o.members) == 0 && !o.registrations {
-		return errors.New("--hubble is missing: give it as NAME=HOST:PORT, once for each member cluster, or --exporter as NAME=FILE, or --registrations")
+		return errors.New("--hubble is missing: give it as NAME=HOST:PORT, once for each member cluster, " +
+			"or --exporter or --istio-access-log as NAME=FILE, or --registrations")
 	}
 	if o.spoolBytes, err = size("spool-size", g.spoolSize); err != nil {
 		return err
@@ -293,9 +316,17 @@ func size(flag, s string) (int64, error) {
 // clusterName matches the names that a KubeFedCluster may have, see v1alpha1.ClusterName.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-func parseMembers(relays, exporters []string) ([]member, error) {
+func parseMembers(relays, exporters, accessLogs []string) ([]member, error) {
 	seen := map[string]bool{}
 	var out []member
+	stdin := false
+	readsFile := func(file string) error {
+		if file == "-" && stdin {
+			return errors.New("only one source can use the standard input")
+		}
+		stdin = stdin || file == "-"
+		return nil
+	}
 	add := func(flag, form, s string, of func(name, value string) (member, error)) error {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok || value == "" || !clusterName.MatchString(name) {
@@ -319,19 +350,30 @@ func parseMembers(relays, exporters []string) ([]member, error) {
 			return nil, err
 		}
 	}
-	stdin := false
 	for _, s := range exporters {
 		if err := add("exporter", "NAME=FILE", s, func(name, file string) (member, error) {
-			if file == "-" && stdin {
-				return member{}, errors.New("only one member can use the standard input")
-			}
-			stdin = stdin || file == "-"
-			return member{name: name, file: file}, nil
+			return member{name: name, file: file}, readsFile(file)
 		}); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	hubble := out
+	seen, out = map[string]bool{}, nil
+	for _, s := range accessLogs {
+		if err := add("istio-access-log", "NAME=FILE", s, func(name, file string) (member, error) {
+			return member{name: name, accessLog: file}, readsFile(file)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range out {
+		if i := slices.IndexFunc(hubble, func(h member) bool { return h.name == m.name }); i >= 0 {
+			hubble[i].accessLog = m.accessLog
+		} else {
+			hubble = append(hubble, m)
+		}
+	}
+	return hubble, nil
 }
 
 func hostPort(s string) error {

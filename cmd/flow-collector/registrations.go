@@ -68,15 +68,18 @@ func (c *collector) followRegistrations(ctx context.Context) {
 	}
 }
 
-// registered returns the members of the settings and of the registrations, and why the relays of others cannot be used. A member of the
-// settings keeps its source.
+// registered returns the members of the settings and of the registrations, and why the relays of others cannot be used. A member for which
+// the settings name a source of Hubble's keeps it.
 func (o *options) registered(relays []federation.RegisteredRelay) (members []member, problems map[string]string) {
 	members, problems = slices.Clone(o.members), map[string]string{}
 	for _, r := range relays {
+		at := slices.IndexFunc(members, func(m member) bool { return m.name == r.Member })
 		switch {
-		case slices.ContainsFunc(o.members, func(m member) bool { return m.name == r.Member }):
+		case at >= 0 && members[at].hasHubble():
 		case r.Problem != nil:
 			problems[r.Member] = r.Problem.Error()
+		case r.Relay != nil && at >= 0:
+			members[at].address, members[at].relay = r.Relay.Address, r.Relay
 		case r.Relay != nil:
 			members = append(members, member{name: r.Member, address: r.Relay.Address, relay: r.Relay})
 		}

@@ -24,7 +24,7 @@ const (
 	serverBatch   = 10
 	// requestsEach is the number of requests to each server.
 	requestsEach  = 16
-	leastRequests = 2000
+	leastRequests = 3000
 )
 
 // TestServersAgree compares decisions with requests to gRPC servers, which enforce what istiod sends them.
@@ -46,7 +46,7 @@ func TestServersAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &caller{authority: ca, issued: map[string]tls.Certificate{}}
-	requests, allowed, refused, skipped := 0, 0, 0, 0
+	requests, allowed, refused, closed := 0, 0, 0, 0
 	for from := *firstSeed; from < *firstSeed+serverWorlds; from += serverBatch {
 		worlds := newWorlds(t, members, from, serverBatch, nil)
 		for _, w := range worlds {
@@ -60,9 +60,8 @@ func TestServersAgree(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if allowsNothing(side.http) {
-					skipped++ // Istiod sends gRPC servers no rules in this case.
-					continue
+				if allowsNobody(side.http) {
+					closed++
 				}
 				for _, in := range []string{strict, plain} {
 					x := pod{in: in, name: fmt.Sprintf("w%d-%d", w.seed, j), labels: labels,
@@ -103,10 +102,28 @@ func TestServersAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d requests: %d let through, %d refused; %d pods without servers, because nobody is allowed", requests, allowed, refused, skipped)
-	if requests < leastRequests || allowed < leastRequests/5 || refused < leastRequests/5 {
+	t.Logf("%d requests: %d let through, %d refused; %d pods that nobody may connect to", requests, allowed, refused, closed)
+	if closed < 10 || requests < leastRequests || allowed < leastRequests/5 || refused < leastRequests/5 {
 		t.Error("too few requests were compared")
 	}
+}
+
+// allowsNobody reports whether a policy closes the pod and no client can match it.
+func allowsNobody(filters []*rbacv3.RBAC) bool {
+	for _, f := range filters {
+		if f == nil || f.GetAction() != rbacv3.RBAC_ALLOW {
+			continue
+		}
+		for _, client := range []string{"cluster.local/ns/a/sa/app-1", ""} {
+			for _, p := range f.GetPolicies() {
+				if yes, err := anyOf(p.GetPrincipals(), istiotest.Traffic{Principal: client}, principal); yes || err != nil {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // createNamespaces creates namespaces.
@@ -117,23 +134,6 @@ func (p *controlPlane) createNamespaces(t testing.TB, names ...string) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// allowsNothing reports whether policies close the pod and none of them has a rule. Istiod sends sidecars a rule that matches nothing then.
-func allowsNothing(filters []*rbacv3.RBAC) bool {
-	closes := false
-	for _, f := range filters {
-		if f == nil || f.GetAction() != rbacv3.RBAC_ALLOW {
-			continue
-		}
-		closes = true
-		for _, p := range f.GetPolicies() {
-			if len(p.GetPermissions()) != 1 || !p.GetPermissions()[0].GetNotRule().GetAny() {
-				return false
-			}
-		}
-	}
-	return closes
 }
 
 // pod is a pod with a server.

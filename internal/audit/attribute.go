@@ -13,7 +13,10 @@ import (
 // Evaluator is the interface to the policies that attribution needs. *policy.Snapshot implements it.
 type Evaluator interface {
 	SubjectsOf(labels map[string]string) []string
+	SubjectsOfServiceAccount(account string) []string
 	ResourcesOf(labels map[string]string) []string
+	// EnforcersOf returns the enforcers that the classes of the resources name, sorted.
+	EnforcersOf(resources []string) []v1alpha1.EnforcerName
 	SubjectOfAddress(a netip.Addr) (string, bool)
 	ActionsOn(resource string, proto v1alpha1.Protocol, port uint16) []string
 	// DecideEffective returns the decision that the members enforce, without refused statements.
@@ -38,14 +41,16 @@ type Epoch struct {
 // Attribute determines the names of both ends and the decision that the members enforce, by the policies at the time of the
 // observation. If a refused statement changes the decision, the reason mentions it.
 //
-// Observations are Cilium's. What Cilium forwards and another enforcer refuses has VerdictUnknown, because Cilium does not see
-// what that enforcer does with it.
+// What Cilium forwards and another enforcer refuses has VerdictUnknown, because Cilium does not see what that enforcer does with
+// it. Istio's verdict is final: what Cilium refuses does not reach Istio.
 func Attribute(e Evaluator, o Observation) Record {
 	r := Record{Observation: o}
 	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, Method: o.Method, Path: o.Path, At: o.Time}
 	switch o.Source.Kind {
 	case KindWorkload:
-		r.Subjects = e.SubjectsOf(o.Source.Labels)
+		if r.Subjects = e.SubjectsOf(o.Source.Labels); o.Source.ServiceAccount != "" {
+			r.Subjects = e.SubjectsOfServiceAccount(o.Source.ServiceAccount)
+		}
 		q.Subjects, q.Identified = r.Subjects, true
 	case KindOutside:
 		// The evaluator looks the address up itself, because denies and allows of the same prefix differ.
@@ -68,9 +73,9 @@ func Attribute(e Evaluator, o Observation) Record {
 	return r
 }
 
-// setVerdict replaces the observed verdict if Cilium lets the connection through by its own verdict, and the decision refuses it.
+// setVerdict replaces a verdict of Cilium's if Cilium lets the connection through by its own verdict, and the decision refuses it.
 func (r *Record) setVerdict(cilium policy.Verdict) {
-	if cilium.LetsThrough() && !r.Decision.LetsThrough() && r.Verdict != VerdictDropped {
+	if r.Enforcer != v1alpha1.EnforcerIstio && cilium.LetsThrough() && !r.Decision.LetsThrough() && r.Verdict != VerdictDropped {
 		r.Verdict = VerdictUnknown
 	}
 }
@@ -188,6 +193,9 @@ func (e Endpoint) describe() string {
 			}
 		}
 		slices.Sort(pairs)
+		if e.ServiceAccount != "" {
+			pairs = slices.Insert(pairs, 0, "serviceaccount="+e.ServiceAccount)
+		}
 		if e.Namespace != "" {
 			pairs = slices.Insert(pairs, 0, "namespace="+e.Namespace)
 		}

@@ -42,6 +42,8 @@ type Endpoint struct {
 	Kind Kind
 	// Labels are the pod labels, with plain keys; empty for an endpoint that is not a workload.
 	Labels map[string]string
+	// ServiceAccount identifies a workload whose labels are not known, by the certificate that it presented; empty otherwise.
+	ServiceAccount string
 	// Identity names an endpoint that is not a workload, for example "remote-node"; empty otherwise.
 	Identity  string
 	Namespace string
@@ -67,6 +69,8 @@ type Observation struct {
 	// Method and Path are set for a request in a connection, both or neither. They are never stored.
 	Method, Path string
 	Verdict      Verdict
+	// Enforcer is the dataplane that reports the verdict; empty means Cilium.
+	Enforcer v1alpha1.EnforcerName
 	// Count is the number of connections that the event stands for. It exceeds 1 for sources that aggregate.
 	Count int64
 }

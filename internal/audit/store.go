@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -32,6 +33,16 @@ type SeenEvent struct {
 	Time   time.Time
 	ID     uint64
 }
+
+// istioSuffix is the suffix of the name of a source that is the access log of a member's Istio beside its Hubble. Names of clusters
+// contain no slash.
+const istioSuffix = "/istio"
+
+// IstioSource returns the name of the source that is the access log of a member's Istio, where the member's Hubble is a source, too.
+func IstioSource(cluster string) string { return cluster + istioSuffix }
+
+// ClusterOf returns the member cluster of a source.
+func ClusterOf(source string) string { return strings.TrimSuffix(source, istioSuffix) }
 
 // WatchedSpan is a time span in which a source was followed, whether it had flows or not.
 type WatchedSpan struct {

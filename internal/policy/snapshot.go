@@ -233,6 +233,22 @@ func (s *Snapshot) SubjectsOf(labels map[string]string) []string {
 	return sortedUnique(out)
 }
 
+// SubjectsOfServiceAccount returns the names of a pod as a client, derived from its service account: one name per SubjectClass
+// whose template gives that account. Enforcers that identify clients by service accounts match exactly these names.
+func (s *Snapshot) SubjectsOfServiceAccount(account string) []string {
+	var out []string
+	for _, c := range s.subjects.all {
+		before, after, ok := strings.Cut(c.object.Spec.ServiceAccountTemplate, "{id}")
+		if !ok || len(account) < len(before)+len(after) || !strings.HasPrefix(account, before) || !strings.HasSuffix(account, after) {
+			continue
+		}
+		if id := account[len(before) : len(account)-len(after)]; ValidLabelValue(id) {
+			out = append(out, c.stem+id)
+		}
+	}
+	return sortedUnique(out)
+}
+
 // ResourcesOf returns the names of a pod as a server, derived from its labels (plain keys): one name per ResourceClass
 // whose label it has.
 func (s *Snapshot) ResourcesOf(labels map[string]string) []string {

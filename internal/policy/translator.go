@@ -88,8 +88,8 @@ func (s *Snapshot) hasOtherEnforcers(resources []string) bool {
 	})
 }
 
-// enforcersOf returns the enforcers of the resources, sorted, so that Cilium is first.
-func (s *Snapshot) enforcersOf(resources []string) []v1alpha1.EnforcerName {
+// EnforcersOf returns the enforcers of the resources, sorted, so that Cilium is first.
+func (s *Snapshot) EnforcersOf(resources []string) []v1alpha1.EnforcerName {
 	var out []v1alpha1.EnforcerName
 	for _, r := range resources {
 		c, ok := s.resources.of(r)
@@ -123,7 +123,7 @@ var severities = map[Verdict]int{Unmanaged: 0, Allowed: 1, Audited: 2, DefaultDe
 // in Enforce.
 func (s *Snapshot) decideByEnforcers(q *Query, written []Ref, supposed bool) (strictest Decision, cilium Verdict, by effectiveView) {
 	cilium = Unmanaged
-	for i, name := range s.enforcersOf(q.Resources) {
+	for i, name := range s.EnforcersOf(q.Resources) {
 		part := *q
 		part.Resources = s.enforcedBy(q.Resources, name)
 		x := effectiveView{s: s, at: q.At, hasOtherClasses: len(part.Resources) < len(q.Resources)}

@@ -162,11 +162,18 @@ func resumeGoesWithTheBatch(t *testing.T, s audit.Store) {
 	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b audit.SeenEvent) bool { return a.ID < b.ID })); diff != "" {
 		t.Errorf("Resume (-want +got):\n%s", diff)
 	}
+	// The access log of a member's Istio is a source of its own, and has the same member.
+	log := T0.Add(time.Minute)
+	mustAppend(t, s, &audit.Batch{ID: "3", Positions: []audit.Position{
+		{Source: audit.IstioSource("m1"), Time: T0.Add(-time.Minute)}, {Source: audit.IstioSource("m2"), Time: log}}})
+	if got, err := s.Resume(t.Context(), audit.IstioSource("m2")); err != nil || !got.Position.Equal(log) {
+		t.Errorf("Resume of an access log: %+v, %v, want the position %s", got, err, log)
+	}
 	last, err := s.LastFlow(t.Context())
 	if err != nil {
 		t.Fatalf("LastFlow: %v", err)
 	}
-	if diff := cmp.Diff(map[string]time.Time{"m1": at, "m2": T0}, last); diff != "" {
+	if diff := cmp.Diff(map[string]time.Time{"m1": at, "m2": log}, last); diff != "" {
 		t.Errorf("LastFlow (-want +got):\n%s", diff)
 	}
 }

@@ -46,7 +46,7 @@ func leaseExcludes(t *testing.T, s audit.Store) {
 		ID:        "1",
 		Holder:    "b",
 		Rollups:   []audit.Rollup{rollup(0, 1, Edge())},
-		Positions: []audit.Position{{Source: "m2", Time: T0}, {Source: "m1", Time: T0}},
+		Positions: []audit.Position{{Source: "m2", Time: T0}, {Source: audit.IstioSource("m2"), Time: T0}, {Source: "m1", Time: T0}},
 	}
 	if err := s.Append(t.Context(), b); !errors.Is(err, audit.ErrNotHolder) {
 		t.Errorf("Append without the lease: got %v, want ErrNotHolder", err)

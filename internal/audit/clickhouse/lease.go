@@ -111,7 +111,7 @@ func (s *Store) checkHolder(ctx context.Context, b *audit.Batch) error {
 		return nil
 	}
 	for _, p := range b.Positions {
-		has, err := s.oldestClaim(ctx, p.Source)
+		has, err := s.oldestClaim(ctx, audit.ClusterOf(p.Source))
 		if err != nil {
 			return err
 		}

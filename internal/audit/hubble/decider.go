@@ -9,6 +9,7 @@ import (
 	flowpb "github.com/cilium/cilium/api/v1/flow"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 )
 
@@ -64,7 +65,13 @@ type decisionCache struct {
 	// requests holds one representative request for each set of matching actions; resources holds the resource names of
 	// destinations.
 	requests  map[string]*request
-	resources map[*audit.Endpoint][]string
+	resources map[*audit.Endpoint]resources
+}
+
+// resources are the resource names of a destination. istio reports that Istio alone enforces all of them.
+type resources struct {
+	names []string
+	istio bool
 }
 
 func (c *decisionCache) covers(at time.Time) bool {
@@ -74,11 +81,13 @@ func (c *decisionCache) covers(at time.Time) bool {
 // decider decides connections and caches the decisions. It keeps two caches, because flows from before and after a change arrive
 // interleaved, and drops both when the policies change.
 type decider struct {
-	member  string
-	metrics *Metrics
-	limit   int
-	epochs  []audit.Epoch
-	caches  [2]*decisionCache // the most recently used first
+	member string
+	// enforcer is the dataplane whose verdicts are decided; empty means Cilium.
+	enforcer v1alpha1.EnforcerName
+	metrics  *Metrics
+	limit    int
+	epochs   []audit.Epoch
+	caches   [2]*decisionCache // the most recently used first
 	// lags is the member's newest list of lags; lagging caches the decisions that depend on it.
 	lags    audit.Lags
 	lagging map[laggingKey]*decision
@@ -220,7 +229,8 @@ func (d *decider) decideRealized(k *decisionCache, p pair, at time.Time, lag *au
 }
 
 func (d *decider) observation(p pair, at time.Time) audit.Observation {
-	o := audit.Observation{Time: at, Cluster: d.member, Source: *p.from, Destination: *p.to, Protocol: p.transport.protocol(), Verdict: verdictOf(p.verdict)}
+	o := audit.Observation{Time: at, Cluster: d.member, Source: *p.from, Destination: *p.to, Protocol: p.transport.protocol(), Verdict: verdictOf(p.verdict),
+		Enforcer: d.enforcer}
 	o.Source.Address, o.Destination.Port, o.Destination.Cluster = p.address, p.port, d.member
 	if p.request != nil {
 		o.Method, o.Path = p.request.method, p.request.path

@@ -52,6 +52,8 @@ func (p *endpointParts) endpoint() audit.Endpoint {
 			reserved[strings.TrimSuffix(l[len(prefixReserved):], "=")] = true
 		case strings.HasPrefix(l, prefixCIDR):
 			reserved["world"] = true
+		case strings.HasPrefix(l, prefixIstio+labelServiceAccount+"="):
+			out.ServiceAccount = l[len(prefixIstio+labelServiceAccount+"="):]
 		}
 	}
 	outside := reserved["world"] || reserved["world-ipv4"] || reserved["world-ipv6"]
@@ -60,6 +62,8 @@ func (p *endpointParts) endpoint() audit.Endpoint {
 		out.Kind, out.Identity = audit.KindLocalHost, "host"
 	case outside && len(labels) == 0 && !reserved["remote-node"]:
 		out.Kind, out.Identity, out.Cluster = audit.KindOutside, "", ""
+	case out.ServiceAccount != "":
+		out.Kind, out.Identity = audit.KindWorkload, ""
 	case len(reserved) > 0:
 		out.Identity = firstReserved(reserved)
 	case len(labels) > 0:
@@ -108,7 +112,7 @@ func newEndpoints(limit int, dropped func()) *endpoints {
 // canonicalKey returns a text that is equal for endpoints with equal content, and only for those.
 func canonicalKey(e *audit.Endpoint) string {
 	b := []byte(e.Kind)
-	for _, part := range []string{e.Identity, e.Namespace, e.Cluster} {
+	for _, part := range []string{e.Identity, e.Namespace, e.Cluster, e.ServiceAccount} {
 		b = strconv.AppendQuote(b, part)
 	}
 	for _, k := range slices.Sorted(maps.Keys(e.Labels)) {

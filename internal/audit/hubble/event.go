@@ -51,6 +51,10 @@ type event struct {
 	method, url []byte
 	// ingress, egress and undirected are the numbers of flows that an aggregated event stands for.
 	ingress, egress, undirected uint32
+	// opened is when the connection or the request of an access log's entry began. auditMissed reports that policies with the
+	// action AUDIT apply to it and none of them matches.
+	opened      time.Time
+	auditMissed bool
 }
 
 // reply is an optional boolean.
@@ -102,13 +106,14 @@ const (
 	skipReplyUnknown      // a trace that may be a reply
 	skipPassing           // a trace that was not taken at the destination
 	skipKnown             // its connection was counted
+	skipElsewhere         // the member's other source counts it
 	skipForgotten         // its connection may have been counted before a restart, or before its entry was dropped
 	skipCount
 )
 
 var skipNames = [skipCount]string{skipDrop: "drop", skipL7: "l7", skipEvent: "event", skipEgress: "egress", skipReply: "reply",
 	skipReplyUnknown: "unsure", skipPassing: "passing", skipKnown: "known",
-	skipForgotten: "forgotten"}
+	skipElsewhere: "elsewhere", skipForgotten: "forgotten"}
 
 // class is the kind of occurrence that an event represents.
 type class int
@@ -123,6 +128,8 @@ const (
 	classTraffic
 	// classRequest is a request in a connection, which is counted separately.
 	classRequest
+	// classAccess is an entry of Istio's access log.
+	classAccess
 )
 
 // classify returns the event's class, or why it is skipped. It uses the direction of verdicts only: the trace of a client's first
@@ -143,6 +150,8 @@ func (e *event) classify() (class, skip) {
 		return classNone, skipDrop
 	case eventL7:
 		return e.classifyL7()
+	case eventAccess:
+		return classAccess, skipNone
 	}
 	return classNone, skipEvent
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	utilclock "k8s.io/utils/clock"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/backoff"
 )
@@ -65,6 +66,13 @@ type Config struct {
 	Proxy *url.URL
 	// Lines, when set, is read instead of the address.
 	Lines LineSource
+	// AccessLog means that the lines are those of the access log of the member's Istio, instead of Hubble's exporter.
+	AccessLog bool
+	// BesideHubble means that another Follower follows the member's Hubble, so that this one, of an access log, is a source of its
+	// own. BesideIstio is the counterpart for the Follower of Hubble, and reports whether the access log is being read: the
+	// member counts as watched only while both are.
+	BesideHubble bool
+	BesideIstio  func() bool
 	// Members is the number of followers that share the memory limits of the process. Default: 1.
 	Members int
 	// RawFlows selects the flows that are stored individually (default RawFlowsNone). Listener, when set, receives all flows that
@@ -99,6 +107,8 @@ func (c *Config) complete() error {
 	switch {
 	case c.Member == "" || c.Address == "" && c.Lines == nil:
 		return errors.New("a member needs a name and an address or lines")
+	case c.AccessLog && c.Lines == nil || c.BesideHubble && !c.AccessLog || c.BesideIstio != nil && c.AccessLog:
+		return errors.New("an access log consists of lines, and only an access log can be read beside Hubble")
 	case c.Credentials == nil && c.Lines == nil || c.Resume == nil || c.Policies == nil || c.Sink == nil || c.Metrics == nil || c.Log == nil:
 		return errors.New("credentials, resume, evaluators, sink, metrics and log must be set")
 	}
@@ -122,6 +132,22 @@ func (c *Config) complete() error {
 		c.Now = time.Now
 	}
 	return nil
+}
+
+// source returns the name of the source in the store.
+func (c *Config) source() string {
+	if c.BesideHubble {
+		return audit.IstioSource(c.Member)
+	}
+	return c.Member
+}
+
+// enforcer returns the dataplane whose verdicts the source reports.
+func (c *Config) enforcer() v1alpha1.EnforcerName {
+	if c.AccessLog {
+		return v1alpha1.EnforcerIstio
+	}
+	return v1alpha1.EnforcerCilium
 }
 
 // State describes a follower, for status pages.
@@ -151,9 +177,9 @@ func New(cfg Config) (*Follower, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("configure the follower of member %q: %w", cfg.Member, err)
 	}
-	cfg.Log = cfg.Log.With("member", cfg.Member, "address", cfg.Address)
-	cfg.Metrics.connected.WithLabelValues(cfg.Member).Set(0)
-	return &Follower{cfg: cfg, started: cfg.Now(), state: State{Member: cfg.Member, Problem: "not connected yet"}}, nil
+	cfg.Log = cfg.Log.With("member", cfg.Member, "source", cfg.source(), "address", cfg.Address)
+	cfg.Metrics.connected.WithLabelValues(cfg.source()).Set(0)
+	return &Follower{cfg: cfg, started: cfg.Now(), state: State{Member: cfg.source(), Problem: "not connected yet"}}, nil
 }
 
 // State returns the current state of the follower.
@@ -196,7 +222,7 @@ func (f *Follower) Run(ctx context.Context) {
 			break
 		}
 	}
-	f.cfg.Metrics.connected.WithLabelValues(f.cfg.Member).Set(0)
+	f.cfg.Metrics.connected.WithLabelValues(f.cfg.source()).Set(0)
 }
 
 // resume waits for the policies and reads the stored position. It returns an error only if the context ends.
@@ -206,7 +232,7 @@ func (f *Follower) resume(ctx context.Context) (*ingester, error) {
 	}
 	delays := f.newBackoff()
 	for {
-		r, err := f.cfg.Resume.Resume(ctx, f.cfg.Member)
+		r, err := f.cfg.Resume.Resume(ctx, f.cfg.source())
 		if err == nil {
 			t := newIngester(&f.cfg, r)
 			f.mu.Lock()
@@ -227,7 +253,7 @@ func (f *Follower) connected() {
 	defer f.mu.Unlock()
 	if !f.state.Connected {
 		f.cfg.Log.Info("receiving flows")
-		f.cfg.Metrics.connected.WithLabelValues(f.cfg.Member).Set(1)
+		f.cfg.Metrics.connected.WithLabelValues(f.cfg.source()).Set(1)
 	}
 	f.state.Connected, f.state.Problem = true, ""
 }
@@ -242,7 +268,7 @@ func (f *Follower) disconnected(err error) {
 	if f.state.Connected || f.state.Problem != problem {
 		f.cfg.Log.Warn("no flows are received from the member; the follower reconnects", "problem", problem)
 	}
-	f.cfg.Metrics.connected.WithLabelValues(f.cfg.Member).Set(0)
+	f.cfg.Metrics.connected.WithLabelValues(f.cfg.source()).Set(0)
 	f.state.Connected, f.state.Problem = false, problem
 }
 
@@ -320,7 +346,11 @@ func (f *Follower) readLines(ctx context.Context, t *ingester, beside *sync.Wait
 		t.since = t.seen.overlapStart()
 	}
 	f.onFollowing(ctx, t, beside)
-	a := newLineScanner(t.ingestLine)
+	parse, take := scanLine, t.ingestLine
+	if f.cfg.AccessLog {
+		parse, take = scanAccessLine, t.ingestAccessLine
+	}
+	a := newLineScanner(parse, take)
 	defer a.close()
 	err = f.cfg.Lines.Follow(ctx, func(line []byte) {
 		received = true
@@ -347,8 +377,16 @@ func (f *Follower) onFollowing(ctx context.Context, t *ingester, beside *sync.Wa
 	})
 }
 
-// progress reports the time span since the last report as watched. Flows lost in that span are reported as losses.
+// progress reports the time span since the last report as watched. Flows lost in that span are reported as losses. The time in which
+// the member was watched is reported by its Follower of Hubble alone.
 func (f *Follower) progress(t *ingester) {
+	if f.cfg.BesideHubble {
+		return
+	}
+	if f.cfg.BesideIstio != nil && !f.cfg.BesideIstio() {
+		f.watchedUntil = f.cfg.Now()
+		return
+	}
 	p := audit.Progress{WatchedSpan: audit.WatchedSpan{Source: f.cfg.Member, From: f.watchedUntil, To: f.cfg.Now()}}
 	p.Position, p.ForgetBefore = t.progress()
 	if !p.Position.IsZero() {

@@ -282,6 +282,8 @@ func (f evaluatorFunc) NextChange(time.Time) (time.Time, bool)               { r
 func (f evaluatorFunc) LastChange(time.Time) (time.Time, bool)               { return time.Time{}, false }
 func (f evaluatorFunc) SubjectsOf(map[string]string) []string                { return nil }
 func (f evaluatorFunc) ResourcesOf(map[string]string) []string               { return nil }
+func (f evaluatorFunc) SubjectsOfServiceAccount(string) []string             { return nil }
+func (f evaluatorFunc) EnforcersOf([]string) []v1alpha1.EnforcerName         { return nil }
 func (f evaluatorFunc) SubjectOfAddress(netip.Addr) (string, bool)           { return "", false }
 func (f evaluatorFunc) ActionsOn(string, v1alpha1.Protocol, uint16) []string { return nil }
 func (f evaluatorFunc) DecideEffective(q *policy.Query) policy.Effective {

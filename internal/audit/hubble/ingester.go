@@ -41,7 +41,7 @@ func newIngester(cfg *Config, r audit.Resume) *ingester {
 	share := func(n int) int { return max(n/cfg.Members, minLimit) }
 	t := &ingester{cfg: cfg, seen: newSeenEvents(r, share(maxSeen)), connections: newConnections(r.Position, share(maxConnections)),
 		counters: cfg.Metrics.forMember(cfg.Member)}
-	t.decider = decider{member: cfg.Member, metrics: cfg.Metrics, limit: share(maxDecisions)}
+	t.decider = decider{member: cfg.Member, enforcer: cfg.enforcer(), metrics: cfg.Metrics, limit: share(maxDecisions)}
 	t.endpoints = newEndpoints(share(maxEndpoints), func() { t.decider.caches, t.decider.lagging = [2]*decisionCache{}, nil })
 	t.publish()
 	return t
@@ -209,8 +209,11 @@ func (t *ingester) count(e *event, cl class, id uint64, at, now time.Time) skip 
 		}
 		return skipNone
 	}
-	if cl == classRequest {
+	switch cl {
+	case classRequest:
 		return t.ingestRequest(e, &ends, id, at, now)
+	case classAccess:
+		return t.ingestAccess(e, &ends, id, at, now)
 	}
 	if cl == classTraffic {
 		e.verdict = flowpb.Verdict_VERDICT_UNKNOWN // the verdict of the connection's opening was not observed
@@ -230,6 +233,9 @@ func (t *ingester) count(e *event, cl class, id uint64, at, now time.Time) skip 
 	at = earlier(at, now)
 	k := t.cacheFor(at)
 	p := ends.pair(e, verdict)
+	if t.countedByIstio(k, &p) {
+		return skipElsewhere
+	}
 	taken := audit.Event{SeenEvent: audit.SeenEvent{ID: id, Time: at}}
 	if open {
 		taken.EdgeGroup = t.stillOpen(k, p, at)
@@ -239,6 +245,16 @@ func (t *ingester) count(e *event, cl class, id uint64, at, now time.Time) skip 
 	t.record(&taken, e, k, t.decider.decide(k, p, at), &ends)
 	t.emit(taken)
 	return skipNone
+}
+
+// countedByIstio reports whether the access log of the member's Istio counts the connection: Istio alone enforces the destination's
+// resources, and Cilium did not refuse the connection before it reached Istio.
+func (t *ingester) countedByIstio(k *decisionCache, p *pair) bool {
+	if t.cfg.BesideIstio == nil || p.verdict == flowpb.Verdict_DROPPED {
+		return false
+	}
+	_, istio := t.decider.resourcesOf(k, p.to)
+	return istio
 }
 
 // record counts an event by its decision, and passes the flow on if raw flows are wanted.
@@ -294,7 +310,7 @@ func (t *ingester) flow(e *event, r *decision, at time.Time, source, destination
 
 func (t *ingester) emit(taken audit.Event) {
 	t.current = taken
-	t.current.Source, t.current.Position, t.current.ForgetBefore = t.cfg.Member, t.seen.position, t.seen.overlapStart()
+	t.current.Source, t.current.Position, t.current.ForgetBefore = t.cfg.source(), t.seen.position, t.seen.overlapStart()
 	t.cfg.Sink.Add(&t.current)
 }
 

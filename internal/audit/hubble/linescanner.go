@@ -19,10 +19,14 @@ type scannedLine struct {
 type block struct {
 	buffer []byte
 	lines  []scannedLine
+	scan   scanFunc
 }
 
-func newBlock() *block {
-	return &block{buffer: make([]byte, 0, maxBlockBytes), lines: make([]scannedLine, 0, maxBlockLines)}
+// scanFunc reads a line into an empty event, which may point into the line.
+type scanFunc func(line []byte, e *event) error
+
+func newBlock(scan scanFunc) *block {
+	return &block{buffer: make([]byte, 0, maxBlockBytes), lines: make([]scannedLine, 0, maxBlockLines), scan: scan}
 }
 
 func (b *block) fits(n int) bool {
@@ -36,7 +40,7 @@ func (b *block) add(line []byte) {
 	b.buffer = append(b.buffer, line...)
 	b.lines = append(b.lines, scannedLine{line: b.buffer[start:]})
 	s := &b.lines[len(b.lines)-1]
-	s.err = scanLine(s.line, &s.event)
+	s.err = b.scan(s.line, &s.event)
 }
 
 func (b *block) reset() {
@@ -50,8 +54,9 @@ func (b *block) reset() {
 // lineScanner scans lines while another goroutine ingests the lines before them; both are about equally expensive. It does not
 // wait for a block to be full: lines are passed on as soon as the previous block is done.
 type lineScanner struct {
-	take func(*scannedLine)
-	done chan struct{}
+	parse scanFunc
+	take  func(*scannedLine)
+	done  chan struct{}
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -61,8 +66,8 @@ type lineScanner struct {
 }
 
 // newLineScanner returns a lineScanner that passes lines to take, one after the other, in a goroutine that ends with close.
-func newLineScanner(take func(*scannedLine)) *lineScanner {
-	a := &lineScanner{take: take, done: make(chan struct{}), pending: newBlock()}
+func newLineScanner(parse scanFunc, take func(*scannedLine)) *lineScanner {
+	a := &lineScanner{parse: parse, take: take, done: make(chan struct{}), pending: newBlock(parse)}
 	a.changed = sync.NewCond(&a.mu)
 	go a.run()
 	return a
@@ -70,7 +75,7 @@ func newLineScanner(take func(*scannedLine)) *lineScanner {
 
 func (a *lineScanner) run() {
 	defer close(a.done)
-	taken := newBlock()
+	taken := newBlock(a.parse)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {

@@ -18,7 +18,7 @@ func TestLineScanner(t *testing.T) {
 		return fmt.Sprint(i, strings.Repeat("y", i%900))
 	}
 	next, hold := 0, make(chan struct{})
-	a := newLineScanner(func(s *scannedLine) {
+	a := newLineScanner(scanLine, func(s *scannedLine) {
 		if next == 0 {
 			<-hold // meanwhile a block fills up
 		}

@@ -7,6 +7,7 @@ import (
 
 	flowpb "github.com/cilium/cilium/api/v1/flow"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -54,16 +55,7 @@ func printable(b []byte, most int) string {
 // grow with the number of paths. It returns nil if the destination is no resource. judged reports whether the port has request
 // actions.
 func (d *decider) requestOf(k *decisionCache, to *audit.Endpoint, port uint16, t transport, r request) (same *request, judged bool) {
-	names, known := k.resources[to]
-	if !known {
-		if to.Kind == audit.KindWorkload {
-			names = k.ResourcesOf(to.Labels)
-		}
-		if k.resources == nil || len(k.resources) >= d.limit {
-			k.resources = map[*audit.Endpoint][]string{}
-		}
-		k.resources[to] = names
-	}
+	names, _ := d.resourcesOf(k, to)
 	if len(names) == 0 {
 		return nil, false
 	}
@@ -84,6 +76,23 @@ func (d *decider) requestOf(k *decisionCache, to *audit.Endpoint, port uint16, t
 	return same, judged
 }
 
+// resourcesOf returns the resources of a destination, and whether Istio alone enforces all of them.
+func (d *decider) resourcesOf(k *decisionCache, to *audit.Endpoint) (names []string, istio bool) {
+	r, known := k.resources[to]
+	if !known {
+		if to.Kind == audit.KindWorkload {
+			r.names = k.ResourcesOf(to.Labels)
+		}
+		enforcers := k.EnforcersOf(r.names)
+		r.istio = len(enforcers) == 1 && enforcers[0] == v1alpha1.EnforcerIstio
+		if k.resources == nil || len(k.resources) >= d.limit {
+			k.resources = map[*audit.Endpoint]resources{}
+		}
+		k.resources[to] = r
+	}
+	return r.names, r.istio
+}
+
 // ingestRequest ingests a request that a proxy reported. The connection was counted already, so a request that the dataplane and
 // the policies allow counts for nothing; it only reports, once an hour, that its client uses the action. A request that either of
 // them refuses is counted.
@@ -92,6 +101,9 @@ func (t *ingester) ingestRequest(e *event, ends *ends, id uint64, at, now time.T
 	at = earlier(at, now)
 	k := t.cacheFor(at)
 	p := ends.pair(e, e.verdict)
+	if t.countedByIstio(k, &p) {
+		return skipElsewhere
+	}
 	request, judged := t.decider.requestOf(k, p.to, p.port, p.transport, e.request())
 	if request == nil || !judged && e.verdict != flowpb.Verdict_DROPPED {
 		return skipL7

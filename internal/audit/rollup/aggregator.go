@@ -132,8 +132,8 @@ func (a *Aggregator) Add(t *audit.Event) {
 	p := a.current
 	before := len(p.rollups)
 	if dropped := p.add(t, a.ports); dropped > 0 {
-		a.metrics.dropped.WithLabelValues(t.Source).Add(float64(dropped))
-		a.addLoss(audit.Loss{Cluster: t.Source, Reason: audit.LossStore, Count: dropped, From: t.Time, To: t.Time})
+		a.metrics.dropped.WithLabelValues(audit.ClusterOf(t.Source)).Add(float64(dropped))
+		a.addLoss(audit.Loss{Cluster: audit.ClusterOf(t.Source), Reason: audit.LossStore, Count: dropped, From: t.Time, To: t.Time})
 	}
 	if t.Loss != nil {
 		a.addLoss(*t.Loss)
@@ -151,8 +151,8 @@ func (a *Aggregator) Add(t *audit.Event) {
 
 // addFlow adds the event's raw flow to the pending batch, or counts it as dropped.
 func (a *Aggregator) addFlow(t *audit.Event) {
-	if !a.current.flowQuota.reserve(t.Source) {
-		a.metrics.rawDropped.WithLabelValues(t.Source).Inc()
+	if !a.current.flowQuota.reserve(audit.ClusterOf(t.Source)) {
+		a.metrics.rawDropped.WithLabelValues(audit.ClusterOf(t.Source)).Inc()
 		return
 	}
 	f := *t.Flow

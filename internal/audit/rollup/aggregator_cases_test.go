@@ -137,6 +137,15 @@ func TestLeases(t *testing.T) {
 			t.Errorf("got a batch with %d sources and %d roll-ups", len(b.Positions), len(b.Rollups))
 		}
 	}
+	log := countedEvent(2, audittest.Edge())
+	log.Source = audit.IstioSource("m2")
+	a.Add(log)
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b := s.batches[s.attempts[len(s.attempts)-1]]; b.Holder != "two" || len(b.Positions) != 1 || b.Positions[0].Source != "m2/istio" {
+		t.Errorf("the access log of a member is stored under another holder than the member: %q, %v", b.Holder, b.Positions)
+	}
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{" m3 m3", "one m1 m1", "three m1 m1", "two m2 m2"}, got); diff != "" {
 		t.Errorf("batches (-want +got):\n%s", diff)

@@ -78,7 +78,7 @@ func (p *pending) add(t *audit.Event, ports *portTracker) (dropped int64) {
 	minute := floorMinute(t.Time)
 	r, ok := t.EdgeGroup.SinkData.(*cachedRollups)
 	if !ok || r.pending != p || r.minute != minute {
-		r = p.rollupsOf(t.Source, t.EdgeGroup, minute, ports)
+		r = p.rollupsOf(audit.ClusterOf(t.Source), t.EdgeGroup, minute, ports)
 		t.EdgeGroup.SinkData = r
 	}
 	for _, row := range r.rollups {
@@ -109,12 +109,12 @@ func floorMinute(t time.Time) int64 {
 	return m
 }
 
-func (p *pending) rollupsOf(source string, t *audit.EdgeGroup, minute int64, ports *portTracker) *cachedRollups {
+func (p *pending) rollupsOf(cluster string, t *audit.EdgeGroup, minute int64, ports *portTracker) *cachedRollups {
 	out := &cachedRollups{pending: p, minute: minute, rollups: make([]*audit.Rollup, len(t.Edges))}
 	for i, e := range t.Edges {
 		key := rollupKey{minute, ports.fold(minute, e)}
 		row := p.rollups[key]
-		if row == nil && p.rollupQuota.reserve(source) {
+		if row == nil && p.rollupQuota.reserve(cluster) {
 			row = &audit.Rollup{Bucket: time.Unix(minute*bucketSeconds, 0).UTC(), Edge: key.edge}
 			p.rollups[key] = row
 		}
@@ -197,7 +197,7 @@ func (p *pending) batch(id string, only func(source string) bool) *audit.Batch {
 		}
 	}
 	for source, f := range p.sources {
-		if only(source) {
+		if only(audit.ClusterOf(source)) {
 			f.appendTo(b, source)
 		}
 	}

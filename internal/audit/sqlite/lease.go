@@ -56,7 +56,7 @@ func (s *Store) checkHolder(ctx context.Context, tx *sql.Tx, b *audit.Batch) err
 	now := micros(s.now())
 	for _, p := range b.Positions {
 		var holder string
-		err := tx.QueryRowContext(ctx, sqlHolder, p.Source, now).Scan(&holder)
+		err := tx.QueryRowContext(ctx, sqlHolder, audit.ClusterOf(p.Source), now).Scan(&holder)
 		switch {
 		case err != nil && err != sql.ErrNoRows:
 			return fmt.Errorf("read the lease on %s: %w", p.Source, err)

@@ -226,7 +226,9 @@ func (q queries) LastFlow(ctx context.Context) (map[string]time.Time, error) {
 		if err := rows.Scan(&name, &at); err != nil {
 			return err
 		}
-		out[name] = fromMicros(at)
+		if cluster := audit.ClusterOf(name); fromMicros(at).After(out[cluster]) {
+			out[cluster] = fromMicros(at)
+		}
 		return nil
 	})
 	return out, err

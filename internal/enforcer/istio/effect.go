@@ -47,7 +47,11 @@ func within(before, after map[string]any) bool {
 // pairs returns the sources of a policy's rules with their operations, one by one, because rules combine many sources.
 func pairs(spec map[string]any) map[string]bool {
 	out := map[string]bool{}
+	none := text(nobody())
 	for _, r := range entries(spec["rules"]) {
+		if text(r) == none {
+			continue
+		}
 		rule, _ := r.(map[string]any)
 		from, named := rule["from"]
 		to := text(rule["to"]) + text(rule["when"])

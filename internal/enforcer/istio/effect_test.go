@@ -29,6 +29,9 @@ func TestEffectOf(t *testing.T) {
 		"Grant":      {"one more name in a rule takes nothing from anybody", policy(allow, by("a")), policy(allow, by("a", "b")), enforcer.Grants},
 		"Revocation": {"a name is gone from a rule", policy(allow, by("a", "b")), policy(allow, by("b")), enforcer.Revokes},
 		"LastOne":    {"nobody is left", policy(allow, by("a")), policy(allow), enforcer.Revokes},
+		"Nobody":     {"the last name is replaced by nobody", policy(allow, by("a")), policy(allow, nobody()), enforcer.Revokes},
+		"FirstOne":   {"nobody had access", policy(allow, nobody()), policy(allow, by("a")), enforcer.Grants},
+		"Earlier":    {"policies of earlier versions had no rules", policy(allow), policy(allow, nobody()), enforcer.Grants},
 		"Exchange":   {"one comes and one goes", policy(allow, by("a")), policy(allow, by("b")), enforcer.Revokes},
 		"Anyone": {
 			"a rule for anyone does not hold the one by name, as far as is looked",

@@ -142,7 +142,7 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 }
 
 // family is the list of objects of one action: at least `least`, and as many as the member with the most parts has. A
-// member with fewer parts gets objects without rules.
+// member with fewer parts gets objects that match nobody.
 type family struct {
 	name, action string
 	least        int
@@ -187,12 +187,15 @@ func part(parts [][]any, i int) []any {
 }
 
 // spec returns an object's spec in one mode. AUDIT decides nothing; Istio's dry-run annotation would not survive
-// federation, and a policy without it enforces. An ALLOW policy without rules closes the workload. A DENY policy
-// without rules matches nothing, but Istio rejects it, so that the previous one would stay in force; AUDIT has the same
-// effect.
+// federation, and a policy without it enforces. An ALLOW policy whose only rule matches nobody closes the workload. A
+// DENY policy without rules matches nothing, but Istio rejects it, so that the previous one would stay in force; AUDIT has
+// the same effect.
 func spec(u *policy.Unit, mode v1alpha1.Mode, action string, rules []any) map[string]any {
 	if mode != v1alpha1.ModeEnforce || action == deny && len(rules) == 0 {
 		action = audit
+	}
+	if action == allow && len(rules) == 0 {
+		rules = []any{nobody()}
 	}
 	s := map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{u.LabelKey: u.LabelValue}},

@@ -76,6 +76,13 @@ func parts(rules []any) [][]any {
 	return out
 }
 
+// nobody returns a rule that no source matches, because it requires an identity and refuses every identity. An ALLOW policy
+// without rules also closes a workload with a proxy, but istiod sends nothing for it to a gRPC server without a proxy, which
+// would then serve everyone.
+func nobody() any {
+	return map[string]any{"from": []any{source(map[string]any{"principals": []any{"*"}, "notPrincipals": []any{"*"}})}}
+}
+
 // distinct returns the values sorted by their JSON, without duplicates.
 func distinct(values []any) []any {
 	byText := make(map[string]any, len(values))

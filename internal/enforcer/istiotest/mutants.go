@@ -1,6 +1,7 @@
 package istiotest
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 )
@@ -66,12 +67,17 @@ func Mutants() map[string]func(spec map[string]any) map[string]any {
 			}
 			return spec
 		},
-		"NoPolicyWithoutRules": func(spec map[string]any) map[string]any {
-			if spec["rules"] == nil {
+		"NoPolicyForNobody": func(spec map[string]any) map[string]any {
+			if strings.Contains(fmt.Sprint(spec["rules"]), "notPrincipals:[*] principals:[*]") {
 				return nil
 			}
 			return spec
 		},
+		"NobodyIsEverybody": from(func(s map[string]any) {
+			if s["principals"] != nil {
+				delete(s, "notPrincipals")
+			}
+		}),
 		"RangesMatchPods":    from(func(s map[string]any) { delete(s, "notPrincipals") }),
 		"LongerRangesCount":  from(func(s map[string]any) { delete(s, "notIpBlocks") }),
 		"NoFrom":             rule(func(r map[string]any) map[string]any { delete(r, "from"); return r }),

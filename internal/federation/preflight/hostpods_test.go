@@ -107,11 +107,16 @@ func TestProxied(t *testing.T) {
 		annotations map[string]string
 		want        bool
 	}{
-		"None":           {reason: "nothing was injected"},
-		"Sidecar":        {reason: "the sidecar was injected", annotations: injected("other", ""), want: true},
-		"Ambient":        {reason: "ztunnel gets the connections", annotations: map[string]string{redirection: "enabled"}, want: true},
-		"NotYet":         {reason: "the redirection is not set up", annotations: map[string]string{redirection: "pending"}},
-		"Agent":          {reason: "a gRPC agent intercepts nothing", annotations: injected(templates, "grpc-agent")},
+		"None":    {reason: "nothing was injected"},
+		"Sidecar": {reason: "the sidecar was injected", annotations: injected("other", ""), want: true},
+		"Ambient": {reason: "ztunnel gets the connections", annotations: map[string]string{redirection: "enabled"}, want: true},
+		"NotYet":  {reason: "the redirection is not set up", annotations: map[string]string{redirection: "pending"}},
+		"Agent":   {reason: "a gRPC agent intercepts nothing", annotations: injected(templates, "grpc-agent")},
+		"Servers": {reason: "all its ports are gRPC servers of the mesh", want: true,
+			annotations: map[string]string{"sidecar.istio.io/status": "{}", templates: "grpc-agent", "acp.io/grpc-servers": "xds"}},
+		"NoAgent": {reason: "no agent was injected", annotations: map[string]string{templates: "grpc-agent", "acp.io/grpc-servers": "xds"}},
+		"OtherTemplate": {reason: "something else than the agent was injected",
+			annotations: map[string]string{"sidecar.istio.io/status": "{}", templates: "custom", "acp.io/grpc-servers": "xds"}},
 		"Both":           {reason: "the sidecar and more", annotations: injected(templates, "sidecar,custom"), want: true},
 		"NoInterception": {reason: "the sidecar intercepts nothing", annotations: injected(mode, "NONE")},
 		"SomePorts":      {reason: "only some ports", annotations: injected(ports, "8080")},

@@ -24,6 +24,8 @@ const (
 	sidecarStatus = "sidecar.istio.io/status"
 	// templates names what is injected, if it is something else than the sidecar.
 	templates = "inject.istio.io/templates"
+	// grpcAgent is the template of the agent that gives a gRPC server its configuration. It intercepts nothing.
+	grpcAgent = "grpc-agent"
 	// interceptionMode and includedPorts determine which connections the sidecar gets.
 	interceptionMode = "sidecar.istio.io/interceptionMode"
 	includedPorts    = "traffic.sidecar.istio.io/includeInboundPorts"
@@ -37,14 +39,21 @@ const (
 	redirected  = "enabled"
 )
 
-// proxied reports whether a pod has a proxy that gets all of its connections, by the annotations. Whoever may create pods
-// can write them.
+// grpcServers states, with the value xds, that gRPC servers that enforce what istiod sends them serve all ports of a pod. The
+// agent is injected whether the program uses it or not, so that only the owner of the pod can state this.
+const (
+	grpcServers = "acp.io/grpc-servers"
+	xdsServers  = "xds"
+)
+
+// proxied reports whether a pod has a proxy that gets all of its connections, or only gRPC servers that enforce policies
+// themselves, by the annotations. Whoever may create pods can write them.
 func proxied(annotations map[string]string) bool {
 	if annotations[redirection] == redirected {
 		return true
 	}
-	if named := annotations[templates]; named != "" && !slices.Contains(strings.Split(named, ","), "sidecar") {
-		return false
+	if named := strings.Split(annotations[templates], ","); annotations[templates] != "" && !slices.Contains(named, "sidecar") {
+		return slices.Contains(named, grpcAgent) && annotations[sidecarStatus] != "" && annotations[grpcServers] == xdsServers
 	}
 	if excludes(annotations) {
 		return false

@@ -23,6 +23,7 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	flags.StringVar(&o.Traffic, "traffic", "", "file that describes the traffic (default: playground/demo/traffic.yaml of the repository)")
 	flags.Float64Var(&o.TrafficRate, "traffic-rate", 1, "factor for the rate of all traffic; 0 is silence")
 	flags.StringVar(&o.Nodes, "real", "", "path of acp-nodes: the members are real Kubernetes nodes with Cilium, which needs root (docs/real-nodes.md)")
+	flags.BoolVar(&o.Istio, "istio", false, "run an istiod and gRPC servers of its mesh for each member (building istiod takes about 10 min the first time)")
 	flags.BoolVar(&o.Guard, "guard", true, "let only KubeFed and the group acp:break-glass change in the members what ACP manages there")
 	flags.IntVar(&o.History, "history", 14, "days of generated history that a new flow store begins with; 0 is none")
 	if err := parse(flags, args); err != nil {
@@ -42,6 +43,9 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		return fmt.Errorf("--history must be from 0 to %d days, not %d", history.MaxDays, o.History)
 	}
 	if o.Nodes != "" {
+		if o.Istio {
+			return errors.New("--istio is not supported together with --real")
+		}
 		if os.Geteuid() != 0 {
 			return errors.New("--real needs root: real nodes are namespaces, cgroups, mounts and BPF programs (docs/real-nodes.md)")
 		}

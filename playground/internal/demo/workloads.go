@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -25,6 +26,16 @@ type Workload struct {
 	Labels    map[string]string `json:"labels"`
 	Clusters  []string          `json:"clusters"`
 	Replicas  int               `json:"replicas"`
+	// GRPC are the ports of a gRPC server that istiod configures. Such a workload has no proxy.
+	GRPC []int32 `json:"grpc,omitempty"`
+}
+
+// serviceAccount returns the service account of its pods: that of the application whose name their labels contain.
+func (w Workload) serviceAccount() string {
+	if id := w.Labels["com.trip/appid"]; id != "" {
+		return "app-" + id
+	}
+	return "default"
 }
 
 // PodLabels returns the labels of each of its pods.
@@ -83,6 +94,9 @@ func Place(ctx context.Context, config *rest.Config, cluster string, workloads [
 				}
 				namespaces[w.Namespace] = true
 			}
+			if err := placeService(ctx, client, w); err != nil {
+				return fmt.Errorf("place the service of %s in %s: %w", w.Name, cluster, err)
+			}
 			for i := range w.Replicas {
 				if err := placePod(ctx, client, cluster, w, i, pods, taken); err != nil {
 					return fmt.Errorf("place pod %d of %s in %s: %w", i, w.Name, cluster, err)
@@ -93,21 +107,50 @@ func Place(ctx context.Context, config *rest.Config, cluster string, workloads [
 	return nil
 }
 
-// meshAnnotations returns the annotations that Istio's injector adds to a pod with a sidecar. No Istio runs here: the pods have them, as
+// meshAnnotations returns the annotations that Istio's injector adds to a pod with a sidecar. No proxy runs here: the pods have them, as
 // the members declare Istio, so that resources of classes that Istio enforces, too, have the states that they have in a mesh.
 func meshAnnotations() map[string]string {
 	return map[string]string{"sidecar.istio.io/status": `{"containers":["istio-proxy"]}`}
+}
+
+// annotations returns the annotations of its pods: those of a pod with a sidecar, or those of a gRPC server without a proxy.
+func (w Workload) annotations() map[string]string {
+	out := meshAnnotations()
+	if len(w.GRPC) > 0 {
+		out["inject.istio.io/templates"], out["acp.io/grpc-servers"] = "grpc-agent", "xds"
+	}
+	return out
+}
+
+// placeService creates a Service for the ports of a gRPC server, without which istiod does not configure them.
+func placeService(ctx context.Context, client kubernetes.Interface, w Workload) error {
+	if len(w.GRPC) == 0 {
+		return nil
+	}
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: w.Name, Namespace: w.Namespace}, Spec: corev1.ServiceSpec{Selector: w.PodLabels()}}
+	for _, port := range w.GRPC {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("grpc-%d", port), Port: port, TargetPort: intstr.FromInt32(port)})
+	}
+	if _, err := client.CoreV1().Services(w.Namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil
 }
 
 func placePod(ctx context.Context, client kubernetes.Interface, cluster string, w Workload, i int, pods map[string]corev1.Pod, taken map[string]bool) error {
 	name := fmt.Sprintf("%s-%d", w.Name, i)
 	pod, ok := pods[w.Namespace+"/"+name]
 	if !ok {
+		main := corev1.Container{Name: "main", Image: "playground.invalid/" + w.Name}
+		for _, port := range w.GRPC {
+			main.Ports = append(main.Ports, corev1.ContainerPort{ContainerPort: port})
+		}
 		created, err := client.CoreV1().Pods(w.Namespace).Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: w.PodLabels(), Annotations: meshAnnotations()},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: w.PodLabels(), Annotations: w.annotations()},
 			Spec: corev1.PodSpec{
-				NodeName:   fmt.Sprintf("%s-node-%d", cluster, i%2+1),
-				Containers: []corev1.Container{{Name: "main", Image: "playground.invalid/" + w.Name}},
+				NodeName:           fmt.Sprintf("%s-node-%d", cluster, i%2+1),
+				ServiceAccountName: w.serviceAccount(),
+				Containers:         []corev1.Container{main},
 			},
 		}, metav1.CreateOptions{})
 		if err != nil {

@@ -338,6 +338,13 @@ func (x *mesh) policy(member, of, action string, principals ...string) {
 				if err != nil {
 					return err
 				}
+				refused, _, err := unstructured.NestedStringSlice(s.(map[string]any), "source", "notPrincipals")
+				if err != nil {
+					return err
+				}
+				if slices.Equal(refused, []string{"*"}) {
+					continue // the rule that matches nobody
+				}
 				names = append(names, list...)
 			}
 		}

@@ -40,6 +40,7 @@ const (
 	Dataplane    = "dataplane"
 	Konnectivity = "konnectivity"
 	Istio        = "istio"
+	Mesh         = "mesh"
 )
 
 // These are the names of the parts of a real node; see ForNodes.
@@ -64,6 +65,7 @@ const (
 	ProxyAgent    = "proxy-agent"
 	Istiod        = "istiod"
 	IstioCRDs     = "istio-crds.yaml"
+	ACPMesh       = "acp-mesh"
 
 	Kubelet               = "kubelet"
 	KubeControllerManager = "kube-controller-manager"
@@ -91,13 +93,24 @@ func ForTests() []Part {
 		Dir:      "playground/parts/konnectivity",
 		Programs: map[string]string{ProxyServer: "sigs.k8s.io/apiserver-network-proxy/cmd/server", ProxyAgent: "sigs.k8s.io/apiserver-network-proxy/cmd/agent"},
 		Expect:   "about 1 min the first time",
-	}, {
+	}, ciliumPart(CiliumPrevious)}
+}
+
+// ForIstio returns the parts of members in which Istio runs.
+func ForIstio() []Part {
+	return []Part{{
 		Name:     Istio,
 		Dir:      "playground/parts/istio",
 		Programs: map[string]string{Istiod: "istio.io/istio/pilot/cmd/pilot-discovery"},
 		Expect:   "about 10 min the first time",
 		After:    copyIstioCRDs,
-	}, ciliumPart(CiliumPrevious)}
+	}, {
+		Name:     Mesh,
+		Dir:      "playground/mesh",
+		Programs: map[string]string{ACPMesh: "./cmd/acp-mesh"},
+		Expect:   "about 1 min the first time",
+		Local:    true,
+	}}
 }
 
 // ciliumPart returns the part with the version of Cilium that the module of this name selects.
@@ -196,7 +209,7 @@ func Select(names ...string) ([]Part, error) {
 		return All(), nil
 	}
 	var out []Part
-	known := slices.Concat(All(), ForNodes(), ForTests())
+	known := slices.Concat(All(), ForIstio(), ForNodes(), ForTests())
 	for _, name := range names {
 		at := slices.IndexFunc(known, func(p Part) bool { return p.Name == name })
 		if at < 0 {

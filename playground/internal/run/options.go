@@ -50,6 +50,8 @@ type Options struct {
 	Started func(ctx context.Context, r Running) error
 	// Nodes is passed to fleet.Config: the members are real nodes, and the workloads of the demo are pods that make the traffic.
 	Nodes string
+	// Istio runs an istiod for each member, and the workloads of the demo that are gRPC servers of a mesh.
+	Istio bool
 	// Self is the path of the running program, which also serves as the OIDC provider.
 	Self string
 }

@@ -38,6 +38,10 @@ func (r *runner) extraPorts() []string {
 	}
 	for _, m := range fleet.Members() {
 		p = append(p, "dataplane-"+m)
+		if r.Istio {
+			p = append(p, istiodPorts(m)...)
+			p = append(p, meshProcess(m))
+		}
 	}
 	return p
 }
@@ -52,6 +56,13 @@ func (r *runner) addPrograms() error {
 	for _, m := range fleet.Members() {
 		if r.Nodes == "" {
 			specs = append(specs, r.dataplane(m))
+		}
+		if r.Istio {
+			more, err := r.istio(m)
+			if err != nil {
+				return err
+			}
+			specs = append(specs, more...)
 		}
 	}
 	if !r.WithoutACP {
@@ -154,6 +165,9 @@ func (r *runner) collector() supervisor.Spec {
 	}
 	for _, m := range fleet.Members() {
 		args = append(args, "--hubble="+m+"="+r.fleet.Ports.Address("dataplane-"+m))
+		if r.Istio {
+			args = append(args, "--istio-access-log="+m+"="+r.accessLog(m))
+		}
 	}
 	return supervisor.Spec{
 		Name: "flow-collector", Layer: fleet.LayerControlPlane, Path: filepath.Join(r.BinDir, programCollector), Args: args,

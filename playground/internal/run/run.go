@@ -144,7 +144,11 @@ func build(ctx context.Context, o *Options, p *Printer) (parts.Built, error) {
 		return nil, err
 	}
 	cache := &parts.Cache{Repo: o.Repo, Dir: dir, Assets: os.Getenv("KUBEBUILDER_ASSETS"), Progress: p}
-	built, err := cache.Ensure(ctx, parts.All())
+	needed := parts.All()
+	if o.Istio {
+		needed = append(needed, parts.ForIstio()...)
+	}
+	built, err := cache.Ensure(ctx, needed)
 	if err != nil || o.WithoutACP {
 		return built, err
 	}
@@ -200,6 +204,11 @@ func (r *runner) start(ctx context.Context) error {
 			names = append(names, "dataplane-"+m)
 		}
 	}
+	if r.Istio {
+		for _, m := range fleet.Members() {
+			names = append(names, istiodProcess(m), meshProcess(m))
+		}
+	}
 	if !r.WithoutACP {
 		names = append(append(names, r.adapters()...), "flow-collector", "portal")
 	}
@@ -211,6 +220,11 @@ func (r *runner) start(ctx context.Context) error {
 
 // place creates the pods of the demo in a member: real pods, which make the traffic themselves, on real nodes.
 func (r *runner) place(ctx context.Context, member string, workloads []demo.Workload) error {
+	if r.Istio {
+		if err := r.setUpMesh(ctx, member); err != nil {
+			return err
+		}
+	}
 	if r.Nodes == "" {
 		return demo.Place(ctx, r.fleet.AdminConfig(member), member, workloads)
 	}

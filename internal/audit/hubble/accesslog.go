@@ -1,0 +1,251 @@
+package hubble
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	flowpb "github.com/cilium/cilium/api/v1/flow"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// eventAccess is the kind of an event that is an entry of Istio's access log. No event of Cilium's monitor has this number.
+const eventAccess = 1 << 16
+
+const (
+	// prefixIstio is the source of the label that accessSource gives the client of an entry.
+	prefixIstio          = "istio:"
+	labelServiceAccount  = "serviceaccount"
+	maxDestinationLabels = 64
+	maxDuration          = 365 * 24 * time.Hour
+)
+
+// errNotAccess reports a line that is not an entry about an incoming connection: a message of the proxy, or an outgoing request.
+var errNotAccess = errors.New("not an entry about an incoming connection")
+
+// accessEntry holds the needed fields of an entry. Those before SourcePrincipal have the names of Istio's default format in JSON;
+// docs/flows.md describes how the others are configured.
+type accessEntry struct {
+	StartTime                    accessText `json:"start_time"`
+	Duration                     accessText `json:"duration"`
+	Method                       accessText `json:"method"`
+	Path                         accessText `json:"path"`
+	ResponseCodeDetails          accessText `json:"response_code_details"`
+	ConnectionTerminationDetails accessText `json:"connection_termination_details"`
+	UpstreamCluster              accessText `json:"upstream_cluster"`
+	DownstreamLocalAddress       accessText `json:"downstream_local_address"`
+	DownstreamRemoteAddress      accessText `json:"downstream_remote_address"`
+
+	SourcePrincipal      accessText            `json:"source_principal"`
+	DestinationPod       accessText            `json:"destination_pod"`
+	DestinationNamespace accessText            `json:"destination_namespace"`
+	DestinationLabels    map[string]accessText `json:"destination_labels"`
+	DryRun               map[string]accessText `json:"dry_run"`
+	AuditHint            accessText            `json:"audit_hint"`
+}
+
+// accessText is a value as text. Envoy writes numbers and booleans for single operators, and null or "-" for missing values.
+type accessText string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *accessText) UnmarshalJSON(b []byte) error {
+	if bytes.Equal(b, []byte("null")) {
+		*t = ""
+		return nil
+	}
+	text := string(b)
+	switch b[0] {
+	case '"':
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+		if text == "-" {
+			text = ""
+		}
+	case '{', '[':
+		return errors.New("a list or an object in place of a text")
+	}
+	*t = accessText(text)
+	return nil
+}
+
+// scanAccessLine reads a line of the access log into an empty event. It returns errNotAccess for a line that does not count, and
+// another error for one that cannot be read.
+func scanAccessLine(b []byte, e *event) error {
+	if b = bytes.TrimSpace(b); len(b) == 0 || b[0] != '{' {
+		return errNotAccess // what the proxy writes about itself
+	}
+	var x accessEntry
+	if err := json.Unmarshal(b, &x); err != nil {
+		return fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	if x.StartTime == "" && x.DownstreamLocalAddress == "" {
+		return errNotAccess
+	}
+	refused := strings.HasPrefix(string(x.ResponseCodeDetails), rbacDenied) || strings.HasPrefix(string(x.ConnectionTerminationDetails), rbacDenied)
+	if !refused && !x.incoming() {
+		return errNotAccess
+	}
+	return x.fill(e, b, refused)
+}
+
+// rbacDenied begins the details of a connection or a request that an AuthorizationPolicy refused.
+const rbacDenied = "rbac_access_denied"
+
+// incoming reports whether the proxy of the destination wrote the entry. AuthorizationPolicies refuse incoming connections only, so
+// the entries of refused ones need no such check.
+func (x *accessEntry) incoming() bool {
+	return strings.HasPrefix(string(x.UpstreamCluster), "inbound|") || strings.HasPrefix(string(x.UpstreamCluster), "InboundPassthrough")
+}
+
+func (x *accessEntry) fill(e *event, line []byte, refused bool) error {
+	began, err := time.Parse(time.RFC3339Nano, string(x.StartTime))
+	if err != nil {
+		return fmt.Errorf("%w: start_time is %q", errUnreadable, x.StartTime)
+	}
+	lasted := time.Duration(0)
+	if x.Duration != "" {
+		ms, err := strconv.ParseInt(string(x.Duration), 10, 64)
+		if err != nil || ms < 0 || ms > maxDuration.Milliseconds() {
+			return fmt.Errorf("%w: duration is %q", errUnreadable, x.Duration)
+		}
+		lasted = time.Duration(ms) * time.Millisecond
+	}
+	source, err := netip.ParseAddrPort(string(x.DownstreamRemoteAddress))
+	if err != nil {
+		return fmt.Errorf("%w: downstream_remote_address is %q", errUnreadable, x.DownstreamRemoteAddress)
+	}
+	destination, err := netip.ParseAddrPort(string(x.DownstreamLocalAddress))
+	if err != nil {
+		return fmt.Errorf("%w: downstream_local_address is %q", errUnreadable, x.DownstreamLocalAddress)
+	}
+	if len(x.DestinationLabels) > maxDestinationLabels {
+		return fmt.Errorf("%w: destination_labels has %d labels, at most %d", errUnreadable, len(x.DestinationLabels), maxDestinationLabels)
+	}
+	// The entry is written at the end, so this is the time by which entries arrive in order.
+	written := began.Add(lasted)
+	path, _, _ := strings.Cut(string(x.Path), "?") // AuthorizationPolicies do not see the query
+	*e = event{kind: eventAccess, uuid: line, transport: transportTCP, opened: began.UTC(),
+		seconds: written.Unix(), nanos: int32(written.Nanosecond()), //nolint:gosec // below 1e9
+		source: []byte(source.Addr().Unmap().String()), destination: []byte(destination.Addr().Unmap().String()),
+		sourcePort: uint32(source.Port()), destinationPort: uint32(destination.Port()),
+		method: []byte(x.Method), url: []byte(path), node: []byte(x.DestinationPod), verdict: flowpb.Verdict_FORWARDED}
+	e.timed = validTime(e.seconds, e.nanos)
+	switch {
+	case refused:
+		e.verdict = flowpb.Verdict_DROPPED
+	case x.refusedInDryRun():
+		e.verdict = flowpb.Verdict_AUDIT
+	default:
+		e.auditMissed = x.AuditHint == "false"
+	}
+	e.from, e.to = x.source(), x.destination()
+	return nil
+}
+
+// refusedInDryRun reports whether a policy with the annotation istio.io/dry-run would have refused the connection.
+func (x *accessEntry) refusedInDryRun() bool {
+	for _, result := range x.DryRun {
+		if result == "denied" {
+			return true
+		}
+	}
+	return false
+}
+
+// encodedEndpoint is an endpoint in the JSON of Hubble's exporter.
+type encodedEndpoint struct {
+	Namespace string   `json:"namespace,omitempty"`
+	Labels    []string `json:"labels"`
+}
+
+func (x encodedEndpoint) encode() []byte {
+	out, err := json.Marshal(x)
+	if err != nil { // strings always marshal
+		panic(err)
+	}
+	return out
+}
+
+// source returns the client: the service account of its certificate, or what is at the address if it presented none. A certificate
+// that is not one of Istio's gives an endpoint with an unknown identity.
+func (x *accessEntry) source() []byte {
+	if x.SourcePrincipal == "" {
+		return encodedEndpoint{Labels: []string{prefixReserved + "world"}}.encode()
+	}
+	identity, ok := strings.CutPrefix(string(x.SourcePrincipal), "spiffe://")
+	parts := strings.Split(identity, "/")
+	if !ok || len(parts) != 5 || parts[1] != "ns" || parts[2] == "" || parts[3] != "sa" || parts[4] == "" || strings.Contains(identity, ",") {
+		return encodedEndpoint{Labels: []string{}}.encode()
+	}
+	return encodedEndpoint{Namespace: parts[2], Labels: []string{prefixIstio + labelServiceAccount + "=" + parts[4]}}.encode()
+}
+
+// destination returns the pod of the proxy, with the labels that the log contains.
+func (x *accessEntry) destination() []byte {
+	out := encodedEndpoint{Namespace: string(x.DestinationNamespace), Labels: []string{}}
+	for key, value := range x.DestinationLabels {
+		if value != "" {
+			out.Labels = append(out.Labels, prefixK8s+key+"="+string(value))
+		}
+	}
+	if x.DestinationNamespace != "" {
+		out.Labels = append(out.Labels, prefixK8s+labelNamespace+"="+string(x.DestinationNamespace))
+	}
+	slices.Sort(out.Labels)
+	return out.encode()
+}
+
+// ingestAccessLine ingests a line of the access log.
+func (t *ingester) ingestAccessLine(s *scannedLine) {
+	switch {
+	case s.err == nil:
+		t.ingestFlow(&s.event)
+	case errors.Is(s.err, errNotAccess):
+		t.counters.skipped[skipEvent].Inc()
+	default:
+		t.cfg.Sink.AddLoss(*t.unreadable(nil, t.cfg.Now(), s.err))
+	}
+}
+
+// ingestAccess counts an entry of the access log: a request, or a connection that is not HTTP. If the member's Hubble is a source,
+// too, it counts the connections of resources that Cilium enforces, so that the log contributes only what Istio refused of them.
+func (t *ingester) ingestAccess(e *event, ends *ends, id uint64, at, now time.Time) skip {
+	opened := earlier(e.opened, now)
+	k := t.cacheFor(opened)
+	p := ends.pair(e, e.verdict)
+	if t.cfg.BesideHubble {
+		switch names, istio := t.decider.resourcesOf(k, p.to); {
+		case len(names) == 0:
+			return skipElsewhere
+		case !istio && e.verdict != flowpb.Verdict_DROPPED:
+			return skipElsewhere
+		}
+	}
+	if len(e.method) > 0 {
+		if request, judged := t.decider.requestOf(k, p.to, p.port, p.transport, e.request()); judged {
+			p.request = request
+		}
+	}
+	if !t.seen.observe(id, at, now) {
+		t.counters.repeated.Inc()
+		return skipNone
+	}
+	r := t.decider.decide(k, p, opened)
+	if e.auditMissed && r.group.Edges[0].Decision == policy.Audited {
+		p.verdict = flowpb.Verdict_AUDIT
+		r = t.decider.decide(k, p, opened)
+	}
+	taken := audit.Event{SeenEvent: audit.SeenEvent{ID: id, Time: earlier(at, now)}}
+	t.record(&taken, e, k, r, ends)
+	t.emit(taken)
+	return skipNone
+}

@@ -1,0 +1,366 @@
+package hubble
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	flowpb "github.com/cilium/cilium/api/v1/flow"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/enforcer/registry"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// accessLine returns an entry in the format of docs/flows.md: app/888 calls the resource fraud. A change to nil removes a field.
+func accessLine(change map[string]any) string {
+	x := map[string]any{
+		"start_time": "2026-11-02T09:00:00.250Z", "duration": 40, "method": "POST", "path": "/fraud.Check/Score", "response_code": 200,
+		"response_code_details": "via_upstream", "connection_termination_details": nil, "upstream_cluster": "inbound|9090||",
+		"downstream_local_address": "10.0.0.2:9090", "downstream_remote_address": "10.0.0.1:40000",
+		"source_principal": "spiffe://cluster.local/ns/apps/sa/app-888", "destination_pod": "fraud-0", "destination_namespace": "risk",
+		"destination_labels": map[string]any{"com.trip/grpc-service": "fraud", "com.trip/redis-cluster": "-"},
+		"dry_run":            map[string]any{"http_allow": nil, "http_deny": "-"}, "audit_hint": "-",
+	}
+	maps.Copy(x, change)
+	maps.DeleteFunc(x, func(_ string, v any) bool { return v == nil })
+	out, err := json.Marshal(x)
+	if err != nil {
+		panic(err)
+	}
+	return string(out)
+}
+
+const fraud = "trnv1:rsc:trip-com:grpc:services:fraud"
+
+// meshed returns policies of a member with sidecars: app/888 may call the resource fraud, which these enforcers enforce in a mode.
+func meshed(mode v1alpha1.Mode, enforcers ...v1alpha1.EnforcerName) *policy.Snapshot {
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+	port := []v1alpha1.Port{{Port: 9090, Protocol: v1alpha1.ProtocolTCP}}
+	web := []v1alpha1.Port{{Port: 8080, Protocol: v1alpha1.ProtocolTCP}}
+	fleet := registry.FleetOf([]*v1alpha1.MemberCluster{{ObjectMeta: named("m1"),
+		Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Istio: `{"dataplane": "sidecar", "version": "1.31.0", "strictMTLS": true}`}}})
+	return policy.NewSnapshot(policy.NewInput(policy.Objects{
+		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: named("grpc"), Spec: v1alpha1.ResourceClassSpec{
+			Pattern: "trnv1:rsc:trip-com:grpc:services:*", LabelKey: "com.trip/grpc-service", Enforcers: enforcers,
+			Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+			Actions: []v1alpha1.ClassAction{
+				{Name: "grpc:call", Ports: port},
+				{Name: "grpc:read", Ports: web, HTTP: []v1alpha1.HTTPMatch{{Method: "GET", Path: "/x"}}},
+			},
+		}}},
+		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: named("applications"), Spec: v1alpha1.SubjectClassSpec{
+			Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid", ServiceAccountTemplate: "app-{id}"}}},
+		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: named("fraud"), Spec: v1alpha1.ProtectedResourceSpec{Resource: fraud, Mode: mode}}},
+		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: named("p"), Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{
+			SID: "call", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app888},
+			Actions: []v1alpha1.Action{"grpc:call", "grpc:read"}, Resources: []v1alpha1.ResourceName{fraud},
+		}}}}},
+	}, fleet))
+}
+
+// TestAccessLog checks how an entry is counted: its ends, the decision, and Istio's verdict.
+func TestAccessLog(t *testing.T) {
+	const (
+		allowed  = policy.Allowed
+		closed   = policy.DefaultDenied
+		audited  = policy.Audited
+		app889   = "trnv1:rsc:trip-com:iam:sa:app/889"
+		denied   = "rbac_access_denied_matched_policy[none]"
+		enforce  = v1alpha1.ModeEnforce
+		auditing = v1alpha1.ModeAudit
+		istio    = v1alpha1.EnforcerIstio
+		cilium   = v1alpha1.EnforcerCilium
+	)
+	by := func(account string) string { return "spiffe://cluster.local/ns/apps/sa/" + account }
+	edge := func(decision policy.Verdict, verdict audit.Verdict, change ...func(*audit.Edge)) *audit.Edge {
+		e := &audit.Edge{
+			Cluster:  "m1",
+			Subject:  app888,
+			Resource: fraud,
+			Action:   "grpc:call",
+			Port:     9090,
+			Protocol: "TCP",
+			Decision: decision,
+			Verdict:  verdict,
+		}
+		if decision == allowed {
+			e.Statement = policy.Ref{Policy: "p", SID: "call"}
+		}
+		for _, c := range change {
+			c(e)
+		}
+		return e
+	}
+	from := func(subject, source string) func(*audit.Edge) {
+		return func(e *audit.Edge) { e.Subject, e.Source = subject, source }
+	}
+	for name, tc := range map[string]struct {
+		reason    string
+		mode      v1alpha1.Mode
+		enforcers []v1alpha1.EnforcerName
+		beside    bool
+		change    map[string]any
+		want      *audit.Edge
+	}{
+		"Allowed": {"a request that passes", enforce, []v1alpha1.EnforcerName{istio}, false, nil, edge(allowed, audit.VerdictForwarded)},
+		"Refused": {"an AuthorizationPolicy refuses the request", enforce, []v1alpha1.EnforcerName{istio}, true,
+			map[string]any{"source_principal": by("app-889"), "response_code_details": denied, "upstream_cluster": nil},
+			edge(closed, audit.VerdictDropped, from(app889, ""))},
+		"RefusedConnection": {"TCP has no request", enforce, []v1alpha1.EnforcerName{istio}, true,
+			map[string]any{"source_principal": by("app-889"), "method": nil, "path": "-", "response_code_details": nil, "upstream_cluster": "-",
+				"connection_termination_details": denied},
+			edge(closed, audit.VerdictDropped, from(app889, ""))},
+		"Disagrees": {"Istio lets through what the policies refuse", enforce, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889")}, edge(closed, audit.VerdictForwarded, from(app889, ""))},
+		"OtherAccount": {"no class has a name for the account", enforce, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("default"), "response_code_details": denied},
+			edge(closed, audit.VerdictDropped, from("", "namespace=apps,serviceaccount=default"))},
+		"PlainText": {"without a certificate, there is only the address", enforce, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": "-", "response_code_details": denied}, edge(closed, audit.VerdictDropped, from("", "10.0.0.0/24"))},
+		"OtherCertificate": {"a certificate that is not of a service account", enforce, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": "spiffe://partner/service", "response_code_details": denied},
+			edge(closed, audit.VerdictDropped, from("", "reserved:unknown"))},
+		"TwoNames": {"several identities in one certificate", enforce, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-888") + "," + by("app-889"), "response_code_details": denied},
+			edge(closed, audit.VerdictDropped, from("", "reserved:unknown"))},
+		"DryRun": {"a policy in dry-run would have refused it", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "dry_run": map[string]any{"http_allow": "denied"}},
+			edge(audited, audit.VerdictAudit, from(app889, ""))},
+		"DryRunPasses": {"a policy in dry-run would have let it through", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"dry_run": map[string]any{"http_allow": "allowed"}}, edge(allowed, audit.VerdictForwarded)},
+		"AuditMissed": {"no AUDIT policy matches, and the resource is in Audit", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": false}, edge(audited, audit.VerdictAudit, from(app889, ""))},
+		"AuditMatched": {"an AUDIT policy matches", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": "true"}, edge(audited, audit.VerdictForwarded, from(app889, ""))},
+		"OthersAudit": {"AUDIT policies of others mean nothing in Enforce", enforce, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"audit_hint": "false"}, edge(allowed, audit.VerdictForwarded)},
+		"Request": {"the port has actions about requests", enforce, []v1alpha1.EnforcerName{istio}, true,
+			map[string]any{"downstream_local_address": "10.0.0.2:8080", "method": "GET", "path": "/x?y"},
+			edge(allowed, audit.VerdictForwarded, func(e *audit.Edge) { e.Port, e.Protocol, e.Action = 8080, "HTTP", "grpc:read" })},
+		"Both": {"Hubble counts what passes", enforce, []v1alpha1.EnforcerName{cilium, istio}, true, nil, nil},
+		"BothRefused": {"only Istio reports what it refuses", enforce, []v1alpha1.EnforcerName{cilium, istio}, true,
+			map[string]any{"source_principal": by("app-889"), "response_code_details": denied}, edge(closed, audit.VerdictDropped, from(app889, ""))},
+		"BothWithoutHubble": {"nothing else counts it", enforce, []v1alpha1.EnforcerName{cilium, istio}, false, nil, edge(allowed, audit.VerdictForwarded)},
+		"NoResource":        {"Hubble counts it", enforce, []v1alpha1.EnforcerName{istio}, true, map[string]any{"destination_labels": nil}, nil},
+		"NoResourceWithoutHubble": {"nothing else counts it", enforce, []v1alpha1.EnforcerName{istio}, false, map[string]any{"destination_labels": nil},
+			edge(policy.Unmanaged, audit.VerdictForwarded, func(e *audit.Edge) { e.Resource, e.Action, e.Destination = "", "", "namespace=risk" })},
+		"Outgoing": {"the proxy of the client reports it, too", enforce, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"upstream_cluster": "outbound|9090||fraud.risk.svc.cluster.local"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newMemorySink()
+			cfg := config("unused", l)
+			cfg.Policies, cfg.Lines, cfg.AccessLog, cfg.BesideHubble = always(meshed(tc.mode, tc.enforcers...)), &lineList{}, true, tc.beside
+			in := ingesterOf(t, &cfg, audit.Resume{})
+			s := scannedLine{line: []byte(accessLine(tc.change))}
+			s.err = scanAccessLine(s.line, &s.event)
+			in.ingestAccessLine(&s)
+			want := map[audit.Edge]int64{}
+			if tc.want != nil {
+				want[*tc.want] = 1
+			}
+			if diff := cmp.Diff(want, l.edges); diff != "" || len(l.losses) > 0 {
+				t.Errorf("%s: (-want +got):\n%s%v", tc.reason, diff, l.losses)
+			}
+		})
+	}
+}
+
+// TestUnreadableAccessLog checks what is a loss, and what is no entry.
+func TestUnreadableAccessLog(t *testing.T) {
+	labels := map[string]string{}
+	for i := range maxDestinationLabels + 1 {
+		labels[fmt.Sprint("k", i)] = "v"
+	}
+	for name, tc := range map[string]struct {
+		line string
+		want error
+	}{
+		"Message":     {"2026-11-02T10:00:00.000000Z\tinfo\tEnvoy proxy is ready", errNotAccess},
+		"Empty":       {"", errNotAccess},
+		"OtherJSON":   {`{"level": "info", "msg": "ready"}`, errNotAccess},
+		"Outgoing":    {accessLine(map[string]any{"upstream_cluster": "PassthroughCluster"}), errNotAccess},
+		"Truncated":   {accessLine(nil)[:200], errUnreadable},
+		"NoTime":      {accessLine(map[string]any{"start_time": nil}), errUnreadable},
+		"Duration":    {accessLine(map[string]any{"duration": -1}), errUnreadable},
+		"Address":     {accessLine(map[string]any{"downstream_local_address": "envoy://connect_originate/"}), errUnreadable},
+		"Remote":      {accessLine(map[string]any{"downstream_remote_address": nil}), errUnreadable},
+		"ManyLabels":  {accessLine(map[string]any{"destination_labels": labels}), errUnreadable},
+		"LabelObject": {accessLine(map[string]any{"destination_labels": map[string]any{"k": map[string]any{}}}), errUnreadable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := scanAccessLine([]byte(tc.line), &event{}); !errors.Is(err, tc.want) {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestAccessLogIsDecidedByItsBeginning checks that the policies of the time at which a connection was opened decide, while the
+// position follows the time at which its entry was written.
+func TestAccessLogIsDecidedByItsBeginning(t *testing.T) {
+	l := newMemorySink()
+	cfg := config("unused", l)
+	began := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+	cfg.Policies = fixed{[]audit.Epoch{
+		{Evaluator: meshed(v1alpha1.ModeEnforce, v1alpha1.EnforcerIstio), Since: began.Add(time.Minute)},
+		{Evaluator: meshed(v1alpha1.ModeAudit, v1alpha1.EnforcerIstio)},
+	}}
+	cfg.Lines, cfg.AccessLog = &lineList{}, true
+	in := ingesterOf(t, &cfg, audit.Resume{})
+	s := scannedLine{line: []byte(accessLine(map[string]any{"start_time": "2026-11-02T09:00:00Z", "duration": "120000",
+		"source_principal": "spiffe://cluster.local/ns/apps/sa/app-889"}))}
+	s.err = scanAccessLine(s.line, &s.event)
+	in.ingestAccessLine(&s)
+	for e := range l.edges {
+		if e.Decision != policy.Audited || e.Disagrees() {
+			t.Errorf("decided by the policies of the end: %+v", e)
+		}
+	}
+	if len(l.edges) != 1 || !l.resume.Position.Equal(began.Add(2*time.Minute)) {
+		t.Errorf("position %s, edges %v", l.resume.Position, l.edges)
+	}
+}
+
+// lineList is a source of lines that ends only with the context.
+type lineList struct{ lines []string }
+
+func (s *lineList) Replayable() bool { return true }
+
+func (s *lineList) Follow(ctx context.Context, take func([]byte), _ func(time.Time, error)) error {
+	for _, line := range s.lines {
+		take([]byte(line))
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestAccessLogBesideHubble checks that a connection that both sources of a member report is counted once: by the access log if Istio
+// alone enforces the resource.
+func TestAccessLogBesideHubble(t *testing.T) {
+	toFraud := func(i int, change ...func(*flowpb.Flow)) *flowpb.Flow {
+		return verdict(i, append(change, func(f *flowpb.Flow) {
+			f.Destination.Labels = []string{"k8s:com.trip/grpc-service=fraud"}
+			f.L4.GetTCP().DestinationPort = 9090
+		})...)
+	}
+	count := func(enforcers ...v1alpha1.EnforcerName) map[audit.Verdict]int64 {
+		l := newMemorySink()
+		policies := always(meshed(v1alpha1.ModeEnforce, enforcers...))
+		cfg := config("unused", l)
+		cfg.Policies, cfg.BesideIstio = policies, func() bool { return true }
+		cilium := ingesterOf(t, &cfg, audit.Resume{})
+		take(cilium, toFraud(1))
+		take(cilium, toFraud(2, func(f *flowpb.Flow) { f.Verdict = refused }))
+		log := config("unused", l)
+		log.Policies, log.Lines, log.AccessLog, log.BesideHubble = policies, &lineList{}, true, true
+		istio := ingesterOf(t, &log, audit.Resume{})
+		s := scannedLine{line: []byte(accessLine(nil))}
+		s.err = scanAccessLine(s.line, &s.event)
+		istio.ingestAccessLine(&s)
+		istio.ingestAccessLine(&s) // after a restart, for example
+		out := map[audit.Verdict]int64{}
+		for e, n := range l.edges {
+			out[e.Verdict] += n
+		}
+		return out
+	}
+	want := map[audit.Verdict]int64{audit.VerdictForwarded: 1, audit.VerdictDropped: 1}
+	for _, enforcers := range [][]v1alpha1.EnforcerName{{v1alpha1.EnforcerIstio}, {v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}} {
+		if diff := cmp.Diff(want, count(enforcers...)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", enforcers, diff)
+		}
+	}
+}
+
+// TestAccessLogFollower checks the follower of an access log: its source has a name of its own beside Hubble, where only the
+// follower of Hubble reports the time in which the member was watched, and only while the access log is read.
+func TestAccessLogFollower(t *testing.T) {
+	l := newMemorySink()
+	cfg := config("", l)
+	cfg.Policies = always(meshed(v1alpha1.ModeEnforce, v1alpha1.EnforcerIstio))
+	cfg.Lines, cfg.AccessLog, cfg.BesideHubble = &lineList{
+		lines: []string{"message", accessLine(nil), accessLine(map[string]any{"start_time": "x"})},
+	}, true, true
+	cfg.ProgressEvery = time.Millisecond
+	sources := map[string]bool{}
+	cfg.Sink = sourceSink{l, sources}
+	f, stop := start(t, cfg)
+	l.until(t, "the entry and the loss", func(l *memorySink) bool { return l.total() == 1 && len(l.losses) == 1 })
+	stop()
+	if diff := cmp.Diff(map[string]bool{"m1/istio": true}, sources); diff != "" || len(l.watched) > 0 || f.State().Member != "m1/istio" {
+		t.Errorf("sources (-want +got):\n%swatched %v", diff, l.watched)
+	}
+	if diff := cmp.Diff([]audit.Loss{{Cluster: "m1", Reason: audit.LossUnreadable, Count: 1}}, l.losses,
+		cmpopts.IgnoreFields(audit.Loss{}, "From", "To")); diff != "" {
+		t.Errorf("losses (-want +got):\n%s", diff)
+	}
+
+	watched := func(reading bool) int {
+		l := newMemorySink()
+		cfg := config("", l)
+		cfg.Lines, cfg.ProgressEvery, cfg.BesideIstio = &lineList{lines: []string{strings.Repeat(" ", 3)}}, time.Millisecond, func() bool { return reading }
+		now := t0
+		cfg.Now = func() time.Time { now = now.Add(time.Second); return now }
+		f, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := ingesterOf(t, &cfg, audit.Resume{})
+		for range 3 {
+			f.progress(in)
+		}
+		return len(l.watched)
+	}
+	if with, without := watched(true), watched(false); with != 3 || without != 0 {
+		t.Errorf("watched is reported %d times while the access log is read, and %d times while it is not", with, without)
+	}
+}
+
+// sourceSink records the names of the sources.
+type sourceSink struct {
+	*memorySink
+	sources map[string]bool
+}
+
+func (s sourceSink) Add(t *audit.Event) {
+	s.sources[t.Source] = true
+	s.memorySink.Add(t)
+}
+
+// FuzzAccessLine checks that no line counts twice, or for another member, or for more than one connection.
+func FuzzAccessLine(f *testing.F) {
+	f.Add([]byte(accessLine(nil)))
+	f.Add([]byte(accessLine(map[string]any{"response_code_details": "rbac_access_denied_matched_policy[none]", "upstream_cluster": nil})))
+	f.Add([]byte(accessLine(map[string]any{"source_principal": "-", "method": nil, "duration": "7"})))
+	f.Add([]byte(`{"start_time": 1, "downstream_local_address": {}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l := newMemorySink()
+		cfg := config("unused", l)
+		cfg.Lines, cfg.AccessLog = &lineList{}, true
+		in := ingesterOf(t, &cfg, audit.Resume{})
+		for range 2 {
+			s := scannedLine{line: b}
+			s.err = scanAccessLine(b, &s.event)
+			in.ingestAccessLine(&s)
+		}
+		if l.total() > 1 {
+			t.Errorf("%d connections", l.total())
+		}
+		for e := range l.edges {
+			if e.Cluster != "m1" || len(e.Source) > 600 || len(e.Destination) > 600 {
+				t.Errorf("edge %+v", e)
+			}
+		}
+	})
+}
