@@ -29,6 +29,11 @@ type StepTimeout struct {
 	// +listType=set
 	// +optional
 	EscalateTo []Approver `json:"escalateTo,omitempty"`
+	// RemindEvery is the interval at which the approvers are reminded while the step waits, before and after the timeout. If
+	// absent, they are reminded only by the action Remind. Less than a minute counts as a minute.
+	//
+	// +optional
+	RemindEvery *metav1.Duration `json:"remindEvery,omitempty"`
 }
 
 // Approver is "requester.leader", "resource.owner", "application.owner", "group:<name>" or "person:<name>".
@@ -37,8 +42,28 @@ type StepTimeout struct {
 // +kubebuilder:validation:Pattern=`^(requester\.leader|resource\.owner|application\.owner|(group|person):[A-Za-z0-9]([-A-Za-z0-9_.@]*[A-Za-z0-9])?)$`
 type Approver string
 
+// OnCall is onCall("<schedule>", <tier>). It selects the people who are on call in a tier of a schedule; the first tier is 1.
+//
+// +kubebuilder:validation:MaxLength=128
+// +kubebuilder:validation:Pattern=`^onCall\("[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", ?([1-9]|1[0-6])\)$`
+type OnCall string
+
+// LimitFallback defines who decides a limited step while nobody can by its limit.
+//
+// +kubebuilder:validation:Enum=Wait;Approvers
+type LimitFallback string
+
+const (
+	// LimitWait lets the step wait.
+	LimitWait LimitFallback = "Wait"
+	// LimitApprovers lets every approver of the step decide.
+	LimitApprovers LimitFallback = "Approvers"
+)
+
 // ApprovalStep is one decision in the chain.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.limitTo) || !has(self.quorum) || self.quorum == 'Any'",message="limitTo needs quorum Any"
+// +kubebuilder:validation:XValidation:rule="!has(self.limitFallback) || has(self.limitTo)",message="limitFallback needs limitTo"
 // +kubebuilder:validation:XValidation:rule="!has(self.count) || self.quorum == 'Count'",message="count needs quorum Count"
 // +kubebuilder:validation:XValidation:rule="self.quorum != 'Count' || has(self.count)",message="quorum Count needs count"
 type ApprovalStep struct {
@@ -51,6 +76,17 @@ type ApprovalStep struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=set
 	Approvers []Approver `json:"approvers"`
+
+	// LimitTo limits the step to those of its approvers who are on call when they decide. It never adds an approver.
+	//
+	// +optional
+	LimitTo OnCall `json:"limitTo,omitempty"`
+
+	// LimitFallback defines who decides while it is not known who is on call, or while none of the approvers is: nobody
+	// (Wait, which is the default), or every approver of the step (Approvers).
+	//
+	// +optional
+	LimitFallback LimitFallback `json:"limitFallback,omitempty"`
 
 	// Quorum is the number of approvers who must approve.
 	//
@@ -119,6 +155,17 @@ type ApprovalPolicySpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Steps []ApprovalStep `json:"steps"`
+
+	// DenyAutoApprove are CEL expressions over the request. If one of them is true for a request that this policy matches, no
+	// step of the request is approved automatically, whichever policy defines its steps. An expression that cannot be
+	// evaluated counts as true.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +listType=set
+	// +optional
+	DenyAutoApprove []string `json:"denyAutoApprove,omitempty"`
 
 	// MaxDuration limits how long access lasts, from the first grant through all of its extensions. If absent, a grant
 	// has no limit, and an extension lasts no longer than the grant.

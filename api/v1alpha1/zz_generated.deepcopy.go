@@ -198,6 +198,11 @@ func (in *ApprovalPolicySpec) DeepCopyInto(out *ApprovalPolicySpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.DenyAutoApprove != nil {
+		in, out := &in.DenyAutoApprove, &out.DenyAutoApprove
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.MaxDuration != nil {
 		in, out := &in.MaxDuration, &out.MaxDuration
 		*out = new(v1.Duration)
@@ -1421,6 +1426,11 @@ func (in *StepTimeout) DeepCopyInto(out *StepTimeout) {
 		in, out := &in.EscalateTo, &out.EscalateTo
 		*out = make([]Approver, len(*in))
 		copy(*out, *in)
+	}
+	if in.RemindEvery != nil {
+		in, out := &in.RemindEvery, &out.RemindEvery
+		*out = new(v1.Duration)
+		**out = **in
 	}
 }
 

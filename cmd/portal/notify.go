@@ -45,6 +45,7 @@ func notifier(
 	tickets approval.TicketStore,
 	delegations approval.DelegationStore,
 	company func() *catalog.Catalog,
+	onCall approval.OnCall,
 	channels *setup.Channels,
 	portal *url.URL,
 	replica string,
@@ -64,7 +65,7 @@ func notifier(
 	people := func(ctx context.Context) (notify.People, error) {
 		now := wallclock.Now()
 		active, err := delegations.Delegations(ctx, approval.DelegationFilter{ActiveAt: now})
-		return notify.Directory{Catalog: company(), Delegations: active, Now: now}, err
+		return notify.Directory{Catalog: company(), Delegations: active, Now: now, WhoIsOnCall: onCall}, err
 	}
 	router := notify.NewRouter(notify.RouterConfig{Store: store, Ticket: tickets.Get, Delegation: delegation, People: people, Channels: channels.People,
 		Broadcasts: channels.Broadcasts, OnInbox: arrived, Now: wallclock.Now, Log: log, Poll: notifyEvery, Keep: notifyKeep,

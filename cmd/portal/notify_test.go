@@ -80,7 +80,7 @@ func TestReplicasNotifyOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, run := range append(notifier(notifystore.New(db), ticketStore, ticketStore,
-				func() *catalog.Catalog { return &catalog.Catalog{} }, channels, portal, fmt.Sprint(replica), func(string) {}, log),
+				func() *catalog.Catalog { return &catalog.Catalog{} }, nil, channels, portal, fmt.Sprint(replica), func(string) {}, log),
 				k.Run) {
 				running.Go(func() { run(ctx) })
 			}

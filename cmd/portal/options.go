@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
@@ -34,6 +36,8 @@ type options struct {
 	backstage, backstageTokenFile            string
 	sessionIdle, backstageEvery              time.Duration
 	notify                                   string
+	onCall                                   string
+	builtin                                  approval.BuiltinTimeout
 	ledgerAnchors                            []string
 	ledgerAnchorEvery                        time.Duration
 	workloadAddresses                        int
@@ -169,6 +173,33 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 	)
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (1m to 24h); a session ends after 24h in any case")
 
+	f = s.Group("Approvals")
+	f.DurationVar(
+		&o.builtin.RemindEvery,
+		"approval-remind-every",
+		24*time.Hour,
+		"`duration` between two reminders of the approvers of a step of the built-in chain (0 for none, or at least 1m); approval policies define their own",
+	)
+	f.DurationVar(
+		&o.builtin.After,
+		"approval-timeout",
+		72*time.Hour,
+		"`duration` after which --approval-timeout-action happens to a step of the built-in chain (0 for never, or at least 1m)",
+	)
+	f.StringVar(
+		(*string)(&o.builtin.Action),
+		"approval-timeout-action",
+		string(v1alpha1.TimeoutEscalate),
+		"`action`: Escalate (the next leader up may also decide the leader's step; approvers of other steps are reminded), Deny (except requests to "+
+			"revoke), or Remind",
+	)
+	f.StringVar(
+		&o.onCall,
+		"on-call",
+		"",
+		"`file` with the on-call schedules that approval policies name with onCall; read again when it changes; empty: it is never known who is on call",
+	)
+
 	f = s.Group("Evidence")
 	f.DurationVar(&o.evidenceWindow, "evidence-window", insight.DefaultWindow, "`duration` of the past that scores, replays and proposals look at (1m to 744h)")
 	f.IntVar(
@@ -247,6 +278,9 @@ func (o *options) check() error {
 	}
 	if o.workloadAddresses < 1 || o.workloadAddresses > workloads.MaxAddressesOfMachines {
 		return fmt.Errorf("--workload-addresses %d: use between 1 and %d", o.workloadAddresses, workloads.MaxAddressesOfMachines)
+	}
+	if err := o.builtin.Validate(); err != nil {
+		return fmt.Errorf("--approval-remind-every, --approval-timeout, --approval-timeout-action: %w", err)
 	}
 	if o.evidenceWindow < time.Minute || o.evidenceWindow > 31*24*time.Hour {
 		return fmt.Errorf("--evidence-window %s: use between 1m and 744h, 31 days", o.evidenceWindow)

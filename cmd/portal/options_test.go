@@ -52,6 +52,8 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		"no address":    {"a port is missing", []string{"--catalog=x", "--listen=localhost"}, "is not HOST:PORT"},
 		"health":        {"a port is missing", []string{"--catalog=x", "--health-address=8081"}, "--health-address"},
 		"delay":         {"nothing would be left to end in", []string{"--catalog=x", "--shutdown-delay=20s"}, "more than --shutdown-delay"},
+		"action":        {"a timeout never approves", []string{"--catalog=x", "--approval-timeout-action=Approve"}, "use Escalate, Deny or Remind"},
+		"reminders":     {"they would fill the inbox", []string{"--catalog=x", "--approval-remind-every=1s"}, "at least 1m0s"},
 		"namespace":     {"it has to be somewhere", []string{"--catalog=x", "--namespace="}, "--namespace must not be empty"},
 		"secret":        {"other users see the command line", []string{"--catalog=x", "--oidc-client-secret=hush"}, "oidc-client-secret-file"},
 		"other store":   {"a backend that is not there", []string{"--catalog=x", "--database=mysql:x"}, "use sqlite:FILE"},

@@ -201,6 +201,10 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 			Now:       wallclock.Now,
 		},
 	)
+	onCall, followSchedules, err := openSchedules(o, directory.Catalog, log)
+	if err != nil {
+		return err
+	}
 	tickets, err := approval.NewService(
 		approval.Config{
 			Store:       store,
@@ -209,6 +213,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 			Host:        h,
 			Evidence:    seen,
 			Workloads:   registrar,
+			OnCall:      onCall,
+			Builtin:     o.builtin,
 			Now:         wallclock.Now,
 			Tracer:      traces.Tracer(),
 			OnChange: func(t *approval.Ticket) {
@@ -335,12 +341,13 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	background.Go(func() { guard.Run(ctx) })
 	background.Go(func() { reviewer.Run(ctx) })
 	background.Go(func() { recorder.Run(ctx) })
+	background.Go(func() { followSchedules(ctx) })
 	background.Go(func() {
 		if err := h.FollowMemberEvents(ctx, recordMemberEvents(db)); err != nil {
 			log.Error("events about members cannot be followed, so they are not recorded in the ledger", "error", err)
 		}
 	})
-	for _, run := range notifier(notifications, store, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
+	for _, run := range notifier(notifications, store, store, directory.Catalog, onCall, channels, publicURL, replica, hub.Inbox, log) {
 		background.Go(func() { run(ctx) })
 	}
 	for _, w := range outbox {

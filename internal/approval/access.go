@@ -15,6 +15,9 @@ type Actor struct {
 	Security  bool
 	Auditor   bool
 	StandsFor []string
+	// OnCall looks up who is on call for steps that are limited to these people; Service.Actor sets it. If it is nil, nobody
+	// is known to be on call.
+	OnCall OnCall
 }
 
 // May lists what an actor may do with a ticket or with one of its items.
@@ -102,10 +105,12 @@ func (t *Ticket) Undecided() bool {
 // for whom they stand and who may decide it. The error is the reason why they may not.
 func onWhoseBehalf(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
 	if err = t.CanVote(i, a.ID, ""); err == nil {
-		return "", nil
+		if err = a.checkOnCall(t, i, a.ID); err == nil {
+			return "", nil
+		}
 	}
 	for _, p := range a.StandsFor {
-		if t.CanVote(i, a.ID, p) == nil {
+		if t.CanVote(i, a.ID, p) == nil && a.checkOnCall(t, i, p) == nil {
 			return p, nil
 		}
 	}

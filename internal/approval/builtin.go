@@ -47,7 +47,9 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 	case KindRevoke:
 		names, owner, high = []string{StepOwner}, []v1alpha1.Approver{FromResourceOwner, FromApplicationOwner}, false
 	case KindWorkload:
-		return a.workloadChain()
+		chain, err := a.workloadChain()
+		a.addTimeouts(chain, kind)
+		return chain, err
 	case KindClass, KindApprovalPolicy:
 		high = true
 	default:
@@ -68,6 +70,7 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 		steps = append(steps, w)
 	}
 	if chain, ok := choose(steps, false); ok {
+		a.addTimeouts(chain, kind)
 		return chain, nil
 	}
 	return nil, fail(CodeNoApprover, message.StepSamePerson(map[bool]string{true: ", security"}[high], a.resource.Title, catalog.GroupSecurity))

@@ -19,7 +19,8 @@ type about struct {
 	requester   string
 	application catalog.Entity
 	resource    catalog.Entity
-	reached     *Reached // what the clients of a registration would reach; nil for other requests
+	reached     *Reached       // what the clients of a registration would reach; nil for other requests
+	timeouts    BuiltinTimeout // of the built-in chain
 }
 
 // alternative is one possible set of approvers of a step.

@@ -215,6 +215,7 @@ func (it *Item) Due() time.Time {
 	}
 	if s := it.waiting(); s != nil {
 		sooner(s.Deadline)
+		sooner(s.RemindAt)
 	}
 	if it.State.MayBeOnHost() {
 		sooner(it.End())

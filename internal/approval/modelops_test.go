@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 var errAway = errors.New("connection refused")
@@ -87,7 +88,15 @@ func (m *model) step() (accepted bool, err error) {
 // nature is what happens without a person.
 func (m *model) nature() error {
 	r, ctx := m.r, m.t.Context()
-	switch k := r.IntN(10); {
+	switch k := r.IntN(11); {
+	case k == 10:
+		m.onCall = approval.Duty{
+			Known:  r.IntN(4) > 0,
+			People: []string{pickOf(r, modelPeople...), pickOf(r, modelPeople...)},
+			Reason: message.OnCallNoAnswer("shop"),
+		}
+		m.op = fmt.Sprint("another shift: ", m.onCall.Known, m.onCall.People)
+		return nil
 	case k < 3:
 		m.op = "work"
 		m.host.Down = nil

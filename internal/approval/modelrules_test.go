@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/approval/gormstore"
@@ -22,7 +24,7 @@ var (
 	modelWalks = flag.Uint64("walks", 10_000, "walks of the model on the store in memory")
 )
 
-const stepsOfAWalk = 60
+const stepsOfAWalk = 70
 
 // TestWalks walks random sequences of everything that can happen, on a store in memory.
 func TestWalks(t *testing.T) {
@@ -46,7 +48,7 @@ func TestWalks(t *testing.T) {
 			"grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload",
 			"effective workload", "effective revoke", "effective mode", "effective onboard", "effective offboard",
 			"effective class", "effective approval-policy", "effective extend", "voided", "reduced", "escalated",
-			"reminded", "expires-soon", "break-glass", "reviewed", "delegate", "auto", "two votes"} {
+			"reminded", "expires-soon", "break-glass", "reviewed", "delegate", "auto", "auto denied", "limited", "two votes"} {
 			if !reached[must] {
 				t.Errorf("no walk came to %q, so they prove nothing about it", must)
 			}
@@ -95,10 +97,12 @@ func note(reached map[string]bool, t *approval.Ticket) {
 	reached[string(t.Kind)] = true
 	for i, it := range t.Items {
 		reached[string(it.State)] = true
+		reached["auto denied"] = reached["auto denied"] || mayNotBeAuto(t, it) && !it.Steps[0].Auto
 		if it.State == approval.StateEffective {
 			reached["effective "+string(t.Kind)] = true
 		}
 		for _, s := range t.Items[i].Steps {
+			reached["limited"] = reached["limited"] || !s.OnCall.IsZero() && len(s.Votes) > 0
 			reached["auto"] = reached["auto"] || s.Auto && s.State == approval.StepApproved
 			reached["two votes"] = reached["two votes"] || s.Quorum > 1 && len(s.Votes) > 1
 			for _, v := range s.Votes {
@@ -158,6 +162,9 @@ func (m *model) lookAt(was, t *approval.Ticket, i int, open string) {
 			m.fail("%s is %s, and %s", it.SID, it.State, why)
 		}
 	}
+	if slices.ContainsFunc(m.host.Policies, func(p *v1alpha1.ApprovalPolicy) bool { return p.Name == "careful" }) && mayNotBeAuto(t, it) && it.Steps[0].Auto {
+		m.fail("%s is approved automatically, and a policy forbids that", it.SID)
+	}
 	if open != "" {
 		waits := it.State == approval.StateApproved || it.State == approval.StateApplying && it.WrittenGeneration == 0
 		if waits && !strings.Contains(open, "\napply "+it.SID+"\n") {
@@ -171,12 +178,37 @@ func (m *model) lookAt(was, t *approval.Ticket, i int, open string) {
 		return
 	}
 	before := was.Items[i]
+	m.shift(before, it)
 	if before.State != it.State && !follows(before.State, it.State) {
 		m.fail("%s was %s and is %s", it.SID, before.State, it.State)
 	}
 	if strings.HasPrefix(m.op, "time passes") && before.State == approval.StatePending && it.State != approval.StatePending &&
 		it.State != approval.StateTimedOut {
 		m.fail("time made %s %s", it.SID, it.State)
+	}
+}
+
+// mayNotBeAuto reports whether the policy careful, which does not define the steps, forbids an automatic approval that the policy easy gives.
+func mayNotBeAuto(t *approval.Ticket, it approval.Item) bool {
+	return it.Approval == "easy" && t.Kind == approval.KindGrant && it.Target == nil && it.Duration > 0 && it.Duration < 48*time.Hour &&
+		(t.Requester == "alice" || slices.Contains(it.Actions, "x:write"))
+}
+
+// shift checks that new decisions of a limited step are by people who are on call now.
+func (m *model) shift(before, it approval.Item) {
+	for k, s := range it.Steps {
+		if s.OnCall.IsZero() || k >= len(before.Steps) || before.Steps[k].Name != s.Name || len(s.Votes) <= len(before.Steps[k].Votes) {
+			continue
+		}
+		v := s.Votes[len(s.Votes)-1]
+		who := v.Person
+		if v.OnBehalfOf != "" {
+			who = v.OnBehalfOf
+		}
+		isOn := m.onCall.Known && slices.Contains(m.onCall.People, who)
+		if !isOn && !s.OnCall.Approvers && (!before.Steps[k].Escalated || !slices.Contains(s.EscalateTo, who)) {
+			m.fail("%s decided %s of %s without being on call", who, s.Name, it.SID)
+		}
 	}
 }
 

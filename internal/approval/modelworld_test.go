@@ -115,12 +115,30 @@ func modelPolicies() [][]*v1alpha1.ApprovalPolicy {
 	for _, p := range []*v1alpha1.ApprovalPolicy{patient, easy, same, team} {
 		p.Spec.MaxDuration = &metav1.Duration{Duration: 3000 * time.Hour}
 	}
+	limited := policy("limited", 9, "",
+		with(by("owner", "resource.owner", "application.owner", "group:security"), func(s *v1alpha1.ApprovalStep) {
+			s.LimitTo = `onCall("shop", 1)`
+			s.Timeout = &v1alpha1.StepTimeout{
+				After:       hour(6),
+				Action:      v1alpha1.TimeoutEscalate,
+				EscalateTo:  []v1alpha1.Approver{"requester.leader", "person:alice"},
+				RemindEvery: &metav1.Duration{Duration: 2 * time.Hour},
+			}
+		}),
+		with(by("second", "group:team", "group:security"), func(s *v1alpha1.ApprovalStep) {
+			s.LimitTo, s.LimitFallback = `onCall("shop", 2)`, v1alpha1.LimitApprovers
+		}))
+	careful := policy("careful", 10, `request.kind == "grant"`, by("owner", "resource.owner", "group:security"))
+	careful.Spec.DenyAutoApprove = []string{`request.requester.id == "alice"`, `"x:write" in request.actions`}
 	return [][]*v1alpha1.ApprovalPolicy{
 		nil,
+		{limited, glass},
+		{easy, careful, glass},
 		{glass},
 		{glass, quorum},
 		{glass, patient},
 		{easy, glass},
+		{easy, glass}, // extensions take many steps, unless they are approved automatically
 		{same, glass},
 		{broken, team, glass},
 		{easy, quorum, patient, glass},
@@ -141,6 +159,7 @@ type model struct {
 	catalogs []*catalog.Catalog
 	catalog  *catalog.Catalog
 	policies [][]*v1alpha1.ApprovalPolicy
+	onCall   approval.Duty
 
 	log     strings.Builder
 	before  map[int64]*approval.Ticket // as they were looked at last, and the same in the store's order
@@ -179,6 +198,13 @@ func (m *model) begin(seed uint64, store approvaltest.Store, lines func() []ledg
 	m.host = &approvaltest.Host{Actions: []string{"x:read", "x:write"}, Policies: m.policies[m.r.IntN(len(m.policies))]}
 	class, _ := json.Marshal(v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:iam:sa:app/*"})
 	m.host.SetObject(approval.ObjectSubjectClass, "apps", class)
+	m.onCall = approval.Duty{Known: true, People: []string{"bob", "erin"}}
+	m.svc.OnCall = func(string, int) approval.Duty { return m.onCall }
+	m.svc.Builtin = pickOf(m.r,
+		approval.BuiltinTimeout{},
+		approval.BuiltinTimeout{RemindEvery: 5 * time.Hour, After: 20 * time.Hour, Action: v1alpha1.TimeoutEscalate},
+		approval.BuiltinTimeout{After: 100 * time.Hour, Action: v1alpha1.TimeoutDeny},
+	)
 	m.svc.Store, m.svc.Config.Delegations, m.svc.Host, m.svc.Workloads = store, store, m.host, m.host
 	log := slog.New(slog.DiscardHandler)
 	m.worker = approval.NewWorker(

@@ -65,8 +65,23 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps
 	// Automatic approval needs a bound of the total duration, or extensions could continue the access for ever.
 	unbounded := !it.Earlier.Since.IsZero() && spec.MaxDuration == nil
-	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy, !unbounded)
+	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy, !unbounded, autoDenier(all, r))
 	return it, err
+}
+
+// autoDenier returns the name of a policy that forbids the automatic approval of a request; empty if none does. All policies
+// count, not only the one that defines the steps, so that a lax policy cannot hide a deny of another one.
+func autoDenier(all []*rules.Policy, r *rules.Request) string {
+	var names []string
+	for _, p := range all {
+		if p.DeniesAuto(r) {
+			names = append(names, p.Object.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return slices.Min(names)
 }
 
 // latest returns the latest permitted end of an item; zero if there is none. MaxDuration of the policy counts from the
@@ -105,7 +120,8 @@ func usedUp(policy string, limit, left time.Duration) error {
 // they reach: in the place of resource.owner in the policy, or at the end if the policy does not name it. A change of an
 // approval policy always needs the security team, because a policy that matches everything may have been written for
 // grants only.
-func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto bool) ([]Step, error) {
+// deniedBy names a policy that forbids automatic approval; empty if none does.
+func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto bool, deniedBy string) ([]Step, error) {
 	spec, name := p.Object.Spec, p.Object.Name
 	var steps []wanted
 	always := security
@@ -123,10 +139,13 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			continue
 		}
 		auto, _ := p.Auto(i, r)
-		auto = auto && mayAuto && !r.Adopt && !r.Override // exceptions are decided by a person
+		denied := auto && deniedBy != ""
+		auto = auto && mayAuto && !denied && !r.Adopt && !r.Override // exceptions are decided by a person
 		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers)}
 		if auto {
 			w.note = message.StepNotePolicyCondition()
+		} else if denied {
+			w.note = message.StepNoteAutoDenied(deniedBy)
 		}
 		if s.Quorum == "Count" && s.Count != nil {
 			w.step.Quorum = int(*s.Count)
@@ -137,14 +156,8 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		if most := len(w.alternatives[0].people); w.step.Quorum > most && len(w.alternatives) == 1 {
 			return nil, cannotFill(name, s.Name, needsPeople(w.step.Quorum, most))
 		}
-		if t := s.Timeout; t != nil && t.After.Duration > 0 {
-			w.step.Timeout, w.step.OnTimeout = max(t.After.Duration, leastTimeout), t.Action
-			w.step.EscalateFrom, w.step.EscalateTo = t.EscalateTo, a.people(t.EscalateTo, 0)
-		}
 		team := slices.Equal(s.Approvers, []v1alpha1.Approver{fromSecurity})
-		if always && team && w.step.OnTimeout == v1alpha1.TimeoutEscalate { // a timeout must not give the decision to other people
-			w.step.OnTimeout, w.step.EscalateFrom, w.step.EscalateTo = v1alpha1.TimeoutRemind, nil, nil
-		}
+		a.setRules(&w.step, s, always && team)
 		steps = append(steps, w)
 		security = security && (auto || !team)
 	}
@@ -170,6 +183,34 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		return nil, fail(CodeNoApprover, message.PolicyTooFewPeople(name))
 	}
 	return chain, nil
+}
+
+// setRules sets the timeout, the reminders and the limit of a policy's step. In a change of an approval policy, governs reports
+// that the step is the security team's decision about it.
+func (a about) setRules(step *Step, s v1alpha1.ApprovalStep, governs bool) {
+	if t := s.Timeout; t != nil && t.After.Duration > 0 {
+		step.Timeout, step.OnTimeout = max(t.After.Duration, leastTimeout), t.Action
+		step.EscalateFrom, step.EscalateTo = t.EscalateTo, a.people(t.EscalateTo, 0)
+		step.Remind = remindEvery(t)
+	}
+	step.OnCall = limitOf(s)
+	if !governs {
+		return
+	}
+	if step.OnTimeout == v1alpha1.TimeoutEscalate { // a timeout must not give the decision to other people
+		step.OnTimeout, step.EscalateFrom, step.EscalateTo = v1alpha1.TimeoutRemind, nil, nil
+	}
+	if !step.OnCall.IsZero() { // a schedule that cannot be read must not prevent the correction of the policy
+		step.OnCall.Approvers = true
+	}
+}
+
+// remindEvery returns the interval of reminders; 0 if there are none.
+func remindEvery(t *v1alpha1.StepTimeout) time.Duration {
+	if t.RemindEvery == nil || t.RemindEvery.Duration <= 0 {
+		return 0
+	}
+	return max(t.RemindEvery.Duration, leastTimeout)
 }
 
 // freeName returns a name for an added step that no other step has.

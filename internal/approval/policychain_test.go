@@ -54,6 +54,12 @@ func TestPolicyChains(t *testing.T) {
 	auto := func(c string, s v1alpha1.ApprovalStep) v1alpha1.ApprovalStep { s.AutoApprove = c; return s }
 	capped := policyOf("capped", 1, "", asked("owner", "resource.owner"))
 	capped.Spec.MaxDuration = &metav1.Duration{Duration: 24*time.Hour + 30*time.Minute}
+	denies := func(name, match string, conditions ...string) *v1alpha1.ApprovalPolicy {
+		p := policyOf(name, 9, match, asked("x", "group:security"))
+		p.Spec.DenyAutoApprove = conditions
+		return p
+	}
+	easy := policyOf("easy", 1, "", auto("true", asked("leader", "requester.leader")), auto("true", asked("owner", "resource.owner")))
 	many := policyOf("many", 1, "", all(asked("a", "group:security")), all(asked("b", "group:security")))
 	many.Spec.SamePersonManySteps = true
 	for name, tc := range map[string]struct {
@@ -131,6 +137,41 @@ func TestPolicyChains(t *testing.T) {
 			reason:   "then somebody is asked",
 			policies: []*v1alpha1.ApprovalPolicy{policyOf("a", 1, "", auto(`request.actions[9] == ""`, asked("owner", "resource.owner")))},
 			want:     "a: owner(bob)",
+		},
+		"deny wins": {
+			reason:   "a policy that does not define the steps forbids it",
+			policies: []*v1alpha1.ApprovalPolicy{easy, denies("strict", "", "false", `request.resource.sensitivity == "high"`)},
+			want:     "easy: leader(carol), owner(bob)",
+		},
+		"deny of another resource": {
+			reason:   "no condition is true",
+			policies: []*v1alpha1.ApprovalPolicy{easy, denies("strict", "", `request.resource.sensitivity == "low"`)},
+			want:     "easy: leader(carol) auto, owner(bob) auto",
+		},
+		"deny of other requests": {
+			reason:   "the policy does not apply",
+			policies: []*v1alpha1.ApprovalPolicy{easy, denies("strict", `request.kind == "mode"`, "true")},
+			want:     "easy: leader(carol) auto, owner(bob) auto",
+		},
+		"deny unclear": {
+			reason:   "a condition that cannot be evaluated counts",
+			policies: []*v1alpha1.ApprovalPolicy{easy, denies("strict", "", `request.actions[9] == ""`)},
+			want:     "easy: leader(carol), owner(bob)",
+		},
+		"deny that may apply": {
+			reason:   "a match that cannot be evaluated may be true",
+			policies: []*v1alpha1.ApprovalPolicy{easy, denies("strict", `request.actions[9] == ""`, "true")},
+			want:     "easy: leader(carol), owner(bob)",
+		},
+		"deny without CEL": {
+			reason:   "nor does one that does not compile, or is empty",
+			policies: []*v1alpha1.ApprovalPolicy{easy, denies("strict", "", "(")},
+			want:     "easy: leader(carol), owner(bob)",
+		},
+		"deny that is empty": {
+			reason:   "it is not known what was meant",
+			policies: []*v1alpha1.ApprovalPolicy{easy, denies("strict", "", "")},
+			want:     "easy: leader(carol), owner(bob)",
 		},
 		"count": {
 			reason:   "two of three",

@@ -22,7 +22,7 @@ func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGl
 	if err != nil {
 		return it, err
 	}
-	to := about{c: c, requester: requester}
+	to := about{c: c, requester: requester, timeouts: s.Builtin}
 	to.application, _ = c.ByName(it.ApplicationName)
 	to.resource, _ = c.ByName(it.ResourceName)
 	if kind == KindWorkload {
@@ -58,14 +58,15 @@ func (s *Service) restartIfStricter(t *Ticket, i int) (bool, error) {
 	return true, nil
 }
 
-// unmet returns the wanted steps for which the chain has no step with the same approvers and at least as many approvals. A
+// unmet returns the wanted steps for which the chain has no step with the same approvers, at least as many approvals and the
+// same limit, or one where none is wanted. A
 // step that needed all of them is not sufficient, because it may select more people now.
 func unmet(chain, wanted []Step) []Step {
 	free := slices.Clone(chain)
 	var out []Step
 	for _, w := range wanted {
 		k := slices.IndexFunc(free, func(s Step) bool {
-			return sameApprovers(s.From, w.From) && s.Quorum >= w.Quorum && (!s.Auto || w.Auto)
+			return sameApprovers(s.From, w.From) && s.Quorum >= w.Quorum && (!s.Auto || w.Auto) && s.OnCall.covers(w.OnCall)
 		})
 		if k < 0 {
 			out = append(out, w)
@@ -106,7 +107,8 @@ func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 	for k := range it.Steps {
 		s := &it.Steps[k]
 		// An automatic approval was given for less, so a person decides now.
-		s.State, s.Votes, s.Deadline, s.Auto = StepWaiting, nil, time.Time{}, false
+		s.State, s.Votes, s.Auto = StepWaiting, nil, false
+		s.stop()
 	}
 	t.say(i, at, message.TicketVoidedMoreApprovers())
 	t.advance(i, at)

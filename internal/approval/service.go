@@ -9,8 +9,8 @@ import (
 	"github.com/acp-io/acp/internal/tracing"
 )
 
-// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange, Requeue and Tracer are
-// required.
+// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange, Requeue, OnCall, Builtin
+// and Tracer are required.
 type Config struct {
 	Store       TicketStore
 	Delegations DelegationStore
@@ -23,6 +23,10 @@ type Config struct {
 	Now       func() time.Time
 	OnChange  func(*Ticket) // called after each stored change
 	Requeue   func()        // called after a stored change with a new job
+	// OnCall looks up who is on call. If it is nil, this is never known.
+	OnCall OnCall
+	// Builtin defines the reminders and the timeout of the built-in chain.
+	Builtin BuiltinTimeout
 	// Tracer records what happens to tickets. If it is nil, nothing is recorded.
 	Tracer *tracing.Tracer
 }
@@ -38,6 +42,9 @@ func NewService(c Config) (*Service, error) {
 	if c.Store == nil || c.Delegations == nil || c.Catalog == nil || c.Host == nil || c.Now == nil {
 		return nil, fmt.Errorf("approval service: stores, catalog, host and clock are required")
 	}
+	if err := c.Builtin.Validate(); err != nil {
+		return nil, fmt.Errorf("approval service: built-in chain: %w", err)
+	}
 	if c.OnChange == nil {
 		c.OnChange = func(*Ticket) {}
 	}
@@ -47,14 +54,14 @@ func NewService(c Config) (*Service, error) {
 	return &Service{Config: c}, nil
 }
 
-// Actor returns the actor with the people for whom they may decide now.
+// Actor returns the actor with the people for whom they may decide now, and with the source of who is on call.
 func (s *Service) Actor(ctx context.Context, a Actor) (Actor, error) {
 	now := s.Now()
 	all, err := s.Config.Delegations.Delegations(ctx, DelegationFilter{To: a.ID, ActiveAt: now})
 	if err != nil {
 		return a, err
 	}
-	a.StandsFor = standsFor(all, a.ID, now)
+	a.StandsFor, a.OnCall = standsFor(all, a.ID, now), s.OnCall
 	return a, nil
 }
 

@@ -45,6 +45,11 @@ type Step struct {
 	EscalateTo   []string
 	EscalateFrom []v1alpha1.Approver
 	Escalated    bool
+
+	Remind   time.Duration `json:",omitzero"` // interval of reminders; 0 means none, except by OnTimeout
+	RemindAt time.Time     `json:",omitzero"` // zero until the step is current
+
+	OnCall OnCallLimit `json:",omitzero"` // who of the approvers may decide; zero if all may
 }
 
 // Vote is one person's decision in a step. If a delegate decided, OnBehalfOf names the represented person, and both have

@@ -8,7 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// Tick applies the changes that are due to time: timeouts of steps, expiries, and warnings of them. A timeout never
+// Tick applies the changes that are due to time: timeouts and reminders of steps, expiries, and warnings of them. A timeout never
 // approves or skips a step.
 func (t *Ticket) Tick(now time.Time) {
 	for i := range t.Items {
@@ -21,8 +21,17 @@ func (t *Ticket) Tick(now time.Time) {
 func (t *Ticket) timeout(i int, now time.Time) {
 	it := &t.Items[i]
 	s := it.waiting()
-	if s == nil || s.Deadline.IsZero() || now.Before(s.Deadline) {
+	switch {
+	case s == nil:
 		return
+	case s.Deadline.IsZero() || now.Before(s.Deadline):
+		if !s.RemindAt.IsZero() && !now.Before(s.RemindAt) {
+			s.RemindAt = now.Add(s.Remind)
+			t.event(now, Event{Kind: EventReminded, Item: i, Step: s.Name})
+		}
+		return
+	case s.Remind > 0: // what happens now is told to the approvers, which replaces the next reminder
+		s.RemindAt = now.Add(s.Remind)
 	}
 	switch s.OnTimeout {
 	case v1alpha1.TimeoutDeny:

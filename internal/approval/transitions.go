@@ -46,7 +46,13 @@ func (s *Step) start(now time.Time) {
 	if s.Timeout > 0 {
 		s.Deadline = now.Add(s.Timeout)
 	}
+	if s.Remind > 0 {
+		s.RemindAt = now.Add(s.Remind)
+	}
 }
+
+// stop ends the timeout and the reminders of a step.
+func (s *Step) stop() { s.Deadline, s.RemindAt = time.Time{}, time.Time{} }
 
 // advance makes the next step current. After the last step it approves the item.
 func (t *Ticket) advance(i int, now time.Time) {
@@ -148,7 +154,8 @@ func (t *Ticket) Vote(i int, v Vote) error {
 	s.Votes = append(s.Votes, v)
 	t.event(v.At, e)
 	if s.Left() == 0 {
-		s.State, s.Deadline = StepApproved, time.Time{}
+		s.State = StepApproved
+		s.stop()
 		t.advance(i, v.At)
 	}
 	return nil
@@ -256,7 +263,8 @@ func (t *Ticket) end(i int, s State) {
 	it.State = s
 	for k := range it.Steps {
 		if st := it.Steps[k].State; st == StepWaiting || st == StepCurrent {
-			it.Steps[k].State, it.Steps[k].Deadline = StepSkipped, time.Time{}
+			it.Steps[k].State = StepSkipped
+			it.Steps[k].stop()
 		}
 	}
 }

@@ -140,7 +140,7 @@ func (a about) workloadChain() ([]Step, error) {
 // ownerStepOf returns a policy's step for the owners of a resource as a template for one step for each resource. It is never
 // approved by a condition, and a timeout does not give the decision to other people.
 func ownerStepOf(s v1alpha1.ApprovalStep) Step {
-	out := Step{Name: s.Name, Quorum: 1}
+	out := Step{Name: s.Name, Quorum: 1, OnCall: limitOf(s)}
 	if s.Quorum == "Count" && s.Count != nil {
 		out.Quorum = int(*s.Count)
 	}
@@ -149,6 +149,7 @@ func ownerStepOf(s v1alpha1.ApprovalStep) Step {
 		if out.OnTimeout == v1alpha1.TimeoutEscalate {
 			out.OnTimeout = v1alpha1.TimeoutRemind
 		}
+		out.Remind = remindEvery(t)
 	}
 	return out
 }

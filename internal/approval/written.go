@@ -21,7 +21,8 @@ func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	for k := range it.Steps {
 		s := &it.Steps[k]
 		// An automatic approval was given for less, so a person decides now.
-		s.State, s.Votes, s.Deadline, s.Auto = StepWaiting, nil, time.Time{}, false
+		s.State, s.Votes, s.Auto = StepWaiting, nil, false
+		s.stop()
 	}
 	t.say(i, at, message.TicketVoidedBringsMore())
 	t.advance(i, at)

@@ -279,7 +279,16 @@ func printStep(w io.Writer, s portalclient.Step) {
 	if s.Quorum > 1 {
 		fmt.Fprintf(w, " %d of", s.Quorum)
 	}
-	fmt.Fprintf(w, " %s", names(s.Approvers))
+	fmt.Fprintf(w, " %s", approverNames(s))
+	if o := s.OnCall; o != nil {
+		fmt.Fprintf(w, "; on call in %s (tier %d): ", o.Schedule, o.Tier)
+		switch {
+		case o.Message != nil:
+			fmt.Fprint(w, printable(o.Message.Render(language())))
+		default:
+			fmt.Fprint(w, names(o.People))
+		}
+	}
 	for _, v := range s.Votes {
 		verb := "rejected"
 		if v.Approve {
@@ -294,6 +303,15 @@ func printStep(w io.Writer, s portalclient.Step) {
 		}
 	}
 	fmt.Fprintln(w)
+}
+
+// approverNames returns the names of a step's approvers, and how many are not listed.
+func approverNames(s portalclient.Step) string {
+	out := names(s.Approvers)
+	if s.ApproversTotal != nil && *s.ApproversTotal > len(s.Approvers) {
+		out += fmt.Sprintf(" and %d more", *s.ApproversTotal-len(s.Approvers))
+	}
+	return out
 }
 
 func names(people []portalclient.Person) string {
@@ -348,7 +366,7 @@ func waitsFor(t portalclient.Ticket) string {
 	for _, it := range t.Items {
 		for _, s := range it.Steps {
 			if s.State == portalclient.StepStateCurrent {
-				out = append(out, names(s.Approvers))
+				out = append(out, approverNames(s))
 			}
 		}
 		if it.WaitingFor != nil {

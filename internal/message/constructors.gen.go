@@ -739,6 +739,11 @@ func DecideNotApprover(step Message) Message {
 	return build("decide.not-approver", param{"step", step})
 }
 
+// DecideNotOnCall is "Only approvers who are on call in {schedule} can decide the step \"{step}\", and you are not on call now.".
+func DecideNotOnCall(step Message, schedule string) Message {
+	return build("decide.not-on-call", param{"schedule", schedule}, param{"step", step})
+}
+
 // DecideNotPending is "The ticket is {state}: there is nothing to decide.".
 func DecideNotPending(state string) Message {
 	return build("decide.not-pending", param{"state", state})
@@ -747,6 +752,11 @@ func DecideNotPending(state string) Message {
 // DecideObjectChanged is "{kind} {name} was changed since the request was submitted: reject the request; the requester can submit a new one.".
 func DecideObjectChanged(kind string, name string) Message {
 	return build("decide.object-changed", param{"kind", kind}, param{"name", name})
+}
+
+// DecideOnCallWaits is "The step \"{step}\" waits for who is on call: {reason}".
+func DecideOnCallWaits(step Message, reason Message) Message {
+	return build("decide.on-call-waits", param{"reason", reason}, param{"step", step})
 }
 
 // DecideOwnRequest is "People cannot decide their own requests.".
@@ -4004,6 +4014,31 @@ func ObjectThePolicy() Message {
 	return Message{Code: "object.the-policy", Text: "the policy"}
 }
 
+// OnCallNoAnswer is "It is not known who is on call in {schedule}: its source does not answer.".
+func OnCallNoAnswer(schedule string) Message {
+	return build("on-call.no-answer", param{"schedule", schedule})
+}
+
+// OnCallNoApprover is "Nobody who is on call in {schedule} can decide this step.".
+func OnCallNoApprover(schedule string) Message {
+	return build("on-call.no-approver", param{"schedule", schedule})
+}
+
+// OnCallNoTier is "The on-call schedule {schedule} has no tier {tier}.".
+func OnCallNoTier(schedule string, tier int) Message {
+	return build("on-call.no-tier", param{"schedule", schedule}, param{"tier", tier})
+}
+
+// OnCallNotConfigured is "No on-call schedule {schedule} is configured.".
+func OnCallNotConfigured(schedule string) Message {
+	return build("on-call.not-configured", param{"schedule", schedule})
+}
+
+// OnCallUnlisted is "The catalog does not contain the people who are on call in {schedule}.".
+func OnCallUnlisted(schedule string) Message {
+	return build("on-call.unlisted", param{"schedule", schedule})
+}
+
 // OverrideReasonLength is "Say why in 1 to {limit} characters: the ledger keeps it.".
 func OverrideReasonLength(limit int) Message {
 	return build("override.reason-length", param{"limit", limit})
@@ -4022,6 +4057,11 @@ func PolicyStepDenies(time string) Message {
 // PolicyStepEscalates is "after {time} escalate to {approvers}".
 func PolicyStepEscalates(time string, approvers []string) Message {
 	return build("policy-step.escalates", param{"approvers", approvers}, param{"time", time})
+}
+
+// PolicyStepEscalatesUp is "after {time} escalate to the next leader up".
+func PolicyStepEscalatesUp(time string) Message {
+	return build("policy-step.escalates-up", param{"time", time})
 }
 
 // PolicyStepReminds is "after {time} remind".
@@ -5494,6 +5534,11 @@ func RuleCountNeeded() Message {
 	return Message{Code: "rule.count-needed", Text: "quorum Count needs count"}
 }
 
+// RuleExpressionAbsent is "it must not be empty".
+func RuleExpressionAbsent() Message {
+	return Message{Code: "rule.expression-absent", Text: "it must not be empty"}
+}
+
 // RuleField is "{field}: {reason}".
 func RuleField(field string, reason Message) Message {
 	return build("rule.field", param{"field", field}, param{"reason", reason})
@@ -5752,6 +5797,11 @@ func StateZtunnelUnreported(object string) Message {
 // StepNoteApproversChange is "To change who has to agree needs the security team.".
 func StepNoteApproversChange() Message {
 	return Message{Code: "step-note.approvers-change", Text: "To change who has to agree needs the security team."}
+}
+
+// StepNoteAutoDenied is "The approval policy {policy} excludes this request from automatic approval.".
+func StepNoteAutoDenied(policy string) Message {
+	return build("step-note.auto-denied", param{"policy", policy})
 }
 
 // StepNoteHighlySensitive is "The resource is highly sensitive.".

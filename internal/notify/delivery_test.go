@@ -40,6 +40,7 @@ func (people) Name(p string) string                                  { return p 
 func (people) Owners(approval.Item) (application, resource []string) { return nil, nil }
 func (people) Security() []string                                    { return nil }
 func (people) Delegates(string) []string                             { return nil }
+func (people) OnCall() approval.OnCall                               { return nil }
 
 // office is the notification system of a portal with a fake clock.
 type office struct {

@@ -13,6 +13,8 @@ type Directory struct {
 	Catalog     *catalog.Catalog
 	Delegations []approval.Delegation
 	Now         time.Time
+	// WhoIsOnCall looks up who is on call. If it is nil, this is not known.
+	WhoIsOnCall approval.OnCall
 }
 
 // Name implements People.
@@ -47,6 +49,9 @@ func (c Directory) Delegates(person string) []string {
 	}
 	return out
 }
+
+// OnCall implements People.
+func (c Directory) OnCall() approval.OnCall { return c.WhoIsOnCall }
 
 // Recipient returns the name and address of a person in the catalog; false if there is no such person.
 func (c Directory) Recipient(person string) (Recipient, bool) {

@@ -19,6 +19,8 @@ type People interface {
 	Security() []string
 	// Delegates returns the people who currently may decide for the person.
 	Delegates(person string) []string
+	// OnCall returns the source of who is on call; it may be nil.
+	OnCall() approval.OnCall
 }
 
 // MessagesForTicket returns the messages about one change of a ticket: its events from first (inclusive) to last (exclusive). It
@@ -118,8 +120,19 @@ func step(it *approval.Item) *approval.Step {
 // askApprovers adds messages for those whose decision the event's items wait for, and for their delegates.
 func (x *messageBuilder) askApprovers(e approval.Event) {
 	items := x.items(e)
+	limited := map[int][]string{} // by item, who may decide a step that is limited to people on call
+	for _, i := range items {
+		it := &x.ticket.Items[i]
+		if s := step(it); s != nil && !s.OnCall.IsZero() {
+			// While nobody can decide, every approver is told that the step waits.
+			limited[i] = it.Limited(s, x.people.OnCall()).People
+		}
+	}
 	for _, c := range x.ticket.Concerns() {
 		if c.Role != approval.RoleWaits || !slices.Contains(items, c.Item) {
+			continue
+		}
+		if may := limited[c.Item]; len(may) > 0 && !slices.Contains(may, c.Person) {
 			continue
 		}
 		of := e

@@ -18,7 +18,10 @@ import (
 var start = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
 // company implements People. The display name of a person is the ID in upper case.
-type company struct{ delegates map[string][]string }
+type company struct {
+	delegates map[string][]string
+	onCall    approval.OnCall
+}
 
 func (company) Name(p string) string { return strings.ToUpper(p) }
 func (company) Owners(approval.Item) (application, resource []string) {
@@ -26,6 +29,7 @@ func (company) Owners(approval.Item) (application, resource []string) {
 }
 func (company) Security() []string            { return []string{"sec1", "sec2"} }
 func (c company) Delegates(p string) []string { return c.delegates[p] }
+func (c company) OnCall() approval.OnCall     { return c.onCall }
 
 func chain() []approval.Step {
 	return []approval.Step{
@@ -54,6 +58,17 @@ func ticket(resources ...string) *approval.Ticket {
 	t := approval.NewTicket(d, start)
 	t.Numbered(7)
 	return t
+}
+
+// limitedTicket is a ticket whose owners decide while they are on call.
+func limitedTicket() *approval.Ticket {
+	t := ticket("cache")
+	t.Items[0].Steps[1].OnCall = approval.OnCallLimit{Schedule: "shop", Tier: 1}
+	return t
+}
+
+func shift(people ...string) approval.OnCall {
+	return func(string, int) approval.Duty { return approval.Duty{Known: true, People: people} }
 }
 
 // act is a step of a story: an action, and the expected messages after it.
@@ -147,9 +162,15 @@ func TestMessagesForTicket(t *testing.T) {
 			},
 		}},
 		"delegation": {"a delegate is asked for somebody; never the requester", func() *approval.Ticket { return ticket("cache") },
-			company{map[string][]string{"leader": {"deputy", "requester"}}}, []act{
+			company{delegates: map[string][]string{"leader": {"deputy", "requester"}}}, []act{
 				{nothing, map[string]string{"leader": "approval-needed/submitted", "deputy": "approval-needed/submitted for LEADER"}},
 			}},
+		"on call": {"of the owners only who is on call is asked, and their delegates", func() *approval.Ticket { return limitedTicket() },
+			company{delegates: map[string][]string{"owner2": {"deputy"}}, onCall: shift("owner2", "sec1")}, []act{first,
+				{vote("leader", true, 0), map[string]string{"requester": "decided/step-approved", "owner2": "approval-needed/submitted",
+					"deputy": "approval-needed/submitted for OWNER2"}}}},
+		"nobody on call":  {"everybody learns it", func() *approval.Ticket { return limitedTicket() }, company{onCall: shift("sec1")}, []act{first, second}},
+		"unknown on call": {"everybody learns that it waits", func() *approval.Ticket { return limitedTicket() }, company{}, []act{first, second}},
 		"many items": {"one message about all of them", func() *approval.Ticket { return ticket("cache", "db") }, company{}, []act{
 			first, {vote("leader", true, 0, 1), second.want}, {vote("owner", true, 0, 1), third.want}, {vote("owner2", true, 0), map[string]string{
 				"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved",

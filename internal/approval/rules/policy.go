@@ -15,6 +15,7 @@ type Policy struct {
 	Object *v1alpha1.ApprovalPolicy
 	match  Expression
 	steps  []step
+	denies []Expression
 }
 
 type step struct{ condition, auto Expression }
@@ -55,6 +56,16 @@ func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 		if t := s.Timeout; t != nil && t.After.Duration <= 0 {
 			problems = append(problems, Problem{at + ".timeout.after", message.RulePositive()})
 		}
+		if t := s.Timeout; t != nil && t.RemindEvery != nil && t.RemindEvery.Duration <= 0 {
+			problems = append(problems, Problem{at + ".timeout.remindEvery", message.RulePositive()})
+		}
+	}
+	for i, text := range o.Spec.DenyAutoApprove {
+		at := fmt.Sprintf("spec.denyAutoApprove[%d]", i)
+		if text == "" {
+			problems = append(problems, Problem{at, message.RuleExpressionAbsent()})
+		}
+		p.denies = append(p.denies, expression(at, text))
 	}
 	if d := o.Spec.MaxDuration; d != nil && d.Duration <= 0 {
 		problems = append(problems, Problem{"spec.maxDuration", message.RulePositive()})
@@ -107,6 +118,24 @@ func (p *Policy) Auto(i int, r *Request) (bool, error) {
 		return false, nil
 	}
 	return p.steps[i].auto.Eval(r)
+}
+
+// DeniesAuto reports whether the policy forbids that any step of a request is approved automatically. In doubt it does: if it is
+// unknown whether the policy applies, or whether one of its conditions is true.
+func (p *Policy) DeniesAuto(r *Request) bool {
+	if len(p.denies) == 0 {
+		return false
+	}
+	if applies, err := p.Matches(r); !applies && err == nil {
+		return false
+	}
+	return slices.ContainsFunc(p.denies, func(e Expression) bool {
+		if e.Absent() {
+			return true
+		}
+		yes, err := e.Eval(r)
+		return yes || err != nil
+	})
 }
 
 // Warnings returns valid but suspicious parts: a policy that matches nothing, or a step that no person can fill.

@@ -637,6 +637,24 @@ func (e PolicyOriginKind) Valid() bool {
 	}
 }
 
+// Defines values for PolicyStepLimitFallback.
+const (
+	PolicyStepLimitFallbackApprovers PolicyStepLimitFallback = "Approvers"
+	PolicyStepLimitFallbackWait      PolicyStepLimitFallback = "Wait"
+)
+
+// Valid indicates whether the value is a known member of the PolicyStepLimitFallback enum.
+func (e PolicyStepLimitFallback) Valid() bool {
+	switch e {
+	case PolicyStepLimitFallbackApprovers:
+		return true
+	case PolicyStepLimitFallbackWait:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PreferencesChannels.
 const (
 	PreferencesChannelsAtOnce PreferencesChannels = "at-once"
@@ -2078,9 +2096,12 @@ type ApplicationList struct {
 
 // ApprovalPolicy defines model for ApprovalPolicy.
 type ApprovalPolicy struct {
-	Accepted           bool      `json:"accepted"`
-	BreakGlassPeople   *[]Person `json:"breakGlassPeople,omitempty"`
-	Builtin            bool      `json:"builtin"`
+	Accepted         bool      `json:"accepted"`
+	BreakGlassPeople *[]Person `json:"breakGlassPeople,omitempty"`
+	Builtin          bool      `json:"builtin"`
+
+	// DenyAutoApprove if one of these conditions is true for a request that the policy matches, nothing is approved automatically, whichever policy applies
+	DenyAutoApprove    *[]string `json:"denyAutoApprove,omitempty"`
 	Match              *string   `json:"match,omitempty"`
 	MaxDurationSeconds *int64    `json:"maxDurationSeconds,omitempty"`
 
@@ -3497,12 +3518,24 @@ type PolicyStep struct {
 	Approvers   []string `json:"approvers"`
 	AutoApprove *string  `json:"autoApprove,omitempty"`
 	Condition   *string  `json:"condition,omitempty"`
-	Name        string   `json:"name"`
-	Quorum      string   `json:"quorum"`
+
+	// LimitFallback who decides while nobody can by limitTo
+	LimitFallback *PolicyStepLimitFallback `json:"limitFallback,omitempty"`
+
+	// LimitTo for example: onCall("payments", 1); only those of the approvers may decide
+	LimitTo *string `json:"limitTo,omitempty"`
+	Name    string  `json:"name"`
+	Quorum  string  `json:"quorum"`
+
+	// RemindSeconds the interval at which the approvers are reminded
+	RemindSeconds *int64 `json:"remindSeconds,omitempty"`
 
 	// Timeout for example: after 72h escalate to group:security
 	Timeout *Message `json:"timeout,omitempty"`
 }
+
+// PolicyStepLimitFallback who decides while nobody can by limitTo
+type PolicyStepLimitFallback string
 
 // PolicySummary defines model for PolicySummary.
 type PolicySummary struct {
@@ -4195,29 +4228,64 @@ type StatementRef struct {
 
 // Step defines model for Step.
 type Step struct {
-	// Approvers who may decide this step
+	// Approvers who may decide this step; of more than 100 the first 100, the caller among them if they are one
 	Approvers []Person `json:"approvers"`
 
+	// ApproversTotal how many may decide this step
+	ApproversTotal *int `json:"approversTotal,omitempty"`
+
 	// Auto it was approved automatically, by the policy's condition
-	Auto      *bool      `json:"auto,omitempty"`
-	Deadline  *time.Time `json:"deadline,omitempty"`
-	Escalated *bool      `json:"escalated,omitempty"`
+	Auto     *bool      `json:"auto,omitempty"`
+	Deadline *time.Time `json:"deadline,omitempty"`
+
+	// EscalateTo who may also decide after the timeout; of more than 100 the first 100
+	EscalateTo *[]Person `json:"escalateTo,omitempty"`
+
+	// EscalateTotal how many may also decide after the timeout
+	EscalateTotal *int  `json:"escalateTotal,omitempty"`
+	Escalated     *bool `json:"escalated,omitempty"`
 
 	// Name leader, owner, security, or as the approval policy calls it
 	Name string `json:"name"`
 
 	// Note why these approvers, for example: the requester is the leader, so the leader's leader decides
-	Note      *Message       `json:"note,omitempty"`
+	Note *Message `json:"note,omitempty"`
+
+	// OnCall a step that is not decided yet and is limited to those of its approvers who are on call when they decide
+	OnCall    *StepOnCall    `json:"onCall,omitempty"`
 	OnTimeout *StepOnTimeout `json:"onTimeout,omitempty"`
 
 	// Quorum how many of them must approve
-	Quorum int       `json:"quorum"`
-	State  StepState `json:"state"`
-	Votes  []Vote    `json:"votes"`
+	Quorum int `json:"quorum"`
+
+	// RemindSeconds the interval at which the approvers are reminded while the step waits
+	RemindSeconds *int64    `json:"remindSeconds,omitempty"`
+	State         StepState `json:"state"`
+
+	// TimeoutSeconds after this time of waiting, onTimeout happens; absent: never
+	TimeoutSeconds *int64 `json:"timeoutSeconds,omitempty"`
+	Votes          []Vote `json:"votes"`
 }
 
 // StepOnTimeout defines model for Step.OnTimeout.
 type StepOnTimeout string
+
+// StepOnCall a step that is not decided yet and is limited to those of its approvers who are on call when they decide
+type StepOnCall struct {
+	// Fallback every approver may decide, because nobody can by the limit and the policy permits that
+	Fallback bool `json:"fallback"`
+
+	// Message why nobody can by the limit, for example because the schedule's source does not answer
+	Message *Message `json:"message,omitempty"`
+
+	// People who may decide the step now; of more than 100 the first 100
+	People []Person `json:"people"`
+
+	// ReadAt when the source of the schedule was read
+	ReadAt   *time.Time `json:"readAt,omitempty"`
+	Schedule string     `json:"schedule"`
+	Tier     int        `json:"tier"`
+}
 
 // StepState defines model for StepState.
 type StepState string

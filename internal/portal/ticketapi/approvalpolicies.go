@@ -1,6 +1,7 @@
 package ticketapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -33,14 +34,14 @@ func (a *API) ListApprovalPolicies(ctx context.Context, _ openapi.ListApprovalPo
 	for _, p := range all {
 		out.Items = append(out.Items, policyView(c, who, p, false))
 	}
-	out.Items = append(out.Items, builtinView())
+	out.Items = append(out.Items, builtinView(a.Tickets.Builtin))
 	return out, nil
 }
 
 // GetApprovalPolicy implements openapi.StrictServerInterface.
 func (a *API) GetApprovalPolicy(ctx context.Context, r openapi.GetApprovalPolicyRequestObject) (openapi.GetApprovalPolicyResponseObject, error) {
 	if r.Id == builtinPolicy {
-		return openapi.GetApprovalPolicy200JSONResponse(builtinView()), nil
+		return openapi.GetApprovalPolicy200JSONResponse(builtinView(a.Tickets.Builtin)), nil
 	}
 	all, err := a.ApprovalPolicies()
 	if err != nil {
@@ -74,6 +75,9 @@ func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPoli
 	}
 	for _, s := range p.Spec.Steps {
 		out.Steps = append(out.Steps, policyStep(s))
+	}
+	if deny := p.Spec.DenyAutoApprove; len(deny) > 0 {
+		out.DenyAutoApprove = &deny
 	}
 	all := core.RequireGovernor(who) == nil
 	if g := p.Spec.BreakGlass; g != nil {
@@ -119,6 +123,13 @@ func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {
 	}
 	if t := s.Timeout; t != nil {
 		out.Timeout = new(timeoutMessage(t))
+		if t.RemindEvery != nil {
+			out.RemindSeconds = new(int64(t.RemindEvery.Seconds()))
+		}
+	}
+	if s.LimitTo != "" {
+		out.LimitTo = new(string(s.LimitTo))
+		out.LimitFallback = new(openapi.PolicyStepLimitFallback(cmp.Or(s.LimitFallback, v1alpha1.LimitWait)))
 	}
 	return out
 }
@@ -150,9 +161,24 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-func builtinView() openapi.ApprovalPolicy {
+// builtinView returns the view of the built-in chain with its reminders and its timeout.
+func builtinView(t approval.BuiltinTimeout) openapi.ApprovalPolicy {
 	step := func(name, from, condition string) openapi.PolicyStep {
-		return openapi.PolicyStep{Name: name, Approvers: []string{from}, Quorum: "any", Condition: core.Optional(condition)}
+		s := openapi.PolicyStep{Name: name, Approvers: []string{from}, Quorum: "any", Condition: core.Optional(condition)}
+		if t.RemindEvery > 0 {
+			s.RemindSeconds = new(int64(t.RemindEvery.Seconds()))
+		}
+		after := shortDuration(t.After)
+		switch {
+		case t.After == 0:
+		case t.Action == v1alpha1.TimeoutDeny:
+			s.Timeout = new(message.PolicyStepDenies(after))
+		case t.Action == v1alpha1.TimeoutEscalate && name == approval.StepLeader:
+			s.Timeout = new(message.PolicyStepEscalatesUp(after))
+		case t.RemindEvery == 0:
+			s.Timeout = new(message.PolicyStepReminds(after))
+		}
+		return s
 	}
 	return openapi.ApprovalPolicy{Name: builtinPolicy, Priority: math.MaxInt32, Builtin: true, Accepted: true, Steps: []openapi.PolicyStep{
 		step(approval.StepLeader, string(approval.FromLeader), `kind in ["grant", "extend"]`),

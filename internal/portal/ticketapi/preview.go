@@ -60,12 +60,16 @@ func (a *API) preview(ctx context.Context, plan approval.Plan, requester string)
 	if err != nil {
 		return out, err
 	}
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
+	if err != nil {
+		return out, err
+	}
 	denied := map[string]map[string]int64{} // by application, so that many items of one make one query
 	for i, p := range plan.Items {
 		if _, counted := denied[p.ApplicationName]; p.ApplicationName != "" && p.ResourceName != "" && !counted {
 			denied[p.ApplicationName] = a.Denials(ctx, audit.DeniedQuery{By: audit.ByResource, Subject: p.ApplicationName})
 		}
-		x := a.previewItem(ctx, i, plan.Kind, p, a.AccessOf(existing[i], origin))
+		x := a.previewItem(ctx, who, i, plan.Kind, p, a.AccessOf(existing[i], origin))
 		if p.ApplicationName != "" && p.ResourceName != "" && p.Err == nil {
 			x.Denied24h = views.DenialCount(denied[p.ApplicationName], p.ResourceName)
 		}
@@ -144,7 +148,14 @@ func (a *API) previewChange(who approval.Actor, plan approval.Plan, out *openapi
 	return err
 }
 
-func (a *API) previewItem(ctx context.Context, position int, kind approval.Kind, p approval.PlanItem, existing []openapi.Access) openapi.PreviewItem {
+func (a *API) previewItem(
+	ctx context.Context,
+	who approval.Actor,
+	position int,
+	kind approval.Kind,
+	p approval.PlanItem,
+	existing []openapi.Access,
+) openapi.PreviewItem {
 	c := a.Catalog()
 	out := openapi.PreviewItem{Position: position, Steps: []openapi.Step{}}
 	if p.Err != nil {
@@ -157,9 +168,9 @@ func (a *API) previewItem(ctx context.Context, position int, kind approval.Kind,
 		out.Target = itemRef(p.Target)
 	}
 	out.Kind = new(openapi.TicketKind(kind))
-	out.ApprovalPolicy, out.Steps = core.Optional(p.Approval), stepsOf(c, p.Steps)
+	out.ApprovalPolicy, out.Steps = core.Optional(p.Approval), stepsOf(c, who, p.Item, p.Steps)
 	if p.Review != nil {
-		out.Review = new(stepOf(c, *p.Review))
+		out.Review = new(stepOf(c, who, p.Item, *p.Review))
 	}
 	out.Statement = objectYAML(kind, previewed(p, a.Now()))
 	if len(p.Shown.Lines) > 0 {

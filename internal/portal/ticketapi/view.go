@@ -94,7 +94,7 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 	out := openapi.TicketItem{
 		Position:  i,
 		State:     openapi.TicketState(it.State),
-		Steps:     stepsOf(c, undecided(it)),
+		Steps:     stepsOf(c, who, it, undecided(it)),
 		Clusters:  []openapi.ClusterState{},
 		ExpiresAt: views.Time(it.End()),
 		ApprovalPolicy: core.Optional(
@@ -118,7 +118,7 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 		out.DurationSeconds = new(int64(it.Duration.Seconds()))
 	}
 	if it.Review != nil {
-		out.Review = new(stepOf(c, *it.Review))
+		out.Review = new(stepOf(c, who, it, *it.Review))
 	}
 	if t.Kind.Access() {
 		out.Sid, out.Policy = core.Optional(it.SID), new(cmp.Or(it.Policy, policy.PolicyNameFor(it.ResourceName)))
@@ -247,19 +247,28 @@ func refOf(c *catalog.Catalog, id, name string) openapi.CatalogRef {
 	return ref
 }
 
-func stepsOf(c *catalog.Catalog, steps []approval.Step) []openapi.Step {
+// mostPeople bounds the people that a step names.
+const mostPeople = 100
+
+func stepsOf(c *catalog.Catalog, who approval.Actor, it approval.Item, steps []approval.Step) []openapi.Step {
 	out := make([]openapi.Step, 0, len(steps))
 	for _, s := range steps {
-		out = append(out, stepOf(c, s))
+		out = append(out, stepOf(c, who, it, s))
 	}
 	return out
 }
 
-func stepOf(c *catalog.Catalog, s approval.Step) openapi.Step {
-	out := openapi.Step{Name: s.Name, State: openapi.StepState(s.State), Approvers: []openapi.Person{}, Quorum: max(1, s.Quorum), Votes: []openapi.Vote{},
-		Note: core.OptionalMessage(s.Note), Deadline: views.Time(s.Deadline)}
-	for _, p := range s.Approvers {
-		out.Approvers = append(out.Approvers, views.Person(c, p))
+// stepOf returns the view of a step of an item for a person who reads it.
+func stepOf(c *catalog.Catalog, who approval.Actor, it approval.Item, s approval.Step) openapi.Step {
+	out := openapi.Step{
+		Name:           s.Name,
+		State:          openapi.StepState(s.State),
+		Approvers:      people(c, who.ID, s.Approvers),
+		ApproversTotal: new(len(s.Approvers)),
+		Quorum:         max(1, s.Quorum),
+		Votes:          []openapi.Vote{},
+		Note:           core.OptionalMessage(s.Note),
+		Deadline:       views.Time(s.Deadline),
 	}
 	for _, v := range s.Votes {
 		x := openapi.Vote{Person: views.Person(c, v.Person), Approve: v.Approve, At: v.At.UTC(), Comment: core.Optional(v.Comment)}
@@ -276,6 +285,36 @@ func stepOf(c *catalog.Catalog, s approval.Step) openapi.Step {
 	}
 	if s.OnTimeout != "" {
 		out.OnTimeout = new(openapi.StepOnTimeout(s.OnTimeout))
+	}
+	if s.Auto || s.State != approval.StepWaiting && s.State != approval.StepCurrent {
+		return out
+	}
+	if s.Timeout > 0 {
+		out.TimeoutSeconds = new(int64(s.Timeout.Seconds()))
+	}
+	if s.Remind > 0 {
+		out.RemindSeconds = new(int64(s.Remind.Seconds()))
+	}
+	if s.OnTimeout == v1alpha1.TimeoutEscalate {
+		out.EscalateTo, out.EscalateTotal = new(people(c, who.ID, s.EscalateTo)), new(len(s.EscalateTo))
+	}
+	if !s.OnCall.IsZero() {
+		l := it.Limited(&s, who.OnCall)
+		out.OnCall = &openapi.StepOnCall{Schedule: s.OnCall.Schedule, Tier: s.OnCall.Tier, People: people(c, who.ID, l.People), Fallback: l.Fallback,
+			Message: core.OptionalMessage(l.Reason), ReadAt: views.Time(l.Duty.At)}
+	}
+	return out
+}
+
+// people returns the views of people; of too many the first ones, with the reader if they are among them.
+func people(c *catalog.Catalog, reader string, ids []string) []openapi.Person {
+	shown := ids[:min(len(ids), mostPeople)]
+	if len(shown) < len(ids) && !slices.Contains(shown, reader) && slices.Contains(ids, reader) {
+		shown = append(shown[:mostPeople-1:mostPeople-1], reader)
+	}
+	out := make([]openapi.Person, 0, len(shown))
+	for _, id := range shown {
+		out = append(out, views.Person(c, id))
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/portal/views"
 )
@@ -103,5 +105,54 @@ func TestEventsHaveLines(t *testing.T) {
 		if events[0].Comment != nil || events[1].Comment != nil || events[2].Comment == nil || *events[2].Comment != members {
 			t.Errorf("%s: comments in %+v", tc.reason, events)
 		}
+	}
+}
+
+// TestStepsSayWhatIsToCome checks that the steps name who decides and what happens at the timeout, also before they are current, and that
+// a step names no more people than it may.
+func TestStepsSayWhatIsToCome(t *testing.T) {
+	var many []string
+	for i := range 250 {
+		many = append(many, fmt.Sprintf("p%03d", i))
+	}
+	it := approval.Item{State: approval.StatePending, Steps: []approval.Step{
+		{
+			Name:       "leader",
+			State:      approval.StepCurrent,
+			Approvers:  []string{"carol"},
+			Timeout:    72 * time.Hour,
+			OnTimeout:  v1alpha1.TimeoutEscalate,
+			EscalateTo: []string{"zoe"},
+			Remind:     24 * time.Hour,
+		},
+		{Name: "owner", State: approval.StepWaiting, Approvers: many, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutDeny,
+			OnCall: approval.OnCallLimit{Schedule: "shop", Tier: 1}},
+		{Name: "security", State: approval.StepWaiting, Approvers: []string{"erin"}, OnCall: approval.OnCallLimit{Schedule: "gone", Tier: 1, Approvers: true}},
+		{Name: "auto", State: approval.StepWaiting, Approvers: []string{"erin"}, Auto: true, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutDeny},
+	}}
+	who := approval.Actor{ID: "p200", OnCall: func(schedule string, _ int) approval.Duty {
+		if schedule == "shop" {
+			return approval.Duty{Known: true, People: []string{"p007", "stranger"}}
+		}
+		return approval.Duty{Reason: message.OnCallNotConfigured(schedule)}
+	}}
+	steps := stepsOf(catalog.Build(nil), who, it, it.Steps)
+	if s := steps[0]; *s.TimeoutSeconds != 72*3600 || *s.RemindSeconds != 24*3600 || *s.OnTimeout != openapi.StepOnTimeoutEscalate || len(*s.EscalateTo) != 1 ||
+		(*s.EscalateTo)[0].Id != "zoe" || *s.EscalateTotal != 1 || s.OnCall != nil {
+		t.Errorf("the current step: %+v", s)
+	}
+	if s := steps[1]; len(s.Approvers) != mostPeople || *s.ApproversTotal != 250 || s.Approvers[mostPeople-1].Id != "p200" || *s.TimeoutSeconds != 3600 ||
+		*s.OnTimeout != openapi.StepOnTimeoutDeny || s.OnCall == nil || len(s.OnCall.People) != 1 || s.OnCall.People[0].Id != "p007" ||
+		s.OnCall.Fallback || s.OnCall.Message != nil {
+		t.Errorf("the step of many people: %+v", s)
+	}
+	if s := steps[2]; s.OnCall == nil || !s.OnCall.Fallback || s.OnCall.Message == nil || len(s.OnCall.People) != 1 {
+		t.Errorf("the step whose schedule is not known: %+v", s.OnCall)
+	}
+	if s := steps[3]; s.TimeoutSeconds != nil || s.OnCall != nil {
+		t.Errorf("the automatic step: %+v", s)
+	}
+	if many[mostPeople-1] != "p099" {
+		t.Error("the view changes the ticket")
 	}
 }

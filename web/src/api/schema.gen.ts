@@ -1986,8 +1986,10 @@ export interface components {
             /** @description leader, owner, security, or as the approval policy calls it */
             name: string;
             state: components["schemas"]["StepState"];
-            /** @description who may decide this step */
+            /** @description who may decide this step; of more than 100 the first 100, the caller among them if they are one */
             approvers: components["schemas"]["Person"][];
+            /** @description how many may decide this step */
+            approversTotal?: number;
             /** @description how many of them must approve */
             quorum: number;
             votes: components["schemas"]["Vote"][];
@@ -1995,11 +1997,42 @@ export interface components {
             auto?: boolean;
             /** Format: date-time */
             deadline?: string;
+            /**
+             * Format: int64
+             * @description after this time of waiting, onTimeout happens; absent: never
+             */
+            timeoutSeconds?: number;
             /** @enum {string} */
             onTimeout?: "Escalate" | "Deny" | "Remind";
+            /** @description who may also decide after the timeout; of more than 100 the first 100 */
+            escalateTo?: components["schemas"]["Person"][];
+            /** @description how many may also decide after the timeout */
+            escalateTotal?: number;
             escalated?: boolean;
+            /**
+             * Format: int64
+             * @description the interval at which the approvers are reminded while the step waits
+             */
+            remindSeconds?: number;
+            onCall?: components["schemas"]["StepOnCall"];
             /** @description why these approvers, for example: the requester is the leader, so the leader's leader decides */
             note?: components["schemas"]["Message"];
+        };
+        /** @description a step that is not decided yet and is limited to those of its approvers who are on call when they decide */
+        StepOnCall: {
+            schedule: string;
+            tier: number;
+            /** @description who may decide the step now; of more than 100 the first 100 */
+            people: components["schemas"]["Person"][];
+            /** @description every approver may decide, because nobody can by the limit and the policy permits that */
+            fallback: boolean;
+            /** @description why nobody can by the limit, for example because the schedule's source does not answer */
+            message?: components["schemas"]["Message"];
+            /**
+             * Format: date-time
+             * @description when the source of the schedule was read
+             */
+            readAt?: string;
         };
         ItemRef: {
             ticket: string;
@@ -2723,6 +2756,18 @@ export interface components {
             autoApprove?: string;
             /** @description for example: after 72h escalate to group:security */
             timeout?: components["schemas"]["Message"];
+            /**
+             * Format: int64
+             * @description the interval at which the approvers are reminded
+             */
+            remindSeconds?: number;
+            /** @description for example: onCall("payments", 1); only those of the approvers may decide */
+            limitTo?: string;
+            /**
+             * @description who decides while nobody can by limitTo
+             * @enum {string}
+             */
+            limitFallback?: "Wait" | "Approvers";
         };
         ApprovalPolicy: {
             name: string;
@@ -2737,6 +2782,8 @@ export interface components {
             samePersonManySteps?: boolean;
             breakGlassPeople?: components["schemas"]["Person"][];
             steps: components["schemas"]["PolicyStep"][];
+            /** @description if one of these conditions is true for a request that the policy matches, nothing is approved automatically, whichever policy applies */
+            denyAutoApprove?: string[];
             yaml?: string;
         };
         ApprovalPolicyList: {

@@ -27,7 +27,7 @@ function DecisionCapacity({ item }: { item: TicketItem }) {
   const own = me === undefined || step.approvers.some((person) => person.id === me);
   return (
     <small>
-      {t(own ? "decide.asStep" : "decide.asDelegate", { step: words.step(step.name) })} {needs > 1 && t("timeline.quorum", { has, needs, of: step.approvers.length })}
+      {t(own ? "decide.asStep" : "decide.asDelegate", { step: words.step(step.name) })} {needs > 1 && t("timeline.quorum", { has, needs, of: step.approversTotal ?? step.approvers.length })}
     </small>
   );
 }

@@ -5,6 +5,8 @@ import { votesOf } from "../lib/items";
 import { useWords } from "../lib/use-words";
 import { Comment } from "./Comment";
 import { PersonName } from "./Names";
+import { People } from "./People";
+import { StepRules } from "./StepRules";
 import classes from "./Timeline.module.css";
 import { RelativeTime } from "./Time";
 
@@ -33,26 +35,17 @@ function VoteLine({ vote, plain }: { vote: Vote; plain: boolean }) {
   );
 }
 
-function Deadline({ step }: { step: Step }) {
-  const { t } = useTranslation();
-  if (!step.deadline) return null;
-  return (
-    <p className={classes.note}>
-      {t(`timeline.deadline.${step.onTimeout ?? "Remind"}`)} <RelativeTime at={step.deadline} />
-    </p>
-  );
-}
-
 /** StepVotes shows who voted in a step and how, and who can still vote. The outcome of a single vote is already in the step’s title. */
 export function StepVotes({ step, votes, open, decided }: { step: Step; votes: Vote[]; open: boolean; decided: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   const { has, needs } = votesOf(step);
+  const total = step.approversTotal ?? step.approvers.length;
   const voted = new Set(votes.flatMap((vote) => [vote.person.id, vote.onBehalfOf?.id]));
   const can = open ? step.approvers.filter((person) => !voted.has(person.id)) : [];
   return (
     <>
-      {needs > 1 && step.approvers.length > 0 && <p className={classes.note} data-testid="step-quorum">{t("timeline.quorum", { has, needs, of: step.approvers.length })}</p>}
+      {needs > 1 && step.approvers.length > 0 && <p className={classes.note} data-testid="step-quorum">{t("timeline.quorum", { has, needs, of: total })}</p>}
       {votes.length > 0 && (
         <ul className={classes.votes}>
           {votes.map((vote) => (
@@ -62,16 +55,14 @@ export function StepVotes({ step, votes, open, decided }: { step: Step; votes: V
       )}
       {can.length > 0 && (
         <div className={classes.who}>
-          <span className={classes.label}>{t("timeline.canDecide")}</span>
-          {can.map((person) => (
-            <PersonName key={person.id} person={person} />
-          ))}
+          <span className={classes.label}>{t(step.onCall && !step.onCall.fallback ? "timeline.approvers" : "timeline.canDecide")}</span>
+          <People people={can} total={total - (step.approvers.length - can.length)} />
         </div>
       )}
       {step.auto && <p className={classes.note}>{t("timeline.auto")}</p>}
       {step.note && <p className={classes.note}>{words.message(step.note)}</p>}
       {open && step.escalated && <p className={classes.note}>{t("timeline.escalatedNow")}</p>}
-      {open && <Deadline step={step} />}
+      {open && <StepRules step={step} />}
     </>
   );
 }

@@ -15,6 +15,8 @@ export const messages: Readonly<Record<string, string>> = {
   "decide.evidence-gone": "Not enough is known any more to approve this: {reason}",
   "decide.needed-elsewhere": "Leave this step to another approver: you are needed for the step \"{step}\", and one person fills one step.",
   "decide.not-approver": "By the catalog you do not speak for the step \"{step}\" any more: the request has to be made again.",
+  "decide.not-on-call": "Only approvers who are on call in {schedule} can decide the step \"{step}\", and you are not on call now.",
+  "decide.on-call-waits": "The step \"{step}\" waits for who is on call: {reason}",
   "decide.step-done": "You have decided the step \"{step}\": one person fills one step.",
   "decide.step-of-another": "The step \"{step}\" waits for another person.",
   "decision.explained": "{reason}; {parts}",

@@ -89,7 +89,7 @@ export function itemsThatMay(ticket: Ticket, may: May): TicketItem[] {
 export function byChain<T extends { steps: Step[] }>(items: T[]): { steps: Step[]; items: T[] }[] {
   const chains = new Map<string, { steps: Step[]; items: T[] }>();
   for (const item of items) {
-    const key = JSON.stringify(item.steps.map((step) => [step.name, step.quorum, step.auto ?? false, step.note ?? "", step.approvers.map((person) => person.id)]));
+    const key = JSON.stringify(item.steps.map((step) => [step.name, step.quorum, step.auto ?? false, step.note ?? "", step.approvers.map((person) => person.id), step.onCall ?? "", step.onTimeout ?? "", step.timeoutSeconds ?? 0, step.remindSeconds ?? 0, (step.escalateTo ?? []).map((person) => person.id)]));
     const chain = chains.get(key) ?? { steps: item.steps, items: [] };
     chain.items.push(item);
     chains.set(key, chain);

@@ -31,6 +31,11 @@ function Step({ step }: { step: PolicyStep }) {
           {t("policies.onlyIf")} <code className={classes.code}>{step.condition}</code>
         </div>
       )}
+      {step.limitTo && (
+        <div className={classes.condition}>
+          {t("policies.limitTo")} <code className={classes.code}>{step.limitTo}</code> {t(`policies.limitFallback.${step.limitFallback ?? "Wait"}`)}
+        </div>
+      )}
       {step.autoApprove && (
         <div className={classes.condition}>
           {t("policies.byItself")} <code className={classes.code}>{step.autoApprove}</code>
@@ -41,6 +46,7 @@ function Step({ step }: { step: PolicyStep }) {
           {t("policies.timeout")} {words.message(step.timeout)}
         </div>
       )}
+      {step.remindSeconds !== undefined && <div className={classes.condition}>{t("stepRules.remind", { duration: words.duration(step.remindSeconds) })}</div>}
     </li>
   );
 }
@@ -97,6 +103,19 @@ export function ApprovalPolicyView({ policy, whole, mayPropose }: Props) {
           {policy.samePersonManySteps && <div className={classes.muted}>{t("policies.samePerson")}</div>}
           {policy.maxDurationSeconds !== undefined && <div className={classes.muted}>{t("policies.cap", { duration: words.duration(policy.maxDurationSeconds) })}</div>}
         </dd>
+        {policy.denyAutoApprove && (
+          <>
+            <dt>{t("policies.denyAuto")}</dt>
+            <dd data-testid="deny-auto-approve">
+              {policy.denyAutoApprove.map((condition) => (
+                <div key={condition}>
+                  <code className={classes.code}>{condition}</code>
+                </div>
+              ))}
+              <div className={classes.muted}>{t("policies.denyAutoText")}</div>
+            </dd>
+          </>
+        )}
         {glass && (
           <>
             <dt>{t("policies.breakGlass")}</dt>

@@ -102,6 +102,20 @@ export const tickets = {
     askEnd: "Request revocation",
     nextStep: "Next step for {{resource}}",
   },
+  people: { more_one: "and {{count, number}} more", more_other: "and {{count, number}} more" },
+  stepRules: {
+    onCall: "Only approvers who are on call in {{schedule}} (tier {{tier}}) can decide.",
+    onCallNow: "On call now:",
+    onCallWaits: "The step waits.",
+    onCallFallback: "Therefore every approver can decide.",
+    onCallEscalated: "Because there was no decision in time, these people can decide:",
+    timeout: {
+      Escalate: "Without a decision after {{duration}}, more people can decide:",
+      Deny: "Without a decision after {{duration}}, the request is rejected.",
+      Remind: "Without a decision, the approvers are reminded at intervals of {{duration}}.",
+    },
+    remind: "The approvers are reminded at intervals of {{duration}}.",
+  },
   timeline: {
     submitted: "Request submitted",
     stepApproved: "Approved as {{step}}",
@@ -110,6 +124,7 @@ export const tickets = {
     stepTimedOut: "No decision in time as {{step}}",
     stepVoid: "Decided as {{step}}, no longer counts",
     canDecide: "Can decide:",
+    approvers: "Approvers:",
     votedFor: "approved",
     votedAgainst: "rejected",
     onBehalfOf: "for {{name}}",

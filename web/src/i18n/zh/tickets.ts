@@ -102,6 +102,20 @@ export const tickets = {
     askEnd: "申请回收",
     nextStep: "{{resource}} 的下一步",
   },
+  people: { more_other: "以及另外 {{count, number}} 人" },
+  stepRules: {
+    onCall: "只能由 {{schedule}}（第 {{tier}} 级）的当前值班审批人审批。",
+    onCallNow: "当前值班：",
+    onCallWaits: "该步骤继续等待。",
+    onCallFallback: "因此所有审批人都可以审批。",
+    onCallEscalated: "由于未及时审批，以下人员可以审批：",
+    timeout: {
+      Escalate: "{{duration}} 内无人审批时，以下人员也可以审批：",
+      Deny: "{{duration}} 内无人审批时，申请将被驳回。",
+      Remind: "无人审批时，每 {{duration}} 提醒一次审批人。",
+    },
+    remind: "每 {{duration}} 提醒一次审批人。",
+  },
   timeline: {
     submitted: "提交申请",
     stepApproved: "以{{step}}身份批准",
@@ -110,6 +124,7 @@ export const tickets = {
     stepTimedOut: "{{step}}超时未审批",
     stepVoid: "{{step}}的决定已作废",
     canDecide: "可审批：",
+    approvers: "审批人：",
     votedFor: "批准",
     votedAgainst: "驳回",
     onBehalfOf: "代 {{name}}",

@@ -1,0 +1,67 @@
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Person, Step } from "../api/types";
+import { chooseLanguage } from "../i18n";
+import { bob, carol, step } from "../testing/fixtures";
+import { renderPage } from "../testing/render";
+import { Deciders } from "./Deciders";
+
+const crowd: Person[] = Array.from({ length: 18 }, (_, i) => ({ id: `p${i}`, displayName: `Person ${i}` }));
+const show = (...steps: Step[]) => renderPage(<Deciders steps={steps} />, { path: "/", at: "/" });
+
+afterEach(() => chooseLanguage("en"));
+
+describe("who decides", () => {
+  it("names the first of many people, and the others on request", async () => {
+    show(step("security", "waiting", crowd, { approversTotal: 20 }));
+    const line = within(screen.getByTestId("preview-step-security"));
+    expect(line.getByText("Person 5")).toBeVisible();
+    expect(line.queryByText("Person 6")).toBeNull();
+    expect(line.getByTestId("more-people")).toHaveTextContent("and 14 more");
+    await userEvent.click(line.getByTestId("more-people"));
+    expect(line.getByText("Person 17")).toBeVisible();
+    // The portal lists no more of them.
+    expect(line.getByTestId("more-people")).toHaveTextContent("and 2 more");
+    expect(line.queryByRole("button", { name: /more/ })).toBeNull();
+  });
+
+  it("does not hide a single name", () => {
+    show(step("security", "waiting", crowd.slice(0, 7)));
+    expect(screen.getByText("Person 6")).toBeVisible();
+    expect(screen.queryByTestId("more-people")).toBeNull();
+  });
+
+  it("says at every step what happens without a decision", () => {
+    show(
+      step("leader", "waiting", [carol], { timeoutSeconds: 259200, onTimeout: "Escalate", escalateTo: [bob], escalateTotal: 3, remindSeconds: 86400 }),
+      step("owner", "waiting", [bob], { timeoutSeconds: 86400, onTimeout: "Deny" }),
+      step("security", "waiting", [carol]),
+    );
+    const leader = within(screen.getByTestId("preview-step-leader"));
+    expect(leader.getByTestId("timeout-leader")).toHaveTextContent(/Without a decision after 3 days, more people can decide:.*Bob.*and 2 more/);
+    expect(leader.getByTestId("reminders-leader")).toHaveTextContent("The approvers are reminded at intervals of 1 day.");
+    expect(screen.getByTestId("timeout-owner")).toHaveTextContent("Without a decision after 1 day, the request is rejected.");
+    expect(screen.queryByTestId("timeout-security")).toBeNull();
+  });
+
+  it("says who is on call, or why nobody is", async () => {
+    const unknown = { code: "on-call.no-answer", params: { schedule: "shop" }, text: "It is not known who is on call in shop: its source does not answer." };
+    show(
+      step("leader", "waiting", [bob, carol], { onCall: { schedule: "shop", tier: 1, people: [bob], fallback: false } }),
+      step("owner", "waiting", [bob, carol], { onCall: { schedule: "shop", tier: 1, people: [], fallback: false, message: unknown } }),
+      step("security", "waiting", [bob, carol], { onCall: { schedule: "shop", tier: 2, people: [bob, carol], fallback: true, message: unknown } }),
+    );
+    expect(screen.getByTestId("on-call-leader")).toHaveTextContent(/Only approvers who are on call in shop \(tier 1\) can decide\..*On call now:.*Bob/);
+    expect(screen.getByTestId("on-call-owner")).toHaveTextContent(/its source does not answer\. The step waits\./);
+    expect(screen.getByTestId("on-call-security")).toHaveTextContent(/its source does not answer\. Therefore every approver can decide\./);
+    await chooseLanguage("zh");
+    expect(await screen.findByTestId("on-call-owner")).toHaveTextContent("无法得知 shop 的值班人");
+  });
+
+  it("says nothing about the timeout of an automatic step", () => {
+    show(step("owner", "waiting", [bob], { auto: true, timeoutSeconds: 60, onTimeout: "Deny", remindSeconds: 60 }));
+    expect(screen.queryByTestId("timeout-owner")).toBeNull();
+    expect(screen.queryByTestId("reminders-owner")).toBeNull();
+  });
+});
