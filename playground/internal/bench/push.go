@@ -52,8 +52,8 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "bench push_p50 %.0f ms\n", millis(quantile(idle, 0.50)))
-	fmt.Fprintf(out, "bench push_p99 %.0f ms\n", millis(quantile(idle, 0.99)))
+	fmt.Fprintf(out, "bench push_p50 %.0f ms\n", Millis(Quantile(idle, 0.50)))
+	fmt.Fprintf(out, "bench push_p99 %.0f ms\n", Millis(Quantile(idle, 0.99)))
 
 	fmt.Fprintf(progress, "revocations while %d resources change with their class …\n", o.Units)
 	busy, took, err := s.duringBulk(ctx, o.Units)
@@ -61,8 +61,8 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 		return err
 	}
 	fmt.Fprintf(progress, "  %d revocations; the change of the class took %.0f s\n", len(busy), took.Seconds())
-	fmt.Fprintf(out, "bench push_busy_p50 %.0f ms\n", millis(quantile(busy, 0.50)))
-	fmt.Fprintf(out, "bench push_busy_p99 %.0f ms\n", millis(quantile(busy, 0.99)))
+	fmt.Fprintf(out, "bench push_busy_p50 %.0f ms\n", Millis(Quantile(busy, 0.50)))
+	fmt.Fprintf(out, "bench push_busy_p99 %.0f ms\n", Millis(Quantile(busy, 0.99)))
 
 	if o.Units <= stayClosed {
 		return nil
@@ -73,8 +73,8 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 		return err
 	}
 	fmt.Fprintf(out, "bench downgrade_per_s %.0f per_s\n", float64(o.Units-stayClosed)/opening.Seconds())
-	fmt.Fprintf(out, "bench push_behind_p50 %.0f ms\n", millis(quantile(behind, 0.50)))
-	fmt.Fprintf(out, "bench push_behind_max %.0f ms\n", millis(slices.Max(behind)))
+	fmt.Fprintf(out, "bench push_behind_p50 %.0f ms\n", Millis(Quantile(behind, 0.50)))
+	fmt.Fprintf(out, "bench push_behind_max %.0f ms\n", Millis(slices.Max(behind)))
 	return nil
 }
 
@@ -85,7 +85,7 @@ const stayClosed = 20
 // time until all were open in the members, and the time of each revocation.
 func (s *scene) downgrade(ctx context.Context, n int) (time.Duration, []time.Duration, error) {
 	start := time.Now()
-	if err := together(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
+	if err := Together(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
 		return 0, nil, err
 	}
 	if err := s.until(ctx, bulkLimit, n-stayClosed, func(i int) string { return objectOf(stayClosed + i) }, opened); err != nil {

@@ -95,7 +95,7 @@ func statements(i int, granted bool) []any {
 
 // protect creates enforced resources with one grant each.
 func (s *scene) protect(ctx context.Context, n int) error {
-	return together(n, func(i int) error {
+	return Together(n, func(i int) error {
 		for _, o := range []struct {
 			kind schema.GroupVersionResource
 			u    *unstructured.Unstructured
@@ -153,7 +153,7 @@ func (s *scene) direct(ctx context.Context, n int) error {
 	for _, m := range playgroundfleet.Members() {
 		clusters = append(clusters, map[string]any{"name": m})
 	}
-	return together(n, func(i int) error {
+	return Together(n, func(i int) error {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": federated.GroupVersion().String(), "kind": "FederatedCiliumClusterwideNetworkPolicy",
 			"metadata": map[string]any{"name": fmt.Sprint(directName, i)},
@@ -177,8 +177,8 @@ func (s *scene) direct(ctx context.Context, n int) error {
 
 const directName = "bench-direct-"
 
-// together calls do n times, with limited concurrency, and returns the joined errors.
-func together(n int, do func(i int) error) error {
+// Together calls do n times, with limited concurrency, and returns the joined errors.
+func Together(n int, do func(i int) error) error {
 	var next atomic.Int64
 	errs := make([]error, writers)
 	var running sync.WaitGroup
