@@ -136,9 +136,11 @@ func (e *Engine) Recheck(cluster, key string) {
 	if !started {
 		return
 	}
-	used := e.used()
-	if cluster != "" {
-		used = slices.DeleteFunc(used, func(name string) bool { return name != cluster })
+	var used []string
+	if cluster == "" {
+		used = e.used()
+	} else if c, ok := e.config.Members.Cluster(cluster); ok && c.Engine == federation.EngineDirect {
+		used = []string{cluster} // Events in members are frequent, and the list of all members grows with the fleet.
 	}
 	if len(used) == 0 {
 		return
