@@ -39,7 +39,7 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 		return err
 	}
 	fmt.Fprintf(progress, "%d enforced resources with a grant each …\n", o.Units)
-	ours, err := s.rate(ctx, o.Units, objectOf, func() error { return s.protect(ctx, o.Units) })
+	ours, err := s.rate(ctx, o.Units, objectOf, func() error { return s.protect(ctx, 0, o.Units) })
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 	fmt.Fprintf(out, "bench push_bulk_vs_kubefed %.2f x\n", ours/alone)
 
 	fmt.Fprintln(progress, "changes one after the other …")
-	idle, err := s.oneByOne(ctx, o.Pushes)
+	idle, err := s.oneByOne(ctx, 0, o.Pushes)
 	if err != nil {
 		return err
 	}
@@ -115,16 +115,16 @@ func (s *scene) rate(ctx context.Context, n int, of func(i int) string, make fun
 	return float64(n) / time.Since(start).Seconds(), nil
 }
 
-// oneByOne revokes a grant and restores it, and returns the times from the host's response to the change of the policy until the
+// oneByOne revokes the grant of a resource and restores it, and returns the times from the host's response to the change of the policy until the
 // last member has it.
-func (s *scene) oneByOne(ctx context.Context, n int) ([]time.Duration, error) {
+func (s *scene) oneByOne(ctx context.Context, resource, n int) ([]time.Duration, error) {
 	times := make([]time.Duration, 0, n)
 	for i := range n {
 		give, is := i%2 == 1, revoked
 		if give {
 			is = granted
 		}
-		one, err := s.change(ctx, 0, give, is)
+		one, err := s.change(ctx, resource, give, is)
 		if err != nil {
 			return nil, err
 		}

@@ -52,7 +52,7 @@ func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	if err := f.control(ctx, "stop", "adapter"); err != nil {
 		return errors.Join(err, carrying())
 	}
-	if err := s.protect(ctx, o.Resources); err != nil {
+	if err := s.protect(ctx, 0, o.Resources); err != nil {
 		return errors.Join(err, carrying())
 	}
 	if err := f.control(ctx, "start", "adapter"); err != nil {

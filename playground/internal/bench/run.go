@@ -80,7 +80,7 @@ type part struct {
 }
 
 func parts() []part {
-	return []part{{"tickets", tickets}, {"toggles", toggles}, {"rss", wholeFleet}, {"push", push}, {"restart", restart}}
+	return []part{{"tickets", tickets}, {"toggles", toggles}, {"rss", wholeFleet}, {"push", push}, {"restart", restart}, {"direct", direct}}
 }
 
 // Parts returns the valid names for Options.Only.

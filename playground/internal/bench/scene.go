@@ -93,9 +93,10 @@ func statements(i int, granted bool) []any {
 		"actions": []any{"redis:connect"}, "resources": []any{fmt.Sprint(benchOwner, i)}}}
 }
 
-// protect creates enforced resources with one grant each.
-func (s *scene) protect(ctx context.Context, n int) error {
+// protect creates n enforced resources with one grant each, from a number on.
+func (s *scene) protect(ctx context.Context, first, n int) error {
 	return Together(n, func(i int) error {
+		i += first
 		for _, o := range []struct {
 			kind schema.GroupVersionResource
 			u    *unstructured.Unstructured
