@@ -114,11 +114,12 @@ func steps() []step {
 		{name: "apply without a label", method: "PATCH", path: one, query: apply, kind: applyType,
 			body: rule("c1", tree{"acp.io/revision": "2"}, nil, "2")},
 		{name: "read it", method: "GET", path: one},
-		{name: "another manager replaces it", method: "PUT", path: one, query: "fieldManager=b", kind: "application/json", change: func(last map[string]any) any {
-			set(last, "by b", "spec", "description")
-			set(last, "b", "metadata", "labels", "acp.io/other")
-			return last
-		}},
+		{name: "another manager replaces it", method: "PUT", path: one, query: "fieldManager=b", kind: "application/json",
+			change: func(last map[string]any) any {
+				set(last, "by b", "spec", "description")
+				set(last, "b", "metadata", "labels", "acp.io/other")
+				return last
+			}},
 		{name: "apply keeps what the other owns", method: "PATCH", path: one, query: apply, kind: applyType,
 			body: rule("c1", tree{"acp.io/revision": "3"}, nil, "3")},
 		{name: "apply of what the other owns", method: "PATCH", path: one, query: "fieldManager=a", kind: applyType,

@@ -184,7 +184,7 @@ func answer(w http.ResponseWriter, code int, o any) {
 func write(w http.ResponseWriter, code int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // the client may have gone
+	_, _ = w.Write(body) //nolint:gosec // JSON for programs; the client may have gone
 }
 
 func fail(w http.ResponseWriter, err error) {

@@ -194,7 +194,7 @@ func (e *environment) register(ctx context.Context) error {
 		return err
 	}
 	objects = append(objects, slices.DeleteFunc(classes, func(u *unstructured.Unstructured) bool {
-		return !(u.GetKind() == "ResourceClass" && u.GetName() == className || u.GetKind() == "SubjectClass")
+		return u.GetKind() != "SubjectClass" && (u.GetKind() != "ResourceClass" || u.GetName() != className)
 	})...)
 	if _, err := e.fleet.Applier(fleet.Host).CreateAbsent(ctx, objects); err != nil {
 		return fmt.Errorf("register the members: %w", err)
