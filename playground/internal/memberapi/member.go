@@ -60,15 +60,11 @@ type Member struct {
 	// version is the last resource version, and created the number of objects that were created.
 	version, created atomic.Uint64
 	faults           atomic.Pointer[faultState]
-	counts           counts
 
 	mu      sync.Mutex
 	address string
 	server  *http.Server
 }
-
-// counts are the numbers of requests that a member answered.
-type counts struct{ reads, writes, watches atomic.Int64 }
 
 // Start starts n members, each on a free port of 127.0.0.1.
 func Start(config Config, n int) (*Members, error) {
@@ -199,14 +195,6 @@ func (m *Member) Differs(other *Member, r Resource) string {
 	}
 	return ""
 }
-
-// Requests returns how many requests the member answered, watches among the reads.
-func (m *Member) Requests() (reads, writes int64) {
-	return m.counts.reads.Load(), m.counts.writes.Load()
-}
-
-// Watches returns the number of watches that are open.
-func (m *Member) Watches() int64 { return m.counts.watches.Load() }
 
 // next returns the version of an object after a write.
 func (m *Member) next(r Resource, live *object, w written, status []byte) *object {

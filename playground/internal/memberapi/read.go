@@ -127,8 +127,6 @@ func (m *Member) watch(w http.ResponseWriter, q *request) error {
 	defer cancel()
 	stream := &eventStream{w: w, flush: http.NewResponseController(w), store: q.store, namespace: q.namespace, is: is}
 	stream.encode, _ = q.encoder()
-	m.counts.watches.Add(1)
-	defer m.counts.watches.Add(-1)
 	w.Header().Set("Content-Type", "application/json")
 	if asked := q.URL.Query().Get("resourceVersion"); asked != "" && asked != "0" {
 		if stream.version, err = strconv.ParseUint(asked, 10, 64); err != nil {

@@ -38,11 +38,6 @@ func (m *Member) serve(w http.ResponseWriter, r *http.Request) {
 		fail(w, apierrors.NewInternalError(errors.New("injected error")))
 		return
 	}
-	if r.Method == http.MethodGet {
-		m.counts.reads.Add(1)
-	} else {
-		m.counts.writes.Add(1)
-	}
 	if m.discover(w, r) {
 		return
 	}
