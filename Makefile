@@ -243,6 +243,15 @@ faults: web parts ## Inject random faults into a fleet for STEPS steps (SEED= re
 	@cd $(PLAYGROUND) && ../hack/step "fault drill" go build -o $(BIN)/ ./cmd/acp-faults
 	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION) --outages '$(OUTAGES)' --changes '$(CHANGES)'
 
+MEMBERS ?= 100
+RESOURCES ?= 1000
+SCALE_FLAGS ?=
+
+.PHONY: scale
+scale: programs parts ## Measure the adapter with MEMBERS simulated members and RESOURCES resources (docs/scale.md; RESOURCES=10000 takes hours; not part of bench)
+	@cd $(PLAYGROUND) && ../hack/step "acp-scale" go build -o $(BIN)/ ./cmd/acp-scale
+	@$(BIN)/acp-scale --bin-dir $(BIN) --members $(MEMBERS) --resources $(RESOURCES) $(SCALE_FLAGS)
+
 FUZZTIME ?= 30s
 
 .PHONY: fuzz

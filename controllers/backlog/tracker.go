@@ -35,15 +35,18 @@ func (t *Tracker) Update(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o, _ := t.Objects.Get(name)
+	var pending []string
 	if o == nil || o.Handled() || o.Meta.DeletionTimestamp != nil {
+		// KubeFed has handled the object, or carries it to no member: then no member is looked at, of which there may be many.
 		t.unreported.Delete(name)
 	} else {
 		if t.unreported == nil {
 			t.unreported = sets.New[string]()
 		}
 		t.unreported.Insert(name)
+		pending = federation.PendingMembers(o, t.Members)
 	}
-	t.Queue.SetPending(name, federation.PendingMembers(o, t.Members), t.Clock.Now())
+	t.Queue.SetPending(name, pending, t.Clock.Now())
 }
 
 // UpdateAll updates all objects, because members were added or removed.

@@ -67,3 +67,24 @@ func TestExceeds(t *testing.T) {
 		t.Error("an object that was deleted counts")
 	}
 }
+
+// otherEngines reports that no member of an object depends on KubeFed.
+type otherEngines struct{ federation.Reporter }
+
+func (otherEngines) Handled(*federation.Object) bool { return true }
+
+// TestUpdateOfOtherEngines checks that no member is looked at for an object that KubeFed carries to none: such events come from every
+// member, so that the time of a change would grow with the square of the members.
+func TestUpdateOfOtherEngines(t *testing.T) {
+	o := &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-0"}, Placement: []string{"m1"}}
+	tracker := &Tracker{
+		Queue:   writequeue.New("test", writequeue.DefaultLimits),
+		Objects: objects{all: map[string]*federation.Object{"acp-0": o.WithReporter(otherEngines{})}},
+		Members: nil, // a look at a member would panic
+		Clock:   clocktesting.NewFakeClock(time.Unix(1e9, 0)),
+	}
+	tracker.Update("acp-0")
+	if tracker.Exceeds(0) {
+		t.Error("the object counts as one that KubeFed has not reported on")
+	}
+}

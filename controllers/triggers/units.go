@@ -33,6 +33,8 @@ type Units struct {
 	// FleetChanged is called when a member was registered, lost or found again.
 	FleetChanged func()
 	Log          logr.Logger
+
+	all throttle
 }
 
 // OnHostObject handles an event about a Federated object, or about its kind.
@@ -100,8 +102,11 @@ func (u *Units) OnNodeReport(objects []string) {
 	}
 }
 
-// RequeueAll enqueues every unit, with low priority.
-func (u *Units) RequeueAll() {
+// RequeueAll enqueues every unit, with low priority. Its work grows with the units and the members, and each member causes several calls
+// when it is found or lost, so that the calls are combined.
+func (u *Units) RequeueAll() { u.all.call(u.requeueAll) }
+
+func (u *Units) requeueAll() {
 	u.Backlog.UpdateAll()
 	u.Cache.EnqueueAll(requestqueue.Bulk)
 	u.Queue.Add(requestqueue.Bulk, u.Reports.Resources()...)

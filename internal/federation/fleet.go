@@ -97,7 +97,8 @@ func withObject(o Observation, m *member[Observed], object string) Observation {
 	if !o.Reachable {
 		return o
 	}
-	if found, ok := m.watch.Get(object); ok {
+	found, ok, asOf := m.watch.getAsOf(object)
+	if o.AsOf = asOf; ok {
 		o.Object = &found
 	}
 	return o

@@ -95,10 +95,11 @@ func (s KindStores) Clusters() []Cluster { return s[0].Members.Clusters() }
 
 // Cluster returns a registered member.
 func (s KindStores) Cluster(name string) (Cluster, bool) {
-	clusters := s[0].Members.Clusters()
+	// The list grows with the fleet, and every event in a member looks up all members of an object.
 	if lookup, ok := s[0].Members.(interface{ Cluster(string) (Cluster, bool) }); ok {
 		return lookup.Cluster(name)
 	}
+	clusters := s[0].Members.Clusters()
 	i := slices.IndexFunc(clusters, func(c Cluster) bool { return c.Name == name })
 	if i < 0 {
 		return Cluster{}, false

@@ -96,3 +96,31 @@ func TestKindStoresSeparateKinds(t *testing.T) {
 		t.Error("the registry is not that of the first kind")
 	}
 }
+
+// registered is a registry that can look members up.
+type registered struct {
+	*shelf
+	lists int
+}
+
+func (r *registered) Clusters() []Cluster {
+	r.lists++
+	return []Cluster{{Name: "m1"}}
+}
+
+func (r *registered) Cluster(name string) (Cluster, bool) { return Cluster{Name: name}, name == "m1" }
+
+// TestKindStoresLookUpMembers checks that looking a member up does not list all of them: every event in one of 100 members looks up all
+// 100, so that the time of an event would grow with the square of the members.
+func TestKindStoresLookUpMembers(t *testing.T) {
+	members := &registered{shelf: &shelf{kind: CiliumPolicy}}
+	stores := KindStores{{CiliumPolicy, members.shelf, members}}
+	for name, want := range map[string]bool{"m1": true, "m2": false} {
+		if c, ok := stores.Cluster(name); ok != want || ok && c.Name != name {
+			t.Errorf("%s is found: %t, as %q", name, ok, c.Name)
+		}
+	}
+	if members.lists != 0 {
+		t.Errorf("the members were listed %d times", members.lists)
+	}
+}

@@ -47,6 +47,14 @@ type Observation struct {
 	Message message.Message
 	// Object is the object in the member, or nil if there is none. It is valid only if Reachable is true.
 	Object *Observed
+	// AsOf is the resource version up to which the member's objects of the kind were read, or "".
+	AsOf string
+}
+
+// Precedes reports whether the observation is known to be older than a write, whose result had the given resource version. It is false
+// if that is not known.
+func (o Observation) Precedes(version string) bool {
+	return o.Reachable && o.AsOf != "" && version != "" && newer(version, o.AsOf)
 }
 
 // Revision is a function that computes the revision of a spec.

@@ -45,6 +45,8 @@ type Watch[T any] struct {
 	// listed reports that the objects were listed at least once, so that items are what was last seen.
 	listed bool
 	err    error
+	// asOf is the version up to which the objects were read.
+	asOf string
 }
 
 type item[T any] struct {
@@ -99,6 +101,14 @@ func (w *Watch[T]) Get(name string) (T, bool) {
 	defer w.mu.RUnlock()
 	i, ok := w.items[name]
 	return i.value, ok
+}
+
+// getAsOf returns the object of that name, and the version up to which the objects were read.
+func (w *Watch[T]) getAsOf(name string) (value T, found bool, asOf string) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	i, found := w.items[name]
+	return i.value, found, w.asOf
 }
 
 // List returns every object, by name.
@@ -169,6 +179,9 @@ func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) {
 	}
 	w.mu.Lock()
 	had, ok := w.items[w.key(u)]
+	if notify {
+		w.advance(u)
+	}
 	stale := ok && newer(had.version, u.GetResourceVersion())
 	if !stale {
 		w.set(w.key(u), item[T]{value, u.GetResourceVersion()})
@@ -181,9 +194,17 @@ func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) {
 
 func (w *Watch[T]) remove(u *unstructured.Unstructured) {
 	w.mu.Lock()
+	w.advance(u)
 	w.unset(w.key(u))
 	w.mu.Unlock()
 	w.changed(w.key(u))
+}
+
+// advance records that an event was read. The caller must hold the lock.
+func (w *Watch[T]) advance(u *unstructured.Unstructured) {
+	if w.asOf == "" || newer(u.GetResourceVersion(), w.asOf) {
+		w.asOf = u.GetResourceVersion()
+	}
 }
 
 // set and unset keep items and groups consistent. The caller must hold the lock.
@@ -276,10 +297,11 @@ func (s *reflectorStore[T]) each(obj any, do func(*unstructured.Unstructured)) e
 }
 
 // Replace stores what was listed and removes everything else. The reflector passes an empty list.
-func (s *reflectorStore[T]) Replace([]any, string) error {
+func (s *reflectorStore[T]) Replace(_ []any, version string) error {
 	w, fresh := s.w, s.fresh
 	s.fresh = nil
 	w.mu.Lock()
+	w.asOf = version
 	var names []string
 	for n, had := range w.items {
 		if now, ok := fresh[n]; !ok || now.version != had.version {
@@ -325,7 +347,7 @@ func (w *Watch[T]) inherit(old *Watch[T]) {
 	for n, i := range old.items {
 		w.set(n, i)
 	}
-	w.synced, w.listed, w.err = old.synced, old.listed, old.err
+	w.synced, w.listed, w.err, w.asOf = old.synced, old.listed, old.err, old.asOf
 }
 
 // everListed reports whether the objects were listed at least once, even if they are stale.

@@ -57,6 +57,9 @@ const (
 	// repairInterval is the shortest time between two writes of one version of an object, so that the engine does not compete with
 	// another writer at full speed.
 	repairInterval = time.Second
+	// observationTimeout is how long the engine waits for the observation of its own write before it writes again. A member or an adapter
+	// with much to do takes longer than repairInterval, and must not get every write twice then.
+	observationTimeout = 10 * time.Second
 	// queueInterval is how often the queues of members that are no longer registered are released.
 	queueInterval = time.Second
 )
@@ -93,6 +96,8 @@ type result struct {
 	reason string
 	// wrote is the revision that the engine wrote last, "" for a deletion; nil means that it wrote nothing since it started.
 	wrote *string
+	// version is the resource version of the result of that write, or "".
+	version string
 	// at is the time of that write, and uncertain the time until which a request without an answer may take effect.
 	at, uncertain time.Time
 }
@@ -136,9 +141,11 @@ func (e *Engine) Recheck(cluster, key string) {
 	if !started {
 		return
 	}
-	used := e.used()
-	if cluster != "" {
-		used = slices.DeleteFunc(used, func(name string) bool { return name != cluster })
+	var used []string
+	if cluster == "" {
+		used = e.used()
+	} else if c, ok := e.config.Members.Cluster(cluster); ok && c.Engine == federation.EngineDirect {
+		used = []string{cluster} // Events in members are frequent, and the list of all members grows with the fleet.
 	}
 	if len(used) == 0 {
 		return

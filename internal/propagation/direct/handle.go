@@ -68,15 +68,25 @@ func (e *Engine) handle(ctx context.Context, at place) next {
 		e.record(at, o, was, "", true)
 		return next{after: e.until(was.uncertain)}
 	case remove:
-		return e.change(ctx, c, at, o, was, "", func(ctx context.Context) (string, error) { return e.erase(ctx, c, o) })
+		return e.change(ctx, c, at, o, was, "", func(ctx context.Context) (string, string, error) {
+			reason, err := e.erase(ctx, c, o)
+			return "", reason, err
+		})
 	default:
 		if was.wrote != nil && *was.wrote == want && was.generation == o.Meta.Generation && was.reason == "" {
 			// The observation is older than the write, or another writer changed the object.
-			if wait := repairInterval - e.config.Clock.Since(was.at); wait > 0 {
+			limit := repairInterval
+			if seen.Precedes(was.version) {
+				limit = observationTimeout
+			}
+			if wait := limit - e.config.Clock.Since(was.at); wait > 0 {
 				return next{after: wait}
 			}
 		}
-		return e.change(ctx, c, at, o, was, want, func(ctx context.Context) (string, error) { return "", e.apply(ctx, c, o) })
+		return e.change(ctx, c, at, o, was, want, func(ctx context.Context) (string, string, error) {
+			version, err := e.apply(ctx, c, o)
+			return version, "", err
+		})
 	}
 }
 
@@ -103,17 +113,17 @@ func (e *Engine) revisionIn(o *federation.Object, cluster string) string {
 	return e.config.Revision(o.SpecIn(cluster))
 }
 
-// change makes one change in a member, and records its outcome. do returns the reason why the change is not complete although it
-// succeeded.
+// change makes one change in a member, and records its outcome. do returns the resource version of the result, and the reason why the
+// change is not complete although it succeeded.
 func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *federation.Object, was result, revision string,
-	do func(context.Context) (string, error)) next {
+	do func(context.Context) (version, reason string, err error)) next {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	begin := e.config.Clock.Now()
-	reason, err := do(limited)
+	version, reason, err := do(limited)
 	e.config.Metrics.wrote(e.config.Of, at.cluster, e.config.Clock.Since(begin), err)
 	if err == nil {
-		was.wrote, was.at = &revision, e.config.Clock.Now()
+		was.wrote, was.version, was.at = &revision, version, e.config.Clock.Now()
 		e.record(at, o, was, reason, true)
 		return next{after: e.until(was.uncertain)}
 	}
@@ -137,10 +147,10 @@ func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *
 	return next{failed: true}
 }
 
-func (e *Engine) apply(ctx context.Context, c federation.Cluster, o *federation.Object) error {
+func (e *Engine) apply(ctx context.Context, c federation.Cluster, o *federation.Object) (string, error) {
 	client, on, err := e.baseIn(ctx, c, o)
 	if err != nil {
-		return err
+		return "", err
 	}
 	return write(ctx, client, o, c.Name, on, e.config.Revision)
 }

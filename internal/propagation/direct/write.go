@@ -51,24 +51,30 @@ func target(o *federation.Object, cluster string) *unstructured.Unstructured {
 }
 
 // write applies a recorded object in a member. Fields that another manager owns survive a server-side apply, and could be a grant
-// that was revoked: if the result is not exactly what is recorded, the object is replaced.
-func write(ctx context.Context, c dynamic.Interface, o *federation.Object, cluster string, on base, revision federation.Revision) error {
+// that was revoked: if the result is not exactly what is recorded, the object is replaced. It returns the resource version of the result.
+func write(ctx context.Context, c dynamic.Interface, o *federation.Object, cluster string, on base, revision federation.Revision) (string, error) {
 	want := target(o, cluster)
 	if on.read {
 		if on.live == nil {
-			_, err := resource(c, o.Kind).Create(ctx, want, metav1.CreateOptions{FieldManager: FieldManager})
-			return err
+			got, err := resource(c, o.Kind).Create(ctx, want, metav1.CreateOptions{FieldManager: FieldManager})
+			if err != nil {
+				return "", err
+			}
+			return got.GetResourceVersion(), nil
 		}
 		want.SetResourceVersion(on.live.GetResourceVersion())
 	}
 	raw, err := json.Marshal(want.Object)
 	if err != nil {
-		return fmt.Errorf("encode %s for %s: %w", o.Key(), cluster, err)
+		return "", fmt.Errorf("encode %s for %s: %w", o.Key(), cluster, err)
 	}
 	force := true
 	got, err := resource(c, o.Kind).Patch(ctx, o.Meta.Name, types.ApplyPatchType, raw, metav1.PatchOptions{FieldManager: FieldManager, Force: &force})
-	if err != nil || exact(got, want, revision) {
-		return err
+	switch {
+	case err != nil:
+		return "", err
+	case exact(got, want, revision):
+		return got.GetResourceVersion(), nil
 	}
 	got.Object["spec"] = want.Object["spec"]
 	for k := range got.Object {
@@ -79,8 +85,10 @@ func write(ctx context.Context, c dynamic.Interface, o *federation.Object, clust
 	labels := got.GetLabels()
 	maps.DeleteFunc(labels, func(k, _ string) bool { return isReserved(k) })
 	got.SetLabels(federation.Overlay(labels, want.GetLabels()))
-	_, err = resource(c, o.Kind).Update(ctx, got, metav1.UpdateOptions{FieldManager: FieldManager})
-	return err
+	if got, err = resource(c, o.Kind).Update(ctx, got, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
+		return "", err
+	}
+	return got.GetResourceVersion(), nil
 }
 
 // exact reports whether an object has the wanted spec, no other content, and no other reserved label.

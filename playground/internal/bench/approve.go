@@ -96,7 +96,7 @@ func (t ticket) story(start time.Time) string {
 	b.WriteString(t.ID)
 	for _, e := range t.Events {
 		if e.At.After(start) {
-			fmt.Fprintf(&b, ", %s%s %.0f ms", e.Kind, strings.TrimSuffix(" in "+e.Cluster, " in "), millis(e.At.Sub(start)))
+			fmt.Fprintf(&b, ", %s%s %.0f ms", e.Kind, strings.TrimSuffix(" in "+e.Cluster, " in "), Millis(e.At.Sub(start)))
 		}
 	}
 	return b.String()

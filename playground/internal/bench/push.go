@@ -39,7 +39,7 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 		return err
 	}
 	fmt.Fprintf(progress, "%d enforced resources with a grant each …\n", o.Units)
-	ours, err := s.rate(ctx, o.Units, objectOf, func() error { return s.protect(ctx, o.Units) })
+	ours, err := s.rate(ctx, o.Units, objectOf, func() error { return s.protect(ctx, 0, o.Units) })
 	if err != nil {
 		return err
 	}
@@ -48,12 +48,12 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 	fmt.Fprintf(out, "bench push_bulk_vs_kubefed %.2f x\n", ours/alone)
 
 	fmt.Fprintln(progress, "changes one after the other …")
-	idle, err := s.oneByOne(ctx, o.Pushes)
+	idle, err := s.oneByOne(ctx, 0, o.Pushes)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "bench push_p50 %.0f ms\n", millis(quantile(idle, 0.50)))
-	fmt.Fprintf(out, "bench push_p99 %.0f ms\n", millis(quantile(idle, 0.99)))
+	fmt.Fprintf(out, "bench push_p50 %.0f ms\n", Millis(Quantile(idle, 0.50)))
+	fmt.Fprintf(out, "bench push_p99 %.0f ms\n", Millis(Quantile(idle, 0.99)))
 
 	fmt.Fprintf(progress, "revocations while %d resources change with their class …\n", o.Units)
 	busy, took, err := s.duringBulk(ctx, o.Units)
@@ -61,8 +61,8 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 		return err
 	}
 	fmt.Fprintf(progress, "  %d revocations; the change of the class took %.0f s\n", len(busy), took.Seconds())
-	fmt.Fprintf(out, "bench push_busy_p50 %.0f ms\n", millis(quantile(busy, 0.50)))
-	fmt.Fprintf(out, "bench push_busy_p99 %.0f ms\n", millis(quantile(busy, 0.99)))
+	fmt.Fprintf(out, "bench push_busy_p50 %.0f ms\n", Millis(Quantile(busy, 0.50)))
+	fmt.Fprintf(out, "bench push_busy_p99 %.0f ms\n", Millis(Quantile(busy, 0.99)))
 
 	if o.Units <= stayClosed {
 		return nil
@@ -73,8 +73,8 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 		return err
 	}
 	fmt.Fprintf(out, "bench downgrade_per_s %.0f per_s\n", float64(o.Units-stayClosed)/opening.Seconds())
-	fmt.Fprintf(out, "bench push_behind_p50 %.0f ms\n", millis(quantile(behind, 0.50)))
-	fmt.Fprintf(out, "bench push_behind_max %.0f ms\n", millis(slices.Max(behind)))
+	fmt.Fprintf(out, "bench push_behind_p50 %.0f ms\n", Millis(Quantile(behind, 0.50)))
+	fmt.Fprintf(out, "bench push_behind_max %.0f ms\n", Millis(slices.Max(behind)))
 	return nil
 }
 
@@ -85,7 +85,7 @@ const stayClosed = 20
 // time until all were open in the members, and the time of each revocation.
 func (s *scene) downgrade(ctx context.Context, n int) (time.Duration, []time.Duration, error) {
 	start := time.Now()
-	if err := together(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
+	if err := Together(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
 		return 0, nil, err
 	}
 	if err := s.until(ctx, bulkLimit, n-stayClosed, func(i int) string { return objectOf(stayClosed + i) }, opened); err != nil {
@@ -115,16 +115,16 @@ func (s *scene) rate(ctx context.Context, n int, of func(i int) string, make fun
 	return float64(n) / time.Since(start).Seconds(), nil
 }
 
-// oneByOne revokes a grant and restores it, and returns the times from the host's response to the change of the policy until the
+// oneByOne revokes the grant of a resource and restores it, and returns the times from the host's response to the change of the policy until the
 // last member has it.
-func (s *scene) oneByOne(ctx context.Context, n int) ([]time.Duration, error) {
+func (s *scene) oneByOne(ctx context.Context, resource, n int) ([]time.Duration, error) {
 	times := make([]time.Duration, 0, n)
 	for i := range n {
 		give, is := i%2 == 1, revoked
 		if give {
 			is = granted
 		}
-		one, err := s.change(ctx, 0, give, is)
+		one, err := s.change(ctx, resource, give, is)
 		if err != nil {
 			return nil, err
 		}

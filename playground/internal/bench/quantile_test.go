@@ -23,8 +23,8 @@ func TestQuantile(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := quantile(c.in, c.q); got != c.want {
-				t.Errorf("quantile(%v) = %d, want %d: %s", c.q, got, c.want, c.reason)
+			if got := Quantile(c.in, c.q); got != c.want {
+				t.Errorf("Quantile(%v) = %d, want %d: %s", c.q, got, c.want, c.reason)
 			}
 		})
 	}

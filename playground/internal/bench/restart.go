@@ -52,7 +52,7 @@ func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	if err := f.control(ctx, "stop", "adapter"); err != nil {
 		return errors.Join(err, carrying())
 	}
-	if err := s.protect(ctx, o.Resources); err != nil {
+	if err := s.protect(ctx, 0, o.Resources); err != nil {
 		return errors.Join(err, carrying())
 	}
 	if err := f.control(ctx, "start", "adapter"); err != nil {
@@ -89,13 +89,19 @@ func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 // activity contains the adapter's total numbers of API reads, writes and reconciles, and the length of its queues.
 type activity struct{ reads, writes, reconciles, waiting float64 }
 
-// quiet waits until the adapter reconciles and writes nothing, its queues are empty, and its reads are limited to the probes of the
-// members. It returns the time from an instant until that began, and the number of writes since the start of the adapter.
+// quiet waits until the adapter of the fleet is quiet.
 func (f *fleet) quiet(ctx context.Context, from time.Time) (time.Duration, int, error) {
+	return AwaitQuiet(ctx, fmt.Sprintf("127.0.0.1:%d", f.ready.Ports["adapter-metrics"]), from, len(playgroundfleet.Members()))
+}
+
+// AwaitQuiet waits until an adapter reconciles and writes nothing, its queues are empty, and its reads are limited to the probes of the
+// members. It returns the time from an instant until that began, and the number of writes since the start of the adapter. metrics is
+// the address of the adapter's metrics.
+func AwaitQuiet(ctx context.Context, metrics string, from time.Time, members int) (time.Duration, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, restartLimit)
 	defer cancel()
 	// Each member is probed every two seconds for each kind that the adapter reads.
-	probes := float64(len(playgroundfleet.Members())*16) * quietPeriod.Seconds() / 2
+	probes := float64(members*16) * quietPeriod.Seconds() / 2
 	type sample struct {
 		at time.Time
 		activity
@@ -109,7 +115,7 @@ func (f *fleet) quiet(ctx context.Context, from time.Time) (time.Duration, int, 
 			return 0, 0, fmt.Errorf("the adapter does not become quiet: %w", ctx.Err())
 		case <-tick.C:
 		}
-		now, err := f.activity(ctx)
+		now, err := activityOf(ctx, metrics)
 		if err != nil {
 			seen = nil // the adapter is starting
 			continue
@@ -129,9 +135,9 @@ func (f *fleet) quiet(ctx context.Context, from time.Time) (time.Duration, int, 
 	}
 }
 
-// activity reads the adapter's metrics.
-func (f *fleet) activity(ctx context.Context) (activity, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", f.ready.Ports["adapter-metrics"]), nil)
+// activityOf reads an adapter's metrics.
+func activityOf(ctx context.Context, metrics string) (activity, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+metrics+"/metrics", nil)
 	if err != nil {
 		return activity{}, err
 	}

@@ -80,7 +80,7 @@ type part struct {
 }
 
 func parts() []part {
-	return []part{{"tickets", tickets}, {"toggles", toggles}, {"rss", wholeFleet}, {"push", push}, {"restart", restart}}
+	return []part{{"tickets", tickets}, {"toggles", toggles}, {"rss", wholeFleet}, {"push", push}, {"restart", restart}, {"direct", direct}}
 }
 
 // Parts returns the valid names for Options.Only.
@@ -102,18 +102,18 @@ func tickets(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	}
 	// After its start KubeFed checks every 10 s whether it is in sync (its SyncedPollPeriod) and propagates nothing before. This
 	// affects only the first ticket, which is therefore reported separately and is not part of the p99.
-	fmt.Fprintf(out, "bench approve_to_realized_just_started %.0f ms\n", millis(samples[0].took))
+	fmt.Fprintf(out, "bench approve_to_realized_just_started %.0f ms\n", Millis(samples[0].took))
 	samples = samples[1:]
 	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(b.took, a.took) })
 	for _, slow := range samples[:min(3, len(samples))] {
-		fmt.Fprintf(progress, "  among the slowest: %.0f ms: %s\n", millis(slow.took), slow.story)
+		fmt.Fprintf(progress, "  among the slowest: %.0f ms: %s\n", Millis(slow.took), slow.story)
 	}
 	updates := make([]time.Duration, len(samples))
 	for i, s := range samples {
 		updates[i] = s.took
 	}
-	fmt.Fprintf(out, "bench approve_to_realized_p50 %.0f ms\n", millis(quantile(updates, 0.50)))
-	fmt.Fprintf(out, "bench approve_to_realized_p99 %.0f ms\n", millis(quantile(updates, 0.99)))
+	fmt.Fprintf(out, "bench approve_to_realized_p50 %.0f ms\n", Millis(Quantile(updates, 0.50)))
+	fmt.Fprintf(out, "bench approve_to_realized_p99 %.0f ms\n", Millis(Quantile(updates, 0.99)))
 	return nil
 }
 
@@ -123,8 +123,8 @@ func toggles(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "bench toggle_to_realized_p50 %.0f ms\n", millis(quantile(times, 0.50)))
-	fmt.Fprintf(out, "bench toggle_to_realized_p99 %.0f ms\n", millis(quantile(times, 0.99)))
+	fmt.Fprintf(out, "bench toggle_to_realized_p50 %.0f ms\n", Millis(Quantile(times, 0.50)))
+	fmt.Fprintf(out, "bench toggle_to_realized_p99 %.0f ms\n", Millis(Quantile(times, 0.99)))
 	return nil
 }
 
@@ -137,8 +137,8 @@ func wholeFleet(ctx context.Context, _ Options, f *fleet, out, _ io.Writer) erro
 	return nil
 }
 
-// quantile returns the quantile q by the nearest-rank method, or 0 for an empty list.
-func quantile(durations []time.Duration, q float64) time.Duration {
+// Quantile returns the quantile q by the nearest-rank method, or 0 for an empty list.
+func Quantile(durations []time.Duration, q float64) time.Duration {
 	if len(durations) == 0 {
 		return 0
 	}
@@ -147,4 +147,5 @@ func quantile(durations []time.Duration, q float64) time.Duration {
 	return sorted[min(max(rank, 0), len(sorted)-1)]
 }
 
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// Millis returns a duration in milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

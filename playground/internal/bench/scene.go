@@ -93,9 +93,10 @@ func statements(i int, granted bool) []any {
 		"actions": []any{"redis:connect"}, "resources": []any{fmt.Sprint(benchOwner, i)}}}
 }
 
-// protect creates enforced resources with one grant each.
-func (s *scene) protect(ctx context.Context, n int) error {
-	return together(n, func(i int) error {
+// protect creates n enforced resources with one grant each, from a number on.
+func (s *scene) protect(ctx context.Context, first, n int) error {
+	return Together(n, func(i int) error {
+		i += first
 		for _, o := range []struct {
 			kind schema.GroupVersionResource
 			u    *unstructured.Unstructured
@@ -153,7 +154,7 @@ func (s *scene) direct(ctx context.Context, n int) error {
 	for _, m := range playgroundfleet.Members() {
 		clusters = append(clusters, map[string]any{"name": m})
 	}
-	return together(n, func(i int) error {
+	return Together(n, func(i int) error {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": federated.GroupVersion().String(), "kind": "FederatedCiliumClusterwideNetworkPolicy",
 			"metadata": map[string]any{"name": fmt.Sprint(directName, i)},
@@ -177,8 +178,8 @@ func (s *scene) direct(ctx context.Context, n int) error {
 
 const directName = "bench-direct-"
 
-// together calls do n times, with limited concurrency, and returns the joined errors.
-func together(n int, do func(i int) error) error {
+// Together calls do n times, with limited concurrency, and returns the joined errors.
+func Together(n int, do func(i int) error) error {
 	var next atomic.Int64
 	errs := make([]error, writers)
 	var running sync.WaitGroup

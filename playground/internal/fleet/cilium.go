@@ -11,11 +11,21 @@ import (
 // how the member enforces: the member is a cluster of a mesh with its own name and id, it enforces policies, and its identities
 // include the labels of classes. The dataplane's emulator behaves like that, but does not read the ConfigMap.
 func ciliumConfig(member string) *unstructured.Unstructured {
+	return ciliumConfigOf(member, 1+slices.Index(Members(), member), 255)
+}
+
+// CiliumObjects returns the objects with which a member says that it has Cilium, in a mesh of at most clusters clusters, 255 or 511. id
+// is its cluster id, 1 or more.
+func CiliumObjects(member string, id, clusters int) []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{ciliumConfigOf(member, id, clusters), ciliumAgents()}
+}
+
+func ciliumConfigOf(member string, id, clusters int) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"namespace": "kube-system", "name": "cilium-config"},
 		"data": map[string]any{
-			"cluster-name": member, "cluster-id": strconv.Itoa(1 + slices.Index(Members(), member)), "max-connected-clusters": "255",
+			"cluster-name": member, "cluster-id": strconv.Itoa(id), "max-connected-clusters": strconv.Itoa(clusters),
 			"enable-policy": "default", "policy-audit-mode": "false",
 			// CIDRs match sources outside the fleet, and never nodes.
 			"policy-cidr-match-mode": "", "enable-endpoint-routes": "false", "ipam": "cluster-pool",

@@ -25,6 +25,7 @@ type Fleet struct {
 	between    func(member, address string) (string, error)
 	appliers   map[string]*Applier
 	nodes      string
+	hostOnly   bool
 }
 
 // These are the layers of the processes. A process needs those in lower layers and is stopped before them.
@@ -63,6 +64,8 @@ type Config struct {
 	// Nodes is the path of acp-nodes, which runs the members as real Kubernetes nodes with Cilium. When it is empty, the members are
 	// API servers only.
 	Nodes string
+	// HostOnly starts the host cluster alone, without members and KubeFed. The caller registers members of its own.
+	HostOnly bool
 	// ExtraPorts are additional port purposes of the caller; their ports are chosen together with those of the fleet.
 	ExtraPorts []string
 }
@@ -78,6 +81,7 @@ func New(c Config) (*Fleet, error) {
 		between:    c.Between,
 		appliers:   map[string]*Applier{},
 		nodes:      c.Nodes,
+		hostOnly:   c.HostOnly,
 	}
 	var err error
 	if f.PKI, err = EnsurePKI(c.Layout.PKI()); err != nil {
@@ -120,7 +124,11 @@ func (f *Fleet) SetUpMember(ctx context.Context, member string) error {
 // Up starts the fleet and waits until KubeFed reports every member as ready, or the context ends. member, when not nil, is called
 // for each member as soon as its API server serves the CRDs; calls for several members run concurrently.
 func (f *Fleet) Up(ctx context.Context, member func(ctx context.Context, cluster string) error) error {
-	if err := f.each(Clusters(), func(cluster string) error {
+	clusters := Clusters()
+	if f.hostOnly {
+		clusters = []string{Host}
+	}
+	if err := f.each(clusters, func(cluster string) error {
 		for _, name := range f.processesOf(cluster) {
 			if err := f.supervisor.StartAndWait(ctx, name); err != nil {
 				return err
@@ -138,6 +146,9 @@ func (f *Fleet) Up(ctx context.Context, member func(ctx context.Context, cluster
 		return nil
 	}); err != nil {
 		return err
+	}
+	if f.hostOnly {
+		return nil
 	}
 	return f.startKubeFed(ctx)
 }

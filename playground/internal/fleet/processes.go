@@ -18,8 +18,10 @@ import (
 func (f *Fleet) specs() ([]supervisor.Spec, error) {
 	var specs []supervisor.Spec
 	etcds, clusters := []string{"etcd-host", "etcd-members"}, Clusters()
-	if f.nodes != "" {
+	if f.nodes != "" || f.hostOnly {
 		etcds, clusters = etcds[:1], []string{Host}
+	}
+	if f.nodes != "" {
 		s, err := f.realNodes()
 		if err != nil {
 			return nil, err
@@ -39,6 +41,9 @@ func (f *Fleet) specs() ([]supervisor.Spec, error) {
 			return nil, err
 		}
 		specs = append(specs, s)
+	}
+	if f.hostOnly {
+		return specs, nil
 	}
 	return append(specs, f.kubeFed()), nil
 }

@@ -53,11 +53,14 @@ func (f *Fleet) setUpHost(ctx context.Context) error {
 		}
 		objects = append(objects, more...)
 	}
-	members, err := f.registration()
-	if err != nil {
-		return err
+	if !f.hostOnly {
+		members, err := f.registration()
+		if err != nil {
+			return err
+		}
+		objects = append(objects, members...)
 	}
-	if err := f.appliers[Host].Apply(ctx, append(objects, members...)); err != nil {
+	if err := f.appliers[Host].Apply(ctx, objects); err != nil {
 		return fmt.Errorf("set up the host cluster: %w", err)
 	}
 	return nil

@@ -1,0 +1,56 @@
+package triggers
+
+import (
+	"sync"
+	"time"
+)
+
+// throttleFactor is the inverse of the share of the time that a throttled function may take.
+const throttleFactor = 10
+
+// throttle calls a function that handles everything at once and takes longer the more there is. A call runs it immediately if it ran
+// long enough ago, and otherwise as soon as it would take a tenth of the time. Calls until then are combined. The function always runs
+// once more after the last call. The zero value is usable.
+type throttle struct {
+	mu sync.Mutex
+	// busy reports that the function runs or will run, and again that it was called while it ran.
+	busy, again bool
+	running     bool
+	next        time.Time
+}
+
+// call runs do now or later, as described above. It may be called by do.
+func (t *throttle) call(do func()) {
+	t.mu.Lock()
+	if t.busy {
+		t.again = t.again || t.running
+		t.mu.Unlock()
+		return
+	}
+	t.busy = true
+	wait := time.Until(t.next)
+	t.mu.Unlock()
+	if wait > 0 {
+		time.AfterFunc(wait, func() { t.run(do) })
+		return
+	}
+	t.run(do)
+}
+
+func (t *throttle) run(do func()) {
+	t.mu.Lock()
+	t.running = true
+	t.mu.Unlock()
+	began := time.Now()
+	do()
+	took := time.Since(began)
+	t.mu.Lock()
+	t.running, t.next = false, began.Add(throttleFactor*took)
+	again := t.again
+	t.again, t.busy = false, again
+	wait := time.Until(t.next)
+	t.mu.Unlock()
+	if again {
+		time.AfterFunc(wait, func() { t.run(do) })
+	}
+}
