@@ -62,14 +62,8 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err := j.Host.refuseHost(ctx, j.Member); errors.Is(err, ErrHost) {
 		return nil, err
 	}
-	present, registered, err := j.Host.registration(ctx, j.Cluster.Name)
+	present, registered, err := j.registration(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if present != nil && !j.sameAddress(registered) {
-		return nil, fmt.Errorf("%s: %w: %s, not %s", j.Cluster.Name, ErrOther, registered.Endpoint, j.Cluster.Endpoint)
-	}
-	if err := j.checkProfile(ctx, registered); err != nil {
 		return nil, err
 	}
 	others, err := j.Host.Others(ctx, j.Cluster.Name)
@@ -81,13 +75,13 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		return nil, err
 	}
 	needs := preflight.Needs{Kinds: kinds, Keys: j.Keys, Others: others}
-	if present != nil {
+	if present {
 		j.keep(registered)
 	}
 	if j.Cluster.Engine == "" {
 		j.Cluster.Engine = federation.EngineKubeFed
 	}
-	former := j.formerEngine(present != nil, registered)
+	former := j.formerEngine(present, registered)
 	if j.Cluster.WithoutCilium() {
 		j.Cluster.Mesh = federation.NoMesh
 	}
@@ -98,7 +92,7 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		Others: others,
 	}
 	facts := j.read(ctx, j.Member, j.Member, before.Kinds)
-	if j.Cluster.Mesh == "" && (present == nil || registered.WithoutCilium()) && facts.InNoMesh() {
+	if j.Cluster.Mesh == "" && (!present || registered.WithoutCilium()) && facts.InNoMesh() {
 		// The cluster can be in no mesh, which the registration now declares.
 		j.Cluster.Mesh, facts.Mesh = federation.NoMesh, federation.NoMesh
 	}
@@ -134,17 +128,22 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err := applyGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, pushers, j.DryRun, j.step); err != nil || j.DryRun {
 		return findings, err
 	}
-	if former == "" {
-		if former, err = j.leftBehind(ctx, objects); err != nil {
-			return findings, err
-		}
-	}
-	if former != "" {
-		if err := j.retire(ctx, objects, former, registered.Secret); err != nil {
-			return findings, err
-		}
+	if err := j.retireFormer(ctx, objects, former, registered.Secret); err != nil {
+		return findings, err
 	}
 	return j.Host.look(ctx, j.Cluster, needs)
+}
+
+// registration returns the cluster's registration, if it is present and may be repeated as it is given now.
+func (j *Join) registration(ctx context.Context) (present bool, registered federation.Cluster, err error) {
+	u, registered, err := j.Host.registration(ctx, j.Cluster.Name)
+	if err != nil {
+		return false, registered, err
+	}
+	if u != nil && !j.sameAddress(registered) {
+		return true, registered, fmt.Errorf("%s: %w: %s, not %s", j.Cluster.Name, ErrOther, registered.Endpoint, j.Cluster.Endpoint)
+	}
+	return u != nil, registered, j.checkProfile(ctx, registered)
 }
 
 // sameAddress reports whether a registration has the address and the authority of this one.

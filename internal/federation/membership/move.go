@@ -132,6 +132,18 @@ func allAccounts(e federation.Engine) ([]*unstructured.Unstructured, error) {
 	return append(all, roles...), err
 }
 
+// retireFormer retires the engine from which the member moved, or what an earlier move left behind. registered is the Secret that the
+// registration named before.
+func (j *Join) retireFormer(ctx context.Context, objects dynamic.Interface, former federation.Engine, registered string) error {
+	if former == "" {
+		var err error
+		if former, err = j.leftBehind(ctx, objects); err != nil || former == "" {
+			return err
+		}
+	}
+	return j.retire(ctx, objects, former, registered)
+}
+
 // retire deletes the former engine's account in the member, and its Secret on the host. registered is the Secret that the registration
 // named before.
 func (j *Join) retire(ctx context.Context, objects dynamic.Interface, former federation.Engine, registered string) error {
