@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,7 +21,7 @@ import (
 )
 
 // kubectlWait runs kubectl wait for objects of a host.
-func (c *cluster) kubectlWait(timeout time.Duration, conditions []string, objects ...string) error {
+func (c *cluster) kubectlWait(ctx context.Context, timeout time.Duration, conditions []string, objects ...string) error {
 	getter := genericclioptions.NewConfigFlags(false)
 	getter.KubeConfig = &c.kubeconfig
 	flags := wait.NewWaitFlags(getter, genericiooptions.NewTestIOStreamsDiscard())
@@ -32,7 +33,7 @@ func (c *cluster) kubectlWait(timeout time.Duration, conditions []string, object
 	if err != nil {
 		return fmt.Errorf("kubectl wait: %w", err)
 	}
-	return o.RunWait()
+	return o.RunWaitContext(ctx)
 }
 
 // waitObjects are two resources, of which the second one is in Observe, and a grant of the first one.
@@ -79,7 +80,7 @@ func TestKubectlWait(t *testing.T) {
 	}
 	both := []string{"Compiled", "Realized"}
 	const long, short = time.Minute, 2 * time.Second
-	if err := host.kubectlWait(long, both, "accesscontrolpolicy/bobs-cluster", "protectedresource/bobs-cluster"); err != nil {
+	if err := host.kubectlWait(t.Context(), long, both, "accesscontrolpolicy/bobs-cluster", "protectedresource/bobs-cluster"); err != nil {
 		t.Fatalf("what was applied: %v", err)
 	}
 	rules := func() string {
@@ -117,27 +118,27 @@ func TestKubectlWait(t *testing.T) {
 			t.Fatalf("%s is let in already: %s", application, before)
 		}
 		add(fmt.Sprint("more-", n), "trnv1:rsc:trip-com:iam:sa:app/"+application)
-		if err := host.kubectlWait(long, both, "accesscontrolpolicy/bobs-cluster"); err != nil {
+		if err := host.kubectlWait(t.Context(), long, both, "accesscontrolpolicy/bobs-cluster"); err != nil {
 			t.Fatalf("a change: %v", err)
 		}
 		if after := rules(); !strings.Contains(after, application) {
 			t.Fatalf("the command ended before the member had the change: %s", after)
 		}
 	}
-	if err := host.kubectlWait(short, both, "protectedresource/seen"); err == nil {
+	if err := host.kubectlWait(t.Context(), short, both, "protectedresource/seen"); err == nil {
 		t.Error("a resource in Observe is realized")
 	}
 	add("refused", "trnv1:rsc:trip-com:nobody:sa:app/1")
-	if err := host.kubectlWait(long, []string{"Realized"}, "accesscontrolpolicy/bobs-cluster"); err != nil {
+	if err := host.kubectlWait(t.Context(), long, []string{"Realized"}, "accesscontrolpolicy/bobs-cluster"); err != nil {
 		t.Errorf("Realized is about the statements that became part of a unit: %v", err)
 	}
-	if err := host.kubectlWait(short, both, "accesscontrolpolicy/bobs-cluster"); err == nil {
+	if err := host.kubectlWait(t.Context(), short, both, "accesscontrolpolicy/bobs-cluster"); err == nil {
 		t.Error("a policy with a refused statement is compiled")
 	}
 	// Nothing writes statuses any more: those of the former generation stay.
 	runs.stop()
 	add("late", "trnv1:rsc:trip-com:iam:sa:app/app-9")
-	if err := host.kubectlWait(short, []string{"Realized"}, "accesscontrolpolicy/bobs-cluster"); err == nil {
+	if err := host.kubectlWait(t.Context(), short, []string{"Realized"}, "accesscontrolpolicy/bobs-cluster"); err == nil {
 		t.Error("a change is realized without an adapter")
 	}
 }
