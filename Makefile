@@ -131,8 +131,9 @@ test-playground: parts ## Tests of the playground and its dataplane emulator
 	cd $(MESH) && go test $(GO_TEST_FLAGS) ./...
 
 .PHONY: test-istio
-test-istio: parts conformance-istio-parts ## The demo with a real istiod in each member: policies decide real requests (builds istiod, minutes the first time; not part of test)
+test-istio: build parts conformance-istio-parts e2e/node_modules/.installed ## The demo with a real istiod in each member: policies decide real requests, also in headless Chromium (builds istiod, minutes the first time; part of CI, not of test)
 	cd $(PLAYGROUND) && go test -count=1 -v -timeout=15m -run '^TestIstioEnforces$$' ./internal/run
+	@chromium="$$(hack/chromium)" && cd e2e && npx tsc -p . && ACP_BIN=$(BIN) ACP_E2E_FLAGS=--istio CHROMIUM="$$chromium" npx playwright test -c istio.config.ts
 
 .PHONY: test-konnectivity
 test-konnectivity: parts ## A fleet with a member behind Konnectivity's real server and agent (builds them, minutes the first time; not part of test)

@@ -8,6 +8,7 @@ const run = promisify(execFile);
 const repo = resolve(import.meta.dirname, '..');
 const bin = process.env.ACP_BIN ?? join(repo, 'bin');
 const playground = join(bin, 'acp-playground');
+const flags = process.env.ACP_E2E_FLAGS?.split(' ') ?? [];
 
 /** What `acp-playground up --json-ready` writes. */
 export interface Ready {
@@ -40,7 +41,7 @@ export class Fleet {
     const log = openSync(join(stateDir, 'up.log'), 'w');
     const child = spawn(
       playground,
-      ['up', '--repo', repo, '--bin-dir', bin, '--state-dir', stateDir, '--port', String(port), '--json-ready', file],
+      ['up', '--repo', repo, '--bin-dir', bin, '--state-dir', stateDir, '--port', String(port), '--json-ready', file, ...flags],
       { stdio: ['ignore', log, log] },
     );
     const deadline = Date.now() + 120_000;

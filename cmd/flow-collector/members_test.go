@@ -14,7 +14,6 @@ func TestParseMembers(t *testing.T) {
 		sources                       []string
 		problem                       string
 	}{
-		"Nothing": {reason: "there is nothing to collect", problem: "--hubble is missing"},
 		"Hubble": {reason: "one source", relays: []string{"m1=relay:4245"}, want: []member{{name: "m1", address: "relay:4245"}},
 			sources: []string{"m1"}},
 		"Istio": {reason: "a member without Cilium", accessLogs: []string{"m1=a.log"}, want: []member{{name: "m1", accessLog: "a.log"}},
