@@ -137,7 +137,7 @@ func TestLeases(t *testing.T) {
 			t.Errorf("got a batch with %d sources and %d roll-ups", len(b.Positions), len(b.Rollups))
 		}
 	}
-	log := countedEvent(2, audittest.Edge())
+	log := countedEvent(2, audittest.Edge(func(e *audit.Edge) { e.Cluster = "m2" }))
 	log.Source = audit.IstioSource("m2")
 	a.Add(log)
 	if err := a.Flush(t.Context()); err != nil {
