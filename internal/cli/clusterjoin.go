@@ -167,6 +167,9 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	if j.profile != "" {
+		fmt.Fprintf(j.streams.Err, "%s: address %s, %s, from ClusterProfile %s\n", name, cluster.Endpoint, proxyText(cluster.ProxyURL), cluster.Profile)
+	}
 	labels, err := keys(cmd, config)
 	if err != nil {
 		return err
@@ -253,6 +256,18 @@ func (j *joinFlags) fromProfile(ctx context.Context, host *membership.Host, c fe
 		return c, withRemedy(c.Name, err)
 	}
 	return c, nil
+}
+
+// proxyText describes the proxy of a registration, without a password in it.
+func proxyText(proxy string) string {
+	if proxy == "" {
+		return "no proxy"
+	}
+	u, err := url.Parse(proxy)
+	if err != nil {
+		return "an invalid proxy"
+	}
+	return "proxy " + u.Redacted()
 }
 
 // checkEndpoint returns an error if the endpoint is not an https URL, or if it is an address of this machine that is from the context instead

@@ -243,14 +243,14 @@ func joinFromAProfile(t *testing.T, host, member *rest.Config, cluster func([]st
 	if code, _, errs := cluster(in, "join", "m1", "--from-profile", "m1"); code != ExitUsage || !strings.Contains(errs, "is not NAMESPACE/NAME") {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	if code, out, errs := cluster(in, "join", "m1", "--from-profile", "default/m1"); code != ExitFine {
+	if code, out, errs := cluster(in, "join", "m1", "--from-profile", "default/m1"); code != ExitFine || !strings.Contains(errs, "from ClusterProfile default/m1\n") {
 		t.Fatalf("code %d\n%s%s", code, out, errs)
 	}
 	if out := list(); len(fleet.Members) != 1 || fleet.Members[0].ClusterProfile != "default/m1" || len(fleet.Unregistered) != 1 ||
 		fleet.Unregistered[0].ClusterProfile != "default/m9" {
 		t.Errorf("after: %s", out)
 	}
-	linked := regexp.MustCompile(`(?s)ClusterProfile default/m1.*not registered`)
+	linked := regexp.MustCompile(`(?m)^m1 .*ClusterProfile default/m1 *$`)
 	if code, out, _ := cluster(at, "list"); code != ExitFine || !linked.MatchString(out) {
 		t.Errorf("code %d\n%s", code, out)
 	}

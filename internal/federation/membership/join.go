@@ -196,6 +196,9 @@ func (j *Join) keep(registered federation.Cluster) {
 	}
 	if j.Cluster.Profile == "" {
 		j.Cluster.Profile = registered.Profile
+		if j.Cluster.ProxyURL == "" { // otherwise the ClusterProfile says whether there is a proxy
+			j.Cluster.ProxyURL = registered.ProxyURL
+		}
 	}
 	j.Cluster.Istio = registered.Istio
 	if j.Cluster.Mesh == "" && !registered.WithoutCilium() { // Without Cilium it was none.

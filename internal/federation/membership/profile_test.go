@@ -214,3 +214,22 @@ func TestWithoutTheKind(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestARepeatedJoinKeepsTheProxy joins again without the flags of the first time: the tokens and the registration need the proxy.
+func TestARepeatedJoinKeepsTheProxy(t *testing.T) {
+	registered := federation.Cluster{Name: "m1", Profile: "fleet/m1", ProxyURL: "http://proxy:3128"}
+	for name, tc := range map[string]struct {
+		given federation.Cluster
+		proxy string
+	}{
+		"no flags":                {federation.Cluster{}, "http://proxy:3128"},
+		"another proxy":           {federation.Cluster{ProxyURL: "http://other:3128"}, "http://other:3128"},
+		"a profile without proxy": {federation.Cluster{Profile: "fleet/m1"}, ""},
+	} {
+		j := &Join{Cluster: tc.given}
+		j.keep(registered)
+		if j.Cluster.ProxyURL != tc.proxy || j.Cluster.Profile != registered.Profile {
+			t.Errorf("%s: proxy %q, profile %q", name, j.Cluster.ProxyURL, j.Cluster.Profile)
+		}
+	}
+}
