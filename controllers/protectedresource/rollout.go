@@ -91,11 +91,16 @@ func (f *facts) mayBeClosed(cluster string) bool {
 	return false
 }
 
-// disturbed reports whether a member does not have what the host records, or may not get it, as of now. A report that it is Realized is
-// older then.
+// disturbed reports whether a member does not have what the host records, may not get it, or does not enforce it, as of now. A report that it
+// is Realized is older then.
 func (f *facts) disturbed(cluster string) bool {
 	if f.suspended(cluster) || !f.Observed.of(cluster, objectKeys(f.Resource)[0]).Reachable {
 		return true
+	}
+	if f.Wanted && f.mode(cluster) == v1alpha1.ModeEnforce {
+		if state, _ := f.enforcementState(cluster); state != v1alpha1.MemberRealized {
+			return true
+		}
 	}
 	for _, e := range f.Existing {
 		if !slices.Contains(e.Placement, cluster) {
