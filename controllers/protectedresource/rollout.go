@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/waves"
 )
 
@@ -52,8 +54,12 @@ func (f *facts) nextRollout(o *v1alpha1.ProtectedResource) (next *v1alpha1.Rollo
 			closed[c] = true
 		}
 	}
+	last := lastStates(f.LastReport.Clusters) // a stored status may be older than a failure
 	for _, name := range f.Placement {
-		m := waves.Member{Name: name, Closed: closed[name] || f.mayBeClosed(name), Last: f.LastStates[name]}
+		m := waves.Member{Name: name, Closed: closed[name] || f.mayBeClosed(name), Last: last[name]}
+		if m.Last.State == v1alpha1.MemberRealized && f.disturbed(name) {
+			m.Last = v1alpha1.ClusterState{}
+		}
 		if c := f.cluster(name); c != nil {
 			m.Labels = c.Labels
 		}
@@ -65,15 +71,62 @@ func (f *facts) nextRollout(o *v1alpha1.ProtectedResource) (next *v1alpha1.Rollo
 	return next, changes, true
 }
 
-// mayBeClosed reports whether a member may be closed by an object that the host does not record, such as after the host was restored
-// from a backup: the member has an object of the unit, or was not read.
+// mayBeClosed reports whether a member may be closed by something else than what the host records, such as after the host was restored
+// from a backup: the member was not read, or has another object of the unit than the host records.
 func (f *facts) mayBeClosed(cluster string) bool {
-	return len(f.Existing) == 0 && (!f.Observed.of(cluster, objectKeys(f.Resource)[0]).Reachable || f.Observed.present(cluster))
+	if !f.Observed.of(cluster, objectKeys(f.Resource)[0]).Reachable {
+		return true
+	}
+	for key, members := range f.Observed {
+		record := f.record(cluster, key)
+		switch seen := members[cluster]; {
+		case seen.Object == nil:
+			if record != nil && !seen.Reachable {
+				return true
+			}
+		case record == nil || record.RevisionIn(cluster) != seen.Object.Revision:
+			return true
+		}
+	}
+	return false
+}
+
+// disturbed reports whether a member does not have what the host records, may not get it, or does not enforce it, as of now. A report that it
+// is Realized is older then.
+func (f *facts) disturbed(cluster string) bool {
+	if f.suspended(cluster) || !f.Observed.of(cluster, objectKeys(f.Resource)[0]).Reachable {
+		return true
+	}
+	if f.Wanted && f.mode(cluster) == v1alpha1.ModeEnforce {
+		if state, _ := f.enforcementState(cluster); state != v1alpha1.MemberRealized {
+			return true
+		}
+	}
+	for _, e := range f.Existing {
+		if !slices.Contains(e.Placement, cluster) {
+			continue
+		}
+		if seen := f.Observed.of(cluster, e.Key()).Object; seen == nil || seen.Revision != e.RevisionIn(cluster) || seen.Invalid != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// record returns the Federated object that places the object with a key in a member, or nil.
+func (f *facts) record(cluster, key string) *federation.Object {
+	for _, e := range f.Existing {
+		if e.Key() == key && slices.Contains(e.Placement, cluster) {
+			return e
+		}
+	}
+	return nil
 }
 
 // storeRollout stores the progress of waves before anything is written that depends on it. changed reports that Enforce counts in
 // other members than the facts were collected with, so that they must be collected again. While the status cannot be stored, the
-// present one stays in force, in which no further wave has begun; but without one nothing may be written, so safe is false.
+// present one stays in force, in which no further wave has begun. Without one, everything counts as Enforce, so nothing may be written if
+// the first status says otherwise; then safe is false.
 func (r *Reconciler) storeRollout(ctx context.Context, f *facts) (changed, safe bool, err error) {
 	safe = true
 	var errs []error
@@ -84,11 +137,12 @@ func (r *Reconciler) storeRollout(ctx context.Context, f *facts) (changed, safe 
 		}
 		out := o.DeepCopy()
 		out.Status.Rollout = next
+		sameModes := o.Enforced().Equal(out.Enforced())
 		switch err := r.Client.Status().Update(ctx, out); {
 		case apierrors.IsNotFound(err): // its deletion triggers a reconcile
 			continue
 		case err != nil:
-			safe = safe && o.Status.Rollout != nil
+			safe = safe && (o.Status.Rollout != nil || sameModes)
 			if apierrors.IsConflict(err) {
 				err = errConflict
 			}
@@ -97,7 +151,7 @@ func (r *Reconciler) storeRollout(ctx context.Context, f *facts) (changed, safe 
 		}
 		r.Cache.StoreResource(out)
 		f.Objects[i] = out
-		changed = changed || !o.Enforced().Equal(out.Enforced())
+		changed = changed || !sameModes
 		r.announceRollout(ctx, out, changes)
 	}
 	return changed, safe, errors.Join(errs...)
@@ -159,7 +213,7 @@ func sizeOfRollout(s *v1alpha1.RolloutStatus) int {
 func (f *facts) rolloutDelay(report *statuscache.Report) time.Duration {
 	var least time.Duration
 	after := *f
-	after.LastStates = lastStates(report.Clusters)
+	after.LastReport = *report
 	class, found := f.View.ResourceClassOf(f.Resource)
 	for _, o := range f.Objects {
 		if !found || o.DeletionTimestamp != nil {

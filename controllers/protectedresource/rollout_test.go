@@ -1,6 +1,8 @@
 package protectedresource
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -8,10 +10,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/waves"
 )
@@ -142,6 +150,103 @@ func TestWavesAreAdopted(t *testing.T) {
 	s.store()
 	if s.rollout.Progress != nil || !s.rollout.Settled.Has("m1") || !s.rollout.Settled.Has("m4") {
 		t.Errorf("members that may be closed would be opened: %+v", s.rollout)
+	}
+}
+
+// TestAdoptedMembersMayDiffer checks that the first status trusts what was read in the members rather than the host's record, which may be
+// older: nothing that may be closed is opened.
+func TestAdoptedMembersMayDiffer(t *testing.T) {
+	s := newWaves(t)
+	all := s.waves
+	s.waves, s.spec.Mode = nil, v1alpha1.ModeAudit
+	s.run()
+	s.waves, s.spec.Mode, s.rollout = all, v1alpha1.ModeEnforce, nil
+	s.odd = map[string]func(*federation.Observation){"m2": func(o *federation.Observation) {
+		o.Object = &federation.Observed{Name: objectName(sceneResource), Revision: "later", Label: "later"}
+	}}
+	s.away = []string{"m3"}
+	s.store()
+	if p := s.rollout.Progress; p == nil || !p.Begun.Has("m2") || !p.Begun.Has("m3") || p.Begun.Has("m4") {
+		t.Errorf("the first status is %+v", s.rollout)
+	}
+}
+
+// TestNextWaveNeedsPresentStates checks that no wave begins because of states that an earlier process stored, or that are older than what
+// was read.
+func TestNextWaveNeedsPresentStates(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		do     func(*scene, *facts)
+		want   bool
+	}{
+		{"the canary is as reported", func(*scene, *facts) {}, true},
+		{"this process has not reported yet", func(_ *scene, f *facts) { f.LastReport = statuscache.Report{} }, false},
+		{"the object is gone", func(s *scene, _ *facts) {
+			s.odd = map[string]func(*federation.Observation){"m1": func(o *federation.Observation) { o.Object = nil }}
+		}, false},
+		{"the object was changed", func(s *scene, _ *facts) {
+			s.odd = map[string]func(*federation.Observation){"m1": func(o *federation.Observation) {
+				if o.Object != nil {
+					o.Object.Revision = "odd"
+				}
+			}}
+		}, false},
+		{"the member is not reachable", func(s *scene, _ *facts) { s.away = []string{"m1"} }, false},
+		{"the member was downgraded", func(_ *scene, f *facts) { f.Marks = map[string]*guard.Downgrade{"m1": {}} }, false},
+		{"its dataplane was not read", func(_ *scene, f *facts) { delete(f.Enforcement, "m1") }, false},
+		{"a member whose wave has not begun is not reachable", func(s *scene, _ *facts) { s.away = []string{"m4"} }, true},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := newWaves(t)
+			s.run()
+			s.elapsed = time.Hour
+			c.do(s, &facts{})
+			f := s.facts()
+			c.do(s, f)
+			next, changes, known := f.nextRollout(f.Objects[0])
+			if !known || slices.Contains(changes, waves.Started) != c.want {
+				t.Errorf("known %t, changes %v, %+v", known, changes, next.Progress)
+			}
+		})
+	}
+}
+
+// TestStatementsDoNotWaitForTheFirstStatus checks that only a first status that changes a mode must be stored before anything is written.
+func TestStatementsDoNotWaitForTheFirstStatus(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
+			return errors.New("the status cannot be stored")
+		}}).Build()}
+	for _, c := range []struct {
+		reason string
+		do     func(*scene)
+		safe   bool
+	}{
+		{"Audit", func(s *scene) { s.spec.Mode = v1alpha1.ModeAudit }, true},
+		{"Enforce that stays", func(s *scene) {
+			all := s.waves
+			s.waves = nil
+			s.run()
+			s.waves = all
+		}, true},
+		{"Enforce that has to wait", func(*scene) {}, false},
+		{"a later status", func(s *scene) {
+			s.run()
+			s.elapsed = time.Hour
+		}, true},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := newWaves(t)
+			c.do(s)
+			changed, safe, err := r.storeRollout(t.Context(), s.facts())
+			if changed || safe != c.safe || err == nil {
+				t.Errorf("changed %t, safe %t, want %t, %v", changed, safe, c.safe, err)
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/dataplane"
 	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/enforcer/istio"
@@ -121,9 +122,14 @@ func (s *scene) facts() *facts {
 	for _, c := range s.clusters {
 		in.Clusters = append(in.Clusters, policy.Cluster{Name: c.Name, Labels: map[string]string{}, Dataplane: s.dataplanes[c.Name]})
 	}
+	var last []v1alpha1.ClusterState
+	for _, c := range s.last {
+		last = append(last, c)
+	}
 	f := &facts{
 		Resource:     sceneResource,
 		Now:          time.Unix(1e9, 0).Add(s.elapsed),
+		LastReport:   statuscache.Report{Clusters: last},
 		LastStates:   s.last,
 		View:         &policycache.View{Snapshot: policy.NewSnapshot(in)},
 		Objects:      in.Resources,

@@ -86,7 +86,7 @@ func (w *Watcher) haltWaves(ctx context.Context, p *v1alpha1.ProtectedResource, 
 	if stop == nil || progress == nil || progress.Halt != nil || stop.At.Before(progress.StartedAt.Time) {
 		return nil
 	}
-	if last, err := waves.InstructionOf(p); err == nil && last != nil && !last.At.Before(stop.At) {
+	if at := w.instructedAt(p); !at.IsZero() && !at.Before(stop.At) {
 		return nil
 	}
 	return w.pause(ctx, p, v1alpha1.HaltClientsRefused, stop.Cluster, stop.At, stop.Reason.Message)
@@ -99,14 +99,27 @@ func (w *Watcher) compareVerdicts(ctx context.Context, p *v1alpha1.ProtectedReso
 	if progress == nil || progress.Halt != nil {
 		return nil
 	}
-	if last, err := waves.InstructionOf(p); err == nil && last != nil && last.At.After(since) {
-		since = last.At // what was seen before was examined by the person who continued
+	if at := w.instructedAt(p); at.After(since) {
+		since = at // what was seen before was examined by the person who continued
 	}
 	n, err := w.Denials.Contradicted(ctx, string(p.Spec.Resource), cluster, since, now)
 	if err != nil || n <= g.Most() {
 		return err
 	}
 	return w.pause(ctx, p, v1alpha1.HaltVerdictsDisagree, cluster, now, message.WavesVerdictsDisagree(int(n), cluster, g.Within().String()))
+}
+
+// clockSkew is how far the clock of a person who gives an instruction may be ahead.
+const clockSkew = time.Minute
+
+// instructedAt returns when the last instruction was given; zero if there is none. Anybody who may write the annotation chooses that time.
+// One in the future must not keep the guard from acting until then, so it counts as none.
+func (w *Watcher) instructedAt(p *v1alpha1.ProtectedResource) time.Time {
+	last, err := waves.InstructionOf(p)
+	if err != nil || last == nil || last.At.After(w.Now().Add(clockSkew)) {
+		return time.Time{}
+	}
+	return last.At
 }
 
 // recordHalt records an automatic halt of the waves once, in the ledger and with a notification. A stop of the guard and what people do

@@ -95,6 +95,36 @@ func TestVerdictsHaltWaves(t *testing.T) {
 	}
 }
 
+// TestInstructionsOfTheFutureDoNotStopTheGuard checks that the time of an instruction, which its author chooses, does not keep the guard
+// from acting.
+func TestInstructionsOfTheFutureDoNotStopTheGuard(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		see    func(*world)
+		want   v1alpha1.HaltReason
+	}{
+		{"clients are refused", func(w *world) { w.see("m1", cart, policy.DefaultDenied, 21) }, v1alpha1.HaltClientsRefused},
+		{"verdicts disagree", func(w *world) {
+			w.seeEdge(audit.Edge{Cluster: "m1", Subject: cart, Resource: orders, Action: "redis:connect", Port: 6379, Protocol: "TCP",
+				Decision: policy.Allowed, Verdict: audit.VerdictDropped}, 21)
+		}, v1alpha1.HaltVerdictsDisagree},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			w := inWaves(t)
+			if err := w.Instruct(t.Context(), "orders", waves.New(waves.Resume, "admin", "looked at it", w.now.Add(1000*time.Hour))); err != nil {
+				t.Fatal(err)
+			}
+			tc.see(w)
+			w.pass(time.Minute)
+			w.look()
+			w.look()
+			if i := w.instruction(); i.By != waves.Guard || i.Halt != tc.want {
+				t.Errorf("the instruction is %+v", i)
+			}
+		})
+	}
+}
+
 // TestAutomaticHaltsAreRecorded checks that a halt by the adapter is in the ledger and notified once.
 func TestAutomaticHaltsAreRecorded(t *testing.T) {
 	w := inWaves(t)

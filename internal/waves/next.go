@@ -61,11 +61,14 @@ const (
 
 // Next returns the status that follows from the present one, and what changed. A wave begins only with the returned status, so the caller
 // must store it before it acts on it. If nothing changes, the result equals the present status. The result is nil if the class has no
-// waves and no rollout is in progress.
+// waves and no rollout is in progress, and while there is no status and nothing is known of any member, since a nil status opens nothing.
 func Next(in Input) (*v1alpha1.RolloutStatus, []Change) {
 	d := decision{Input: in, now: metav1.NewTime(in.Now.UTC().Truncate(time.Second))}
 	if len(in.Waves) == 0 && (in.Status == nil || in.Status.Progress == nil) {
 		return nil, nil
+	}
+	if in.Status == nil && len(in.Members) == 0 && !in.ClosedElsewhere && !in.Wanted.Empty() {
+		return nil, nil // members that enforce may join, for example after the host was restored
 	}
 	if in.Status == nil {
 		d.adopt()
@@ -87,14 +90,16 @@ type decision struct {
 	changes []Change
 	// force reports that the next wave begins whatever the current one waits for.
 	force bool
+	// partial reports that the first status was made, and that the resource is closed in some of its members.
+	partial bool
 }
 
 // adopt makes the first status. A resource that is enforced already stays enforced. If only some of its members are, the waves begin
 // after those members have soaked, because the status may have been lost in the middle of a rollout.
 func (d *decision) adopt() {
 	d.next = &v1alpha1.RolloutStatus{}
-	if d.Instruction != nil {
-		d.next.Instruction = d.Instruction.ID // it is about a rollout of the past
+	if i := d.Instruction; i != nil && i.Action != Pause && i.Action != RollBack {
+		d.next.Instruction = i.ID // it is about a rollout of the past; a halt counts, because the status may have been lost
 	}
 	if d.TemporaryAudit {
 		d.next.Settled = d.Wanted // it was enforced before
@@ -119,6 +124,7 @@ func (d *decision) adopt() {
 	case !open:
 		d.next.Settled = d.Wanted
 	default:
+		d.partial = true
 		slices.Sort(closed)
 		d.next.Progress = &v1alpha1.RolloutProgress{StartedAt: d.now, BegunAt: &d.now, Begun: v1alpha1.MemberSet{Clusters: closed}, Wave: 1,
 			Name: d.nameOf(max(first-1, 0))}
@@ -170,6 +176,10 @@ func (d *decision) instruct() {
 		d.halt(&v1alpha1.RolloutHalt{Reason: cmp.Or(i.Halt, v1alpha1.HaltPaused), By: i.By, Cluster: i.Cluster, Message: i.Reason,
 			MessageCode: i.Code, MessageParams: i.Params})
 	case RollBack:
+		if d.partial { // which of the closed members belong to the rollout is not known, so none is opened
+			d.halt(&v1alpha1.RolloutHalt{Reason: v1alpha1.HaltPaused, By: i.By, Message: i.Reason})
+			return
+		}
 		p.Begun, p.Wave, p.Name, p.BegunAt = v1alpha1.MemberSet{}, 0, "", nil
 		d.halt(&v1alpha1.RolloutHalt{Reason: v1alpha1.HaltRolledBack, By: i.By, Message: i.Reason})
 	case Finish:
@@ -223,6 +233,10 @@ func (d *decision) advance() {
 	if p.Halt != nil {
 		return
 	}
+	if len(pending) == 0 { // the members may return
+		p.EnforcedSince = nil
+		return
+	}
 	d.join(pending)
 	if !d.force && !d.through(pending) {
 		return
@@ -265,12 +279,15 @@ func haltBecause(reason v1alpha1.HaltReason, cluster string, m message.Message) 
 	return h
 }
 
-// join begins Enforce in members that joined the current wave, such as members that joined the fleet. Those of an earlier wave have the
-// next turn.
+// join begins Enforce in members that joined the current wave, such as members that joined the fleet. The soak time begins again then.
+// Those of an earlier wave have the next turn.
 func (d *decision) join(pending []*Member) {
 	p := d.next.Progress
 	if i := d.indexOf(p.Name); p.Wave > 0 && i >= 0 && slices.ContainsFunc(pending, d.waits) {
-		d.open(pending, i)
+		before := p.Begun
+		if d.open(pending, i); !p.Begun.Equal(before) {
+			p.EnforcedSince = nil
+		}
 	}
 }
 

@@ -86,6 +86,12 @@ func (f *fleet) state(name string, s v1alpha1.MemberState) *fleet {
 	return f.step()
 }
 
+// joins adds a member that has not had what it must have for an hour.
+func (f *fleet) joins(name, tier string) {
+	f.in.Members = append(f.in.Members, waves.Member{Name: name, Labels: map[string]string{"tier": tier},
+		Last: v1alpha1.ClusterState{State: v1alpha1.MemberPending, Since: &metav1.MicroTime{Time: f.in.Now.Add(-time.Hour)}}})
+}
+
 func (f *fleet) do(a waves.Action) *fleet {
 	i := waves.New(a, "sam", "because", f.in.Now)
 	f.in.Instruction = &i
@@ -268,6 +274,32 @@ func TestNext(t *testing.T) {
 			f.in.Waves = append([]v1alpha1.Wave{wave("all", "", time.Hour)}, f.in.Waves...)
 			f.step()
 		}, []string{"m1"}, "", false},
+		{"without any member it does not complete", func(f *fleet) {
+			members := f.step().in.Members
+			f.in.Members = nil
+			f.pass(100 * time.Hour)
+			f.in.Members = members
+			f.step()
+		}, []string{"m1"}, "", false},
+		{"nor is a wave skipped", func(f *fleet) {
+			members := f.step().in.Members
+			f.in.Members = nil
+			f.pass(time.Minute).do(waves.Skip)
+			f.in.Members = members
+			f.step()
+		}, []string{"m1"}, "", false},
+		{"a member that joins the wave late halts nothing", func(f *fleet) {
+			f.step().pass(59*time.Minute).joins("m6", "canary")
+			f.step().pass(waves.UnhealthyAfter)
+		}, []string{"m1", "m6"}, "", false},
+		{"the soak time begins again with it", func(f *fleet) {
+			f.step().pass(59*time.Minute).joins("m6", "canary")
+			f.step().state("m6", v1alpha1.MemberRealized).pass(59 * time.Minute)
+		}, []string{"m1", "m6"}, "", false},
+		{"and then the next wave begins as usual", func(f *fleet) {
+			f.step().pass(59*time.Minute).joins("m6", "canary")
+			f.step().state("m6", v1alpha1.MemberRealized).pass(time.Hour)
+		}, []string{"m1", "m2", "m3", "m6"}, "", false},
 		{"an invalid selector selects nothing", func(f *fleet) {
 			f.in.Waves[0].ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Odd"}}
 			f.step()
@@ -320,8 +352,36 @@ func TestAdopt(t *testing.T) {
 			members := f.in.Members
 			f.in.Status, f.in.Members = nil, nil
 			f.step()
+			if f.in.Status != nil {
+				f.t.Errorf("the first status is %+v", f.in.Status)
+			}
+			for i := range members {
+				members[i].Closed = true
+			}
+			f.in.Members = members[:1]
+			f.step()
 			f.in.Members = members
 			f.step()
+		}, all},
+		{"a pause survives the loss of the status", []string{"m1"}, func(f *fleet) {
+			f.in.Status = nil
+			f.do(waves.Pause).pass(100 * time.Hour)
+		}, []string{"m1"}},
+		{"a rollback becomes a pause", []string{"m1"}, func(f *fleet) {
+			f.in.Status = nil
+			f.do(waves.RollBack).pass(100 * time.Hour)
+			if f.halt() != v1alpha1.HaltPaused {
+				f.t.Errorf("halted because of %q", f.halt())
+			}
+		}, []string{"m1"}},
+		{"a rollback that was carried out stays", nil, func(f *fleet) {
+			f.do(waves.RollBack)
+			f.in.Status = nil
+			f.step().pass(100 * time.Hour)
+		}, nil},
+		{"another old instruction is not carried out", []string{"m1"}, func(f *fleet) {
+			f.in.Status = nil
+			f.do(waves.Finish)
 		}, []string{"m1"}},
 		{"an old instruction is not carried out", all, func(f *fleet) {
 			f.in.Status = nil

@@ -57,7 +57,8 @@ func (w *Writer) Toggle(
 	return nil, fmt.Errorf("write ProtectedResource %s: it changed %d times in between", name, maxConflicts)
 }
 
-// Instruct implements rollout.Switch. It replaces the annotation whatever it was, because only the last instruction counts.
+// Instruct implements rollout.Switch. It replaces the annotation whatever it was, because only the last instruction counts. But an
+// instruction of the guard does not replace one of a person that the adapter has not handled yet.
 func (w *Writer) Instruct(ctx context.Context, name string, i waves.Instruction) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -73,6 +74,9 @@ func (w *Writer) Instruct(ctx context.Context, name string, i waves.Instruction)
 		case err != nil:
 			return fmt.Errorf("read ProtectedResource %s: %w", name, err)
 		}
+		if i.By == waves.Guard && personWaits(&o) {
+			return nil
+		}
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, v1alpha1.AnnotationRollout, i.String())
 		if err = w.Client.Update(ctx, &o); err == nil {
 			return nil
@@ -82,4 +86,10 @@ func (w *Writer) Instruct(ctx context.Context, name string, i waves.Instruction)
 		}
 	}
 	return fmt.Errorf("write ProtectedResource %s: it changed %d times in between", name, maxConflicts)
+}
+
+// personWaits reports whether an object has an instruction of a person that the adapter has not handled yet.
+func personWaits(o *v1alpha1.ProtectedResource) bool {
+	present, err := waves.InstructionOf(o)
+	return err == nil && present != nil && present.By != waves.Guard && (o.Status.Rollout == nil || o.Status.Rollout.Instruction != present.ID)
 }

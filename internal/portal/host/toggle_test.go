@@ -158,3 +158,39 @@ func TestInstruct(t *testing.T) {
 		t.Error("an instruction that is not valid is written")
 	}
 }
+
+// TestGuardDoesNotReplacePeople checks that the guard replaces an instruction of a person only after the adapter has handled it.
+func TestGuardDoesNotReplacePeople(t *testing.T) {
+	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	person, guard := waves.New(waves.RollBack, "bob", "because", at), waves.New(waves.Pause, waves.Guard, "because", at.Add(time.Second))
+	earlier := waves.New(waves.Pause, waves.Guard, "because", at.Add(-time.Second))
+	for _, c := range []struct {
+		reason  string
+		present waves.Instruction
+		handled string
+		given   waves.Instruction
+		want    string
+	}{
+		{"a person's that waits", person, earlier.ID, guard, person.ID},
+		{"a person's that was handled", person, person.ID, guard, guard.ID},
+		{"one of the guard", earlier, "", guard, guard.ID},
+		{"a person replaces anything", person, "", waves.New(waves.Pause, "sam", "because", at), waves.New(waves.Pause, "sam", "because", at).ID},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			o := protection(v1alpha1.ModeEnforce, nil)
+			o.Annotations = map[string]string{v1alpha1.AnnotationRollout: c.present.String()}
+			o.Status.Rollout = &v1alpha1.RolloutStatus{Instruction: c.handled}
+			w := offline(t, interceptor.Funcs{}, o)
+			if err := w.Instruct(t.Context(), "bobs", c.given); err != nil {
+				t.Fatal(err)
+			}
+			var now v1alpha1.ProtectedResource
+			if err := w.Client.Get(t.Context(), client.ObjectKey{Name: "bobs"}, &now); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := waves.InstructionOf(&now); err != nil || got.ID != c.want {
+				t.Errorf("got %+v, %v, want %s", got, err, c.want)
+			}
+		})
+	}
+}
