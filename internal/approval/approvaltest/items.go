@@ -29,7 +29,9 @@ func numbers(t *testing.T, ctx context.Context, s approval.TicketStore, f approv
 // items: each has a state and a chain of its own, and filters about items look at one of them at a time.
 func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	second := Item("b", "q")
-	second.Steps = []approval.Step{{Name: "leader", Approvers: []string{"erin", "dan"}, Quorum: 2, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutEscalate, EscalateTo: []string{"zoe"}}}
+	second.Steps = []approval.Step{
+		{Name: "leader", Approvers: []string{"erin", "dan"}, Quorum: 2, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutEscalate, EscalateTo: []string{"zoe"}},
+	}
 	second.Target = &approval.Target{Ticket: 1, Item: 3}
 	x := approval.NewTicket(
 		approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{Item("a", "r"), second}},

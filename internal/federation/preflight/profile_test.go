@@ -84,7 +84,11 @@ func TestMalformedProfile(t *testing.T) {
 			map[string]any{"name": "p", "cluster": map[string]any{"certificate-authority-data": "not base64!"}},
 		}},
 	}}
-	host := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{inventory.Resource: "ClusterProfileList"}, u)
+	host := fake.NewSimpleDynamicClientWithCustomListKinds(
+		runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{inventory.Resource: "ClusterProfileList"},
+		u,
+	)
 	f := healthy()
 	f.Member, f.Profile, f.Mesh = "m1", ReadProfile(t.Context(), host, federation.Cluster{Name: "m1", Profile: "fleet/m1"}), federation.NoMesh
 	k := slices.IndexFunc(Assess(f, needs), func(x Finding) bool { return x.Code == ProfileUnread })
