@@ -28,6 +28,8 @@ type alternative struct {
 	people []string
 	from   []v1alpha1.Approver
 	note   message.Message
+	// standIn reports that the security team decides in the place of owners.
+	standIn bool
 }
 
 // wanted is a step for which no alternative is chosen yet.
@@ -73,7 +75,7 @@ func (a about) waysToFill(from []v1alpha1.Approver) []alternative {
 	var out []alternative
 	add := func(people []string, from []v1alpha1.Approver, note message.Message) {
 		if len(people) > 0 && !slices.ContainsFunc(out, func(x alternative) bool { return slices.Equal(x.people, people) }) {
-			out = append(out, alternative{people, from, note})
+			out = append(out, alternative{people: people, from: from, note: note})
 		}
 	}
 	owns := slices.ContainsFunc(from, func(f v1alpha1.Approver) bool { return f == FromResourceOwner || f == FromApplicationOwner })
@@ -101,7 +103,11 @@ func (a about) waysToFill(from []v1alpha1.Approver) []alternative {
 			note = message.StepNoteRequesterIsOwner()
 		}
 		with := append(slices.Clone(from), fromSecurity)
+		before := len(out)
 		add(a.people([]v1alpha1.Approver{fromSecurity}, 0), with, note)
+		if len(out) > before {
+			out[before].standIn = true
+		}
 	}
 	return out
 }
@@ -143,6 +149,9 @@ func combine(steps []wanted, pick []int) ([]Step, bool) {
 		alt := w.alternatives[pick[i]]
 		s := w.step
 		s.Approvers, s.From, s.Note = slices.Clone(alt.people), alt.from, cmp.Or(alt.note, w.note)
+		if alt.standIn && !s.OnCall.IsZero() { // the schedule is the owners', and may name nobody of the security team
+			s.OnCall.Approvers = true
+		}
 		if w.all {
 			s.Quorum = len(alt.people)
 		}

@@ -230,7 +230,8 @@ type Role string
 const (
 	// RoleWaits means that the item waits for this person's decision or review.
 	RoleWaits Role = "waits"
-	// RoleNamed means that the person is an approver or reviewer in a step of the item, perhaps only by escalation.
+	// RoleNamed means that the person is an approver or reviewer in a step of the item. People to whom a step may be escalated
+	// are approvers from the escalation on, not before it.
 	RoleNamed Role = "named"
 	// RoleDecided means that the person has decided or reviewed the item, perhaps through a delegate.
 	RoleDecided Role = "decided"
@@ -264,9 +265,6 @@ func (t *Ticket) Concerns() []Concern {
 		}
 		for _, s := range it.allSteps() {
 			for _, p := range s.Approvers {
-				add(Concern{i, p, RoleNamed})
-			}
-			for _, p := range s.EscalateTo {
 				add(Concern{i, p, RoleNamed})
 			}
 			for _, v := range s.Votes {

@@ -15,6 +15,8 @@ import (
 const (
 	// remindReview is the interval of reminders to the reviewers of break-glass.
 	remindReview = 24 * time.Hour
+	// remindLimited is the interval of reminders of a limited step whose policy defines none.
+	remindLimited = 24 * time.Hour
 	// leastTimeout is the shortest interval of a step's reminders.
 	leastTimeout = time.Minute
 )
@@ -157,7 +159,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			return nil, cannotFill(name, s.Name, needsPeople(w.step.Quorum, most))
 		}
 		team := slices.Equal(s.Approvers, []v1alpha1.Approver{fromSecurity})
-		a.setRules(&w.step, s, always && team)
+		a.setRules(&w.step, s, always, team)
 		steps = append(steps, w)
 		security = security && (auto || !team)
 	}
@@ -185,23 +187,32 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 	return chain, nil
 }
 
-// setRules sets the timeout, the reminders and the limit of a policy's step. In a change of an approval policy, governs reports
-// that the step is the security team's decision about it.
-func (a about) setRules(step *Step, s v1alpha1.ApprovalStep, governs bool) {
+// setRules sets the timeout, the reminders and the limit of a policy's step. policy reports that the request changes an approval
+// policy, and team that only the security team decides the step.
+func (a about) setRules(step *Step, s v1alpha1.ApprovalStep, policy, team bool) {
 	if t := s.Timeout; t != nil && t.After.Duration > 0 {
 		step.Timeout, step.OnTimeout = max(t.After.Duration, leastTimeout), t.Action
 		step.EscalateFrom, step.EscalateTo = t.EscalateTo, a.people(t.EscalateTo, 0)
 		step.Remind = remindEvery(t)
 	}
-	step.OnCall = limitOf(s)
-	if !governs {
+	step.limit(s)
+	if !policy {
 		return
 	}
-	if step.OnTimeout == v1alpha1.TimeoutEscalate { // a timeout must not give the decision to other people
+	if team && step.OnTimeout == v1alpha1.TimeoutEscalate { // a timeout must not give the security team's decision to other people
 		step.OnTimeout, step.EscalateFrom, step.EscalateTo = v1alpha1.TimeoutRemind, nil, nil
 	}
-	if !step.OnCall.IsZero() { // a schedule that cannot be read must not prevent the correction of the policy
+	if !step.OnCall.IsZero() { // a schedule that cannot be read must not prevent the correction of a policy
 		step.OnCall.Approvers = true
+	}
+}
+
+// limit sets the limit of a policy's step. The approvers of a limited step are reminded, also if the policy does not say so, because
+// the person who is on call next learns of the request by a reminder.
+func (s *Step) limit(of v1alpha1.ApprovalStep) {
+	s.OnCall = limitOf(of)
+	if !s.OnCall.IsZero() && s.Remind == 0 && (s.Timeout == 0 || s.OnTimeout != v1alpha1.TimeoutRemind) {
+		s.Remind = remindLimited
 	}
 }
 

@@ -105,10 +105,7 @@ func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 	it.State, it.ExpiresAt, it.WarnAt, it.ShortenTo = StatePending, time.Time{}, time.Time{}, time.Time{}
 	it.Steps, it.Approval, it.ManySteps, it.Latest = now.Steps, now.Approval, now.ManySteps, now.Latest
 	for k := range it.Steps {
-		s := &it.Steps[k]
-		// An automatic approval was given for less, so a person decides now.
-		s.State, s.Votes, s.Auto = StepWaiting, nil, false
-		s.stop()
+		it.Steps[k].restart()
 	}
 	t.say(i, at, message.TicketVoidedMoreApprovers())
 	t.advance(i, at)

@@ -45,6 +45,7 @@ type Step struct {
 	EscalateTo   []string
 	EscalateFrom []v1alpha1.Approver
 	Escalated    bool
+	Added        []string `json:",omitempty"` // the Approvers whom the escalation added
 
 	Remind   time.Duration `json:",omitzero"` // interval of reminders; 0 means none, except by OnTimeout
 	RemindAt time.Time     `json:",omitzero"` // zero until the step is current
@@ -89,6 +90,15 @@ func (s *Step) Left() int {
 		}
 	}
 	return max(n, 0)
+}
+
+// restart resets the step for a new decision: without votes, without an automatic approval, which was given for another request,
+// and without the people whom an escalation added.
+func (s *Step) restart() {
+	s.State, s.Votes, s.Auto = StepWaiting, nil, false
+	s.Approvers = slices.DeleteFunc(s.Approvers, func(p string) bool { return slices.Contains(s.Added, p) })
+	s.Escalated, s.Added = false, nil
+	s.stop()
 }
 
 // has reports whether a person has decided in the step, also through a delegate.

@@ -42,7 +42,7 @@ func (t *Ticket) timeout(i int, now time.Time) {
 		s.Deadline, s.Escalated = time.Time{}, true
 		for _, p := range s.EscalateTo {
 			if !slices.Contains(s.Approvers, p) {
-				s.Approvers = append(s.Approvers, p)
+				s.Approvers, s.Added = append(s.Approvers, p), append(s.Added, p)
 			}
 		}
 		t.event(now, Event{Kind: EventEscalated, Item: i, Step: s.Name})

@@ -140,7 +140,7 @@ func (a about) workloadChain() ([]Step, error) {
 // ownerStepOf returns a policy's step for the owners of a resource as a template for one step for each resource. It is never
 // approved by a condition, and a timeout does not give the decision to other people.
 func ownerStepOf(s v1alpha1.ApprovalStep) Step {
-	out := Step{Name: s.Name, Quorum: 1, OnCall: limitOf(s)}
+	out := Step{Name: s.Name, Quorum: 1}
 	if s.Quorum == "Count" && s.Count != nil {
 		out.Quorum = int(*s.Count)
 	}
@@ -151,6 +151,7 @@ func ownerStepOf(s v1alpha1.ApprovalStep) Step {
 		}
 		out.Remind = remindEvery(t)
 	}
+	out.limit(s)
 	return out
 }
 
@@ -181,8 +182,12 @@ func (a about) ownerSteps(steps []wanted, template Step, all bool, policy string
 			w.step.Name = template.Name + ":" + a.title(g.resources[0])
 		}
 		if security := a.people([]v1alpha1.Approver{fromSecurity}, 0); len(security) > 0 && !slices.Equal(security, g.people) {
-			w.alternatives = append(w.alternatives, alternative{security, append(from[:len(from):len(from)], fromSecurity),
-				message.StepNoteOwnerOfNeededElsewhere(a.titles(g.resources))})
+			w.alternatives = append(w.alternatives, alternative{
+				people:  security,
+				from:    append(from[:len(from):len(from)], fromSecurity),
+				note:    message.StepNoteOwnerOfNeededElsewhere(a.titles(g.resources)),
+				standIn: true,
+			})
 		}
 		if w.step.Quorum > len(g.people) && len(w.alternatives) == 1 {
 			return nil, cannotFill(policy, w.step.Name, needsPeople(w.step.Quorum, len(g.people)))

@@ -19,10 +19,7 @@ func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	t.event(at, Event{Kind: EventVoided, Item: i, Revision: now.Digest, Comment: strings.Join(grown, "\n")})
 	it.State, it.ExpiresAt, it.WarnAt, it.ShortenTo = StatePending, time.Time{}, time.Time{}, time.Time{}
 	for k := range it.Steps {
-		s := &it.Steps[k]
-		// An automatic approval was given for less, so a person decides now.
-		s.State, s.Votes, s.Auto = StepWaiting, nil, false
-		s.stop()
+		it.Steps[k].restart()
 	}
 	t.say(i, at, message.TicketVoidedBringsMore())
 	t.advance(i, at)

@@ -4899,6 +4899,11 @@ func RemedyProfileDiffers() Message {
 	return Message{Code: "remedy.profile-differs", Text: "if the cluster has moved, correct apiEndpoint, caBundle and proxyURL of the KubeFedCluster; otherwise find out who changed the ClusterProfile"}
 }
 
+// RemedyProfileMalformed is "correct ClusterProfile {profile} in the host cluster, or ask its cluster manager to".
+func RemedyProfileMalformed(profile string) Message {
+	return build("remedy.profile-malformed", param{"profile", profile})
+}
+
 // RemedyProfileMissing is "if the cluster leaves, run kubectl acp cluster leave {member}; otherwise correct or remove the annotation {annotation} of its KubeFedCluster".
 func RemedyProfileMissing(member string, annotation string) Message {
 	return build("remedy.profile-missing", param{"annotation", annotation}, param{"member", member})

@@ -338,6 +338,35 @@ func TestAge(t *testing.T) {
 	is("? on-call.no-tier")
 }
 
+// TestReloadKeepsAnswers: a change of another part of the file does not make it unknown who is on call while a source is away.
+func TestReloadKeepsAnswers(t *testing.T) {
+	var away atomic.Bool
+	url := standIn(t, func(w http.ResponseWriter, _ *http.Request) {
+		if away.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"oncalls": []any{pagerDutyEntry("PT20YPA", 1, "ann@example.com", "", "")}})
+	})
+	config := strings.Replace(pagerDutyConfig, "URL", url, 1)
+	d := open(t, config)
+	d.Refresh(t.Context())
+	away.Store(true)
+	for _, tc := range []struct{ reason, config, want string }{
+		{"as it was", config, "ann +0"},
+		{"a comment", config + "# a comment\n", "ann +0"},
+		{"another schedule", config + "  other: {tiers: [{rotation: {people: [bob@example.com], start: \"2026-01-01T00:00\", days: 1}}]}\n", "ann +0"},
+		{"another source", strings.Replace(config, "PT20YPA", "POTHER", 1), "? on-call.no-answer"},
+		{"the first source again", config, "? on-call.no-answer"},
+	} {
+		d.write("on-call.yaml", tc.config)
+		d.Refresh(t.Context())
+		if got := says(d.OnCall("shop", 1)); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
 func TestInvalidFiles(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "on-call.yaml")

@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +21,9 @@ import (
 
 // pollEvery is the interval at which the configuration file is compared with what was read.
 const pollEvery = 5 * time.Second
+
+// sourceTimeout bounds the reading of one source with all its requests, so that a slow one does not delay the others and the file.
+const sourceTimeout = 20 * time.Second
 
 // concurrent bounds the sources that are read at the same time.
 const concurrent = 4
@@ -136,6 +141,8 @@ func (s *Service) Refresh(ctx context.Context) {
 		wait.Go(func() {
 			defer func() { <-free }()
 			asked := s.Now()
+			ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
+			defer cancel()
 			got, err := source.read(ctx, s.client, asked)
 			s.store(name, source, got, asked, err)
 		})
@@ -160,17 +167,23 @@ func (s *Service) reload() {
 		return
 	}
 	s.Log.Info("the file with the on-call schedules was read again", "schedules", len(file.Schedules))
-	// The answers about schedules that may have another source now are dropped.
+	before := s.file.Schedules
 	s.file, s.text, s.fileRead, s.next = file, text, s.Now(), time.Time{}
-	clear(s.answers)
-	clear(s.failing)
+	// The answers about schedules that have another source now are dropped. The others stay in use, because without an answer the
+	// fallback of a policy may let every approver decide.
+	changed := func(name string) bool { return !sameSource(before[name], file.Schedules[name]) }
+	maps.DeleteFunc(s.answers, func(name string, _ answer) bool { return changed(name) })
+	maps.DeleteFunc(s.failing, func(name, _ string) bool { return changed(name) })
 }
 
-// store keeps the answer of a source, unless the file was replaced meanwhile.
+// sameSource reports whether two schedules are read from the same place.
+func sameSource(a, b Schedule) bool { return reflect.DeepEqual(a.remote(), b.remote()) }
+
+// store keeps the answer of a source, unless the file names another source meanwhile.
 func (s *Service) store(name string, source remote, got tiers, at time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file.Schedules[name].remote() != source {
+	if !reflect.DeepEqual(s.file.Schedules[name].remote(), source) {
 		return
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
 )
@@ -28,7 +29,9 @@ func numbers(t *testing.T, ctx context.Context, s approval.TicketStore, f approv
 // items: each has a state and a chain of its own, and filters about items look at one of them at a time.
 func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	second := Item("b", "q")
-	second.Steps = []approval.Step{{Name: "leader", Approvers: []string{"erin", "dan"}, Quorum: 2, Timeout: time.Hour, EscalateTo: []string{"zoe"}}}
+	second.Steps = []approval.Step{
+		{Name: "leader", Approvers: []string{"erin", "dan"}, Quorum: 2, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutEscalate, EscalateTo: []string{"zoe"}},
+	}
 	second.Target = &approval.Target{Ticket: 1, Item: 3}
 	x := approval.NewTicket(
 		approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{Item("a", "r"), second}},
@@ -84,10 +87,10 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 			approval.Filter{WaitsFor: &approval.Waits{Person: "alice", StandsFor: []string{"dan"}}}, nil},
 		"decided by delegate": {"the delegate decided", approval.Filter{DecidedBy: "frank"}, []int64{n}},
 		"decided for":         {"the represented person decided, too", approval.Filter{DecidedBy: "erin"}, []int64{n}},
-		"escalation":          {"whom it may escalate to sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "zoe"}}, []int64{n}},
+		"escalation":          {"whom it may escalate to does not see it before", approval.Filter{VisibleTo: &approval.Visible{Person: "zoe"}}, nil},
 		"delegate sees": {
 			"what the people whom they represent have to decide",
-			approval.Filter{VisibleTo: &approval.Visible{Person: "x", StandsFor: []string{"zoe"}}}, []int64{n},
+			approval.Filter{VisibleTo: &approval.Visible{Person: "x", StandsFor: []string{"dan"}}}, []int64{other, n},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,6 +98,15 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, d)
 			}
 		})
+	}
+	update(t, ctx, s, n, func(x *approval.Ticket) error {
+		x.Tick(Start.Add(2 * time.Hour))
+		return nil
+	})
+	for _, v := range []approval.Visible{{Person: "zoe"}, {Person: "x", StandsFor: []string{"zoe"}}} {
+		if d := cmp.Diff([]int64{n}, numbers(t, ctx, s, approval.Filter{VisibleTo: &v})); d != "" {
+			t.Errorf("%+v does not see the escalated ticket: (-want +got)\n%s", v, d)
+		}
 	}
 }
 

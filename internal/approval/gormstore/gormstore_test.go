@@ -2,11 +2,14 @@ package gormstore
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/database"
@@ -90,4 +93,26 @@ func testLedger(t *testing.T, db *database.DB) {
 func exec(t *testing.T, db *database.DB, sql string) error {
 	t.Helper()
 	return db.Write(t.Context(), func(tx *gorm.DB) error { return tx.Exec(sql).Error })
+}
+
+// TestEscalationOfEarlierTickets: earlier versions stored people to whom a step could be escalated from the submission on.
+func TestEscalationOfEarlierTickets(t *testing.T) {
+	s, db := open(t)
+	x := approvaltest.Ticket("a", "r", "")
+	x.Items[0].Steps[0].Timeout, x.Items[0].Steps[0].OnTimeout, x.Items[0].Steps[0].EscalateTo = time.Hour, v1alpha1.TimeoutEscalate, []string{"zoe"}
+	x.Items[0].Steps[0].Deadline = approvaltest.Start.Add(time.Hour)
+	x, err := s.Create(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec(t, db, fmt.Sprintf("INSERT INTO concerns (ticket, item, person, role) VALUES (%d, 0, 'zoe', 'named')", x.Number)); err != nil {
+		t.Fatal(err)
+	}
+	x, err = s.Update(t.Context(), x.Number, func(x *approval.Ticket) error {
+		x.Tick(approvaltest.Start.Add(2 * time.Hour))
+		return nil
+	})
+	if err != nil || !x.Items[0].Steps[0].Escalated {
+		t.Errorf("%v: %+v", err, x)
+	}
 }

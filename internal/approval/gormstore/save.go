@@ -96,7 +96,8 @@ func saveConcerns(tx *gorm.DB, t *approval.Ticket, before []approval.Concern) er
 			return err
 		}
 	}
-	_, err := database.Insert(tx, "concerns (ticket, item, person, role)", "", added)
+	// Versions before this one also stored people to whom a step could be escalated, so a row may exist.
+	_, err := database.Insert(tx, "concerns (ticket, item, person, role)", " ON CONFLICT DO NOTHING", added)
 	return err
 }
 

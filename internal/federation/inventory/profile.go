@@ -97,7 +97,7 @@ func Parse(u *unstructured.Unstructured) (Profile, error) {
 		Healthy: metav1.ConditionUnknown}
 	var o object
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &o); err != nil {
-		return p, fmt.Errorf("read ClusterProfile %s: %w", p.Name, err)
+		return p, fmt.Errorf("%w: %s: %w", ErrMalformed, p.Name, err)
 	}
 	p.Manager = o.Spec.ClusterManager.Name
 	if c := meta.FindStatusCondition(o.Status.Conditions, conditionHealthy); c != nil &&
@@ -110,7 +110,7 @@ func Parse(u *unstructured.Unstructured) (Profile, error) {
 		}
 		ca, err := base64.StdEncoding.DecodeString(a.Cluster.CertificateAuthorityData)
 		if err != nil {
-			return p, fmt.Errorf("read ClusterProfile %s: the certificate authority of the access provider %q is not base64", p.Name, a.Name)
+			return p, fmt.Errorf("%w: %s: the certificate authority of the access provider %q is not base64", ErrMalformed, p.Name, a.Name)
 		}
 		p.Access = append(p.Access, Access{Provider: a.Name, Endpoint: a.Cluster.Server, CABundle: ca, ProxyURL: a.Cluster.ProxyURL,
 			ServerName: a.Cluster.TLSServerName, LaxTLS: a.Cluster.InsecureSkipTLSVerify})
@@ -118,6 +118,9 @@ func Parse(u *unstructured.Unstructured) (Profile, error) {
 	slices.SortFunc(p.Access, func(a, b Access) int { return cmp.Compare(a.Provider, b.Provider) })
 	return p, nil
 }
+
+// ErrMalformed reports that a ClusterProfile was read, but that its content cannot be parsed.
+var ErrMalformed = errors.New("the ClusterProfile cannot be parsed")
 
 // Get reads a ClusterProfile from the host. The error is NotFound of the API, too, if the host does not serve the kind.
 func Get(ctx context.Context, host dynamic.Interface, name types.NamespacedName) (Profile, error) {

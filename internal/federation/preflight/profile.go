@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -22,6 +23,8 @@ type Profile struct {
 	Invalid, Missing bool
 	// Unread is the reason why it is not known, or zero.
 	Unread message.Message
+	// Malformed reports that it is not known because the content of the ClusterProfile cannot be parsed.
+	Malformed bool
 	// Deleting, Healthy and Reason are those of the ClusterProfile, and Manager is its cluster manager.
 	Deleting        bool
 	Healthy         metav1.ConditionStatus
@@ -53,6 +56,7 @@ func ReadProfile(ctx context.Context, host dynamic.Interface, c federation.Clust
 		out.Missing = true
 		return out
 	case err != nil:
+		out.Malformed = errors.Is(err, inventory.ErrMalformed)
 		out.Unread = unread(err, inventory.Resource.GroupResource().String())
 		return out
 	}
@@ -83,7 +87,11 @@ func profileFindings(f Facts, others []Facts) []Finding {
 		add(ProfileMissing, message.PreflightProfileMissing(name), message.RemedyProfileMissing(f.Member, federation.AnnotationClusterProfile))
 		return out
 	case !p.Unread.IsZero():
-		add(ProfileUnread, message.PreflightProfileUnread(name, p.Unread), message.RemedyApplyHostRbac())
+		remedy := message.RemedyApplyHostRbac()
+		if p.Malformed {
+			remedy = message.RemedyProfileMalformed(name)
+		}
+		add(ProfileUnread, message.PreflightProfileUnread(name, p.Unread), remedy)
 		return out
 	case p.Deleting:
 		add(ProfileLeaving, message.PreflightProfileLeaving(name), message.RemedyProfileMissing(f.Member, federation.AnnotationClusterProfile))

@@ -1,12 +1,18 @@
 package preflight
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/inventory"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -66,5 +72,30 @@ func TestProfileFindings(t *testing.T) {
 				t.Errorf("%s: the profile decides whether the member passes", c.reason)
 			}
 		}
+	}
+}
+
+// TestMalformedProfile: a ClusterProfile that cannot be parsed has to be corrected, and no right is missing.
+func TestMalformedProfile(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": inventory.Resource.GroupVersion().String(), "kind": "ClusterProfile",
+		"metadata": map[string]any{"namespace": "fleet", "name": "m1"},
+		"status": map[string]any{"accessProviders": []any{
+			map[string]any{"name": "p", "cluster": map[string]any{"certificate-authority-data": "not base64!"}},
+		}},
+	}}
+	host := fake.NewSimpleDynamicClientWithCustomListKinds(
+		runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{inventory.Resource: "ClusterProfileList"},
+		u,
+	)
+	f := healthy()
+	f.Member, f.Profile, f.Mesh = "m1", ReadProfile(t.Context(), host, federation.Cluster{Name: "m1", Profile: "fleet/m1"}), federation.NoMesh
+	k := slices.IndexFunc(Assess(f, needs), func(x Finding) bool { return x.Code == ProfileUnread })
+	if k < 0 {
+		t.Fatalf("the profile %+v has no finding", f.Profile)
+	}
+	if remedy := Assess(f, needs)[k].Remedy; remedy.Code != "remedy.profile-malformed" {
+		t.Errorf("the remedy is %s", remedy.Code)
 	}
 }

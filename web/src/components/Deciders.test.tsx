@@ -59,6 +59,19 @@ describe("who decides", () => {
     expect(await screen.findByTestId("on-call-owner")).toHaveTextContent("无法得知 shop 的值班人");
   });
 
+  it("tells the people on call from those whom an escalation added", async () => {
+    show(step("leader", "current", [bob, carol], { escalated: true, onCall: { schedule: "shop", tier: 1, people: [bob, carol], fallback: false } }));
+    expect(screen.getByTestId("on-call-leader")).toHaveTextContent("On call now, or added because there was no decision in time:");
+    expect(screen.getByTestId("on-call-leader")).not.toHaveTextContent("On call now:");
+    await chooseLanguage("zh");
+    expect(await screen.findByText(/因未及时审批而增加的审批人/)).toBeVisible();
+  });
+
+  it("says that an escalation adds nobody", () => {
+    show(step("leader", "waiting", [bob], { timeoutSeconds: 86400, onTimeout: "Escalate", escalateTo: [], escalateTotal: 0 }));
+    expect(screen.getByTestId("timeout-leader")).toHaveTextContent("the policy names nobody who can then decide.");
+  });
+
   it("says nothing about the timeout of an automatic step", () => {
     show(step("owner", "waiting", [bob], { auto: true, timeoutSeconds: 60, onTimeout: "Deny", remindSeconds: 60 }));
     expect(screen.queryByTestId("timeout-owner")).toBeNull();

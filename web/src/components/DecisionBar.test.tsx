@@ -138,6 +138,16 @@ describe("the decision bar", () => {
     expect(await screen.findByText("You decide as leader, as a delegate.")).toBeVisible();
   });
 
+  it("shows that an approver who is not on call decides for a person who is", async () => {
+    start(ticketOf("pending", { steps: [step("leader", "current", [bob, carol], { onCall: { schedule: "shop", tier: 1, people: [bob], fallback: false } })], can: decides }));
+    expect(await screen.findByText("You decide as leader, as a delegate.")).toBeVisible();
+  });
+
+  it("shows that the person on call decides as themselves", async () => {
+    start(ticketOf("pending", { steps: [step("leader", "current", [bob, carol], { onCall: { schedule: "shop", tier: 1, people: [carol], fallback: false } })], can: decides }));
+    expect(await screen.findByText("You decide as leader.")).toBeVisible();
+  });
+
   it("comments without deciding", async () => {
     const { writes } = start(decidable, { comments: () => ({ body: { ...decidable, version: 4 } }) });
     await userEvent.type(await screen.findByTestId("decision-comment"), "Which port?");

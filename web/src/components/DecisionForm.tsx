@@ -24,7 +24,8 @@ function DecisionCapacity({ item }: { item: TicketItem }) {
   const step = currentStep(item);
   if (!step) return null;
   const { has, needs } = votesOf(step);
-  const own = me === undefined || step.approvers.some((person) => person.id === me);
+  // Of a limited step, the portal names those who can decide in their own name.
+  const own = me === undefined || (step.onCall?.people ?? step.approvers).some((person) => person.id === me);
   return (
     <small>
       {t(own ? "decide.asStep" : "decide.asDelegate", { step: words.step(step.name) })} {needs > 1 && t("timeline.quorum", { has, needs, of: step.approversTotal ?? step.approvers.length })}

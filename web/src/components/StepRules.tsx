@@ -18,7 +18,7 @@ function OnCall({ step }: { step: Step }) {
       {message && <span>{words.message(message)} {t(fallback ? "stepRules.onCallFallback" : people.length > 0 ? "stepRules.onCallEscalated" : "stepRules.onCallWaits")}</span>}
       {!fallback && people.length > 0 && (
         <span className={classes.people}>
-          {!message && t("stepRules.onCallNow")} <People people={people} />
+          {!message && t(step.escalated ? "stepRules.onCallOrEscalated" : "stepRules.onCallNow")} <People people={people} />
         </span>
       )}
     </div>
@@ -40,7 +40,7 @@ function Timeout({ step }: { step: Step }) {
             {onTimeout === "Escalate" && escalateTo.length > 0 && ":"}
           </>
         ) : (
-          t(`stepRules.timeout.${onTimeout}`, { duration: words.duration(timeoutSeconds ?? 0) })
+          t(`stepRules.timeout.${onTimeout === "Escalate" && escalateTo.length === 0 ? "EscalateToNobody" : onTimeout}`, { duration: words.duration(timeoutSeconds ?? 0) })
         )}
       </span>
       {onTimeout === "Escalate" && escalateTo.length > 0 && (

@@ -981,6 +981,7 @@ export const messages: Readonly<Record<string, string>> = {
   "remedy.own-cluster-name": "请为网格中的每个集群使用各自的名称；若两者不在同一网格，请声明其网格（KubeFedCluster 的注解 {annotation}）",
   "remedy.place-elsewhere": "无需处理，除非由 Cilium 执行的类部署在那里：请部署到其他成员集群，或安装 Cilium 并以 --enforcer cilium 重新加入",
   "remedy.profile-differs": "如果集群已迁移，请更正 KubeFedCluster 的 apiEndpoint、caBundle 和 proxyURL；否则请查明是谁更改了 ClusterProfile",
+  "remedy.profile-malformed": "请在主集群中更正 ClusterProfile {profile}，或请其集群管理器更正",
   "remedy.profile-missing": "如果集群要退出，请执行 kubectl acp cluster leave {member}；否则请更正或删除其 KubeFedCluster 的注解 {annotation}",
   "remedy.profile-shared": "请注销两个成员集群之一，或更正其 KubeFedCluster 的注解 {annotation}",
   "remedy.rejoin-role": "请重新为推送账号授予角色：kubectl acp cluster join 会这样做",

@@ -106,11 +106,13 @@ export const tickets = {
   stepRules: {
     onCall: "Only approvers who are on call in {{schedule}} (tier {{tier}}) can decide.",
     onCallNow: "On call now:",
+    onCallOrEscalated: "On call now, or added because there was no decision in time:",
     onCallWaits: "The step waits.",
     onCallFallback: "Therefore every approver can decide.",
     onCallEscalated: "Because there was no decision in time, these people can decide:",
     timeout: {
       Escalate: "Without a decision after {{duration}}, more people can decide:",
+      EscalateToNobody: "Without a decision after {{duration}}, the request is escalated, but the policy names nobody who can then decide.",
       Deny: "Without a decision after {{duration}}, the request is rejected.",
       Remind: "Without a decision, the approvers are reminded at intervals of {{duration}}.",
     },

@@ -106,11 +106,13 @@ export const tickets = {
   stepRules: {
     onCall: "只能由 {{schedule}}（第 {{tier}} 级）的当前值班审批人审批。",
     onCallNow: "当前值班：",
+    onCallOrEscalated: "当前值班，或因未及时审批而增加的审批人：",
     onCallWaits: "该步骤继续等待。",
     onCallFallback: "因此所有审批人都可以审批。",
     onCallEscalated: "由于未及时审批，以下人员可以审批：",
     timeout: {
       Escalate: "{{duration}} 内无人审批时，以下人员也可以审批：",
+      EscalateToNobody: "{{duration}} 内无人审批时，申请将升级，但审批策略没有指定届时可以审批的人员。",
       Deny: "{{duration}} 内无人审批时，申请将被驳回。",
       Remind: "无人审批时，每 {{duration}} 提醒一次审批人。",
     },
