@@ -70,8 +70,8 @@ type Config struct {
 	// AccessLog means that the lines are those of the access log of the member's Istio, instead of Hubble's exporter.
 	AccessLog bool
 	// BesideHubble means that another Follower follows the member's Hubble. It then reports the time in which the member was watched,
-	// and this one, of an access log, does not. BesideIstio is the counterpart for the Follower of Hubble, and reports whether the access log is being read: the
-	// member counts as watched only while both are.
+	// and this one, of an access log, does not. BesideIstio is the counterpart for the Follower of Hubble, and reports whether the
+	// access log is being read: the member counts as watched only while both are.
 	BesideHubble bool
 	BesideIstio  func() bool
 	// Members is the number of followers that share the memory limits of the process. Default: 1.
