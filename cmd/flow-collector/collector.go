@@ -235,6 +235,9 @@ func (c *collector) health() sources {
 		storeErr: c.rollups.Err, spooling: func() error { return nil },
 		members: c.followers.states,
 	}
+	if c.registrations != nil {
+		s.registrations = c.registrations.state
+	}
 	if c.spool != nil {
 		s.spooling = c.spool.Err
 	}
@@ -263,10 +266,11 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 	if c.sharder != nil {
 		ingesting.Go(func() { c.sharder.Balance(ctx) })
 	}
-	c.followers.set(ctx, c.o.members, nil)
 	ingesting.Go(func() {
 		if c.registrations != nil {
 			c.followRegistrations(ctx)
+		} else {
+			c.followers.set(ctx, c.o.members, nil)
 		}
 		c.followers.running.Wait()
 		cancel() // every source has ended

@@ -6,8 +6,12 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
+
+	utilclock "k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/internal/audit/hubble"
+	"github.com/acp-io/acp/internal/backoff"
 )
 
 // followers follows a set of members that changes while the collector runs.
@@ -39,9 +43,9 @@ func newFollowers(c *collector) *followers {
 	return &followers{c: c, byMember: map[string]*follower{}, problems: map[string]string{}}
 }
 
-// set makes the members those that are followed. A follower whose member has another source is stopped before its successor starts, and
-// one of a member with a problem continues with its present source. A follower continues at the position that is stored, so no flow is
-// lost or counted twice by a restart that the source's own buffer covers.
+// set makes the members those that are followed. A follower whose member has another source is stopped, and what it counted is stored,
+// before its successor starts. One of a member with a problem continues with its present sources. A follower continues at the position
+// that is stored, so no flow is lost or counted twice by a restart that the source's own buffer covers.
 func (f *followers) set(ctx context.Context, members []member, problems map[string]string) {
 	f.setting.Lock()
 	defer f.setting.Unlock()
@@ -55,7 +59,7 @@ func (f *followers) set(ctx context.Context, members []member, problems map[stri
 	f.mu.Unlock()
 
 	for name := range problems {
-		if _, also := wanted[name]; !also && present[name] != nil {
+		if present[name] != nil {
 			wanted[name] = present[name].member
 		}
 	}
@@ -68,7 +72,7 @@ func (f *followers) set(ctx context.Context, members []member, problems map[stri
 	for _, name := range slices.Sorted(maps.Keys(present)) {
 		r := present[name]
 		m, keep := wanted[name]
-		if keep && m.sameSources(r.member) && (count <= 2*r.sizedFor || m.readsStandardInput()) {
+		if keep && m.sameSources(r.member) && count <= 2*r.sizedFor {
 			delete(wanted, name)
 			continue
 		}
@@ -77,9 +81,15 @@ func (f *followers) set(ctx context.Context, members []member, problems map[stri
 	}
 	for _, r := range stopped {
 		<-r.done
+		for _, source := range r.member.sources() {
+			f.c.metrics.Forget(source)
+		}
 		if _, again := wanted[r.member.name]; !again {
 			f.remove(r.member.name)
 		}
+	}
+	if len(stopped) > 0 {
+		f.storeCounts(ctx)
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if ctx.Err() != nil {
@@ -89,12 +99,21 @@ func (f *followers) set(ctx context.Context, members []member, problems map[stri
 	}
 }
 
+// storeCounts stores what the stopped followers counted, because their successors read again what comes after the stored position. It
+// retries until it succeeds or the context ends.
+func (f *followers) storeCounts(ctx context.Context) {
+	for f.c.rollups.Flush(ctx) != nil { // the error is reported already
+		if !backoff.Pause(ctx, utilclock.RealClock{}, time.Second) {
+			return
+		}
+	}
+}
+
 func (f *followers) remove(name string) {
 	f.c.log.Info("the member is not followed any more", "member", name)
 	f.mu.Lock()
 	delete(f.byMember, name)
 	f.mu.Unlock()
-	f.c.metrics.Forget(name)
 }
 
 func (f *followers) start(ctx context.Context, m member, count int) {

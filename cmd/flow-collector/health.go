@@ -15,11 +15,13 @@ import (
 // readiness is the body of /readyz. An unreachable member does not make the collector unready: the other members are followed,
 // and a restart would not help.
 type readiness struct {
-	Ready    bool           `json:"ready"`
-	Process  string         `json:"process"`
-	Policies string         `json:"policies"`
-	Store    string         `json:"store"`
-	Members  []memberHealth `json:"members"`
+	Ready    bool   `json:"ready"`
+	Process  string `json:"process"`
+	Policies string `json:"policies"`
+	Store    string `json:"store"`
+	// Registrations is "ok", "not read yet", or why they cannot be read; absent if they are not used.
+	Registrations string         `json:"registrations,omitempty"`
+	Members       []memberHealth `json:"members"`
 }
 
 type memberHealth struct {
@@ -37,6 +39,8 @@ type sources struct {
 	// spooling returns the error of the store while batches are kept in the spool; nil otherwise.
 	spooling func() error
 	members  func() []hubble.State
+	// registrations is nil if registrations are not used.
+	registrations func() string
 }
 
 func (s sources) readiness() readiness {
@@ -55,6 +59,9 @@ func (s sources) readiness() readiness {
 	}
 	if err := s.storeErr(); err != nil {
 		r.Ready, r.Store = false, err.Error()
+	}
+	if s.registrations != nil {
+		r.Registrations = s.registrations()
 	}
 	for _, m := range s.members() {
 		h := memberHealth{Name: m.Member, Connected: m.Connected, Problem: m.Problem}

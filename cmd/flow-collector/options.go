@@ -43,10 +43,14 @@ func (m member) hasHubble() bool { return m.address != "" || m.file != "" }
 
 // sources returns the names of the member's sources in the store.
 func (m member) sources() []string {
-	if m.hasHubble() && m.accessLog != "" {
-		return []string{m.name, audit.IstioSource(m.name)}
+	var out []string
+	if m.hasHubble() {
+		out = append(out, m.name)
 	}
-	return []string{m.name}
+	if m.accessLog != "" {
+		out = append(out, audit.IstioSource(m.name))
+	}
+	return out
 }
 
 type options struct {
@@ -260,6 +264,10 @@ func (o *options) validate() error {
 		if err := o.validateTLS(); err != nil {
 			return err
 		}
+	}
+	if o.registrations && slices.ContainsFunc(o.members, member.readsStandardInput) {
+		return errors.New("--registrations cannot be combined with a source that is the standard input: when a registration changes, " +
+			"the member's sources may be read anew, which the standard input does not allow; give a file")
 	}
 	if err := serving.CheckAddress("health-address", o.healthAddress); err != nil {
 		return err

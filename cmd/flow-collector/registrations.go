@@ -40,8 +40,21 @@ func newRegistrations(host *rest.Config, namespace string, log *slog.Logger) (*r
 	return r, nil
 }
 
-// followRegistrations follows the members that the settings or the registrations name, until the context ends. While the registrations
-// cannot be read, the members that they named last are followed.
+// state returns "ok", "not read yet", or why the registrations cannot be read.
+func (r *registrations) state() string {
+	synced, err := r.watch.State()
+	switch {
+	case err != nil:
+		return err.Error()
+	case !synced:
+		return "not read yet"
+	}
+	return "ok"
+}
+
+// followRegistrations follows the members that the settings or the registrations name, until the context ends. It begins when the
+// registrations were read or cannot be read, so that a start does not follow members with fewer sources than they have. While the
+// registrations cannot be read, the members that they named last are followed.
 func (c *collector) followRegistrations(ctx context.Context) {
 	go c.registrations.watch.Run(ctx)
 	logged := map[string]string{}
@@ -69,7 +82,8 @@ func (c *collector) followRegistrations(ctx context.Context) {
 }
 
 // registered returns the members of the settings and of the registrations, and why the relays of others cannot be used. A member for which
-// the settings name a source of Hubble's keeps it.
+// the settings name a source of Hubble's keeps it. A member whose relay cannot be used is not among the members, even if the settings name
+// its access log: with the log alone, it would count as watched, although what only its Hubble reports is missing.
 func (o *options) registered(relays []federation.RegisteredRelay) (members []member, problems map[string]string) {
 	members, problems = slices.Clone(o.members), map[string]string{}
 	for _, r := range relays {
@@ -78,6 +92,7 @@ func (o *options) registered(relays []federation.RegisteredRelay) (members []mem
 		case at >= 0 && members[at].hasHubble():
 		case r.Problem != nil:
 			problems[r.Member] = r.Problem.Error()
+			members = slices.DeleteFunc(members, func(m member) bool { return m.name == r.Member })
 		case r.Relay != nil && at >= 0:
 			members[at].address, members[at].relay = r.Relay.Address, r.Relay
 		case r.Relay != nil:

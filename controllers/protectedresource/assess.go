@@ -348,7 +348,7 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	case o.Object == nil:
 		return v1alpha1.MemberPending, s.waiting(message.StateNotThereYet(s.what()))
 	case o.Object.Revision == s.Desired && o.Object.Invalid != "":
-		return v1alpha1.MemberPending, message.StateNotAccepted(s.what(), message.Verbatim(o.Object.Invalid))
+		return v1alpha1.MemberPending, message.StateNotAccepted(s.what(), message.Recognize(o.Object.Invalid, "rejection"))
 	case o.Object.Revision == s.Desired && s.Frozen:
 		return v1alpha1.MemberPending, message.StateKept()
 	case o.Object.Revision == s.Desired:

@@ -118,6 +118,9 @@ var marks = map[string]string{
 	collectorMark: `{{ include "acp.collector.name" . | quote }}`,
 }
 
+// registrationsRoles stands for the roles that the collector needs only if it follows the members that registrations name.
+const registrationsRoles = "registrations"
+
 // roles writes the roles of the programs, as deploy/rbac/host has them, and those for Istio.
 func roles(root string, files map[string]string) error {
 	text, err := deploy.Render(
@@ -134,10 +137,15 @@ func roles(root string, files map[string]string) error {
 	// Each program's roles are a file of their own: a program that does not run gets none.
 	of := map[string][]*unstructured.Unstructured{}
 	for _, o := range all {
-		of[o.GetName()] = append(of[o.GetName()], o)
+		name := o.GetName()
+		if name == collectorMark && o.GetNamespace() == kubeFedMark {
+			name = registrationsRoles
+		}
+		of[name] = append(of[name], o)
 	}
 	for program, x := range map[string]struct{ mark, condition string }{
 		"portal": {portalMark, ""}, "adapter": {adapterMark, ".Values.adapter.enabled"}, "collector": {collectorMark, ".Values.collector.enabled"},
+		"collector-registrations": {registrationsRoles, "and .Values.collector.enabled .Values.collector.hubble.registrations"},
 	} {
 		text, err := template("acp", of[x.mark], marks)
 		if err != nil {

@@ -29,8 +29,10 @@ type Event struct {
 	Position, ForgetBefore time.Time
 }
 
-// Progress reports that a source was followed during a time span, whether events were counted or not.
+// Progress reports that a member was watched during a time span, whether events were counted or not, and the position of the source.
 type Progress struct {
 	WatchedSpan
+	// PositionOf is the name of the source that Position and ForgetBefore belong to. Empty means that of the span.
+	PositionOf             string
 	Position, ForgetBefore time.Time
 }

@@ -34,11 +34,11 @@ type SeenEvent struct {
 	ID     uint64
 }
 
-// istioSuffix is the suffix of the name of a source that is the access log of a member's Istio beside its Hubble. Names of clusters
-// contain no slash.
+// istioSuffix is the suffix of the name of a source that is the access log of a member's Istio. Names of clusters contain no slash.
 const istioSuffix = "/istio"
 
-// IstioSource returns the name of the source that is the access log of a member's Istio, where the member's Hubble is a source, too.
+// IstioSource returns the name of the source that is the access log of a member's Istio. The name does not depend on whether the member's
+// Hubble is a source, too, so that the log continues at its position when Hubble is added or removed.
 func IstioSource(cluster string) string { return cluster + istioSuffix }
 
 // ClusterOf returns the member cluster of a source.

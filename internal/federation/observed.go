@@ -28,7 +28,7 @@ type Observed struct {
 	KubeFed bool
 	// LastWriter is the last writer of the object, if its content does not match its label.
 	LastWriter LastWriter
-	// Invalid is the dataplane's message if it reported that it rejects the object.
+	// Invalid is the dataplane's message if it reported that it rejects the object, or why it is known not to enforce it.
 	Invalid string
 	// Ztunnel is what istiod reports about a policy of Istio's for ztunnel.
 	Ztunnel istio.ZtunnelStatus
@@ -76,10 +76,14 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 	if revision != labels[v1alpha1.LabelRevision] { // groups have no such label; whether they were changed is decided later
 		writer = lastWriterOf(u)
 	}
+	rejection := cmp.Or(invalid(u), istio.AnalysisError(u.Object))
+	if rejection == "" && istio.DryRun(u) {
+		rejection = message.RejectionDryRun().Text
+	}
 	return Observed{
 		LastWriter: writer, Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
 		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, KubeFed: labels[LabelKubeFed] == "true",
-		Invalid: cmp.Or(invalid(u), istio.AnalysisError(u.Object)), Ztunnel: istio.ZtunnelStatusOf(u.Object),
+		Invalid: rejection, Ztunnel: istio.ZtunnelStatusOf(u.Object),
 	}, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/acp-io/acp/internal/message"
 )
 
 func TestRevisionCoversWhateverIsEnforced(t *testing.T) {
@@ -70,5 +72,31 @@ func TestStatusOfIstio(t *testing.T) {
 	got, err := asText.parse(u)
 	if err != nil || !got.Ztunnel.Reported || got.Ztunnel.Problem != "" || got.Invalid != "IST0106 SchemaValidationError" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestDryRunIsNotAccepted checks that a policy that Istio only records does not count as enforced.
+func TestDryRunIsNotAccepted(t *testing.T) {
+	revision := Revision(func(map[string]any) string { return "r" })
+	for _, c := range []struct {
+		kind, annotation string
+		invalid          bool
+	}{
+		{"AuthorizationPolicy", "true", true},
+		{"AuthorizationPolicy", "1", true},
+		{"AuthorizationPolicy", "false", false},
+		{"AuthorizationPolicy", "no", false}, // Istio ignores what it cannot parse
+		{"AuthorizationPolicy", "", false},
+		{"CiliumNetworkPolicy", "true", false},
+	} {
+		u := &unstructured.Unstructured{Object: map[string]any{"kind": c.kind}}
+		u.SetAnnotations(map[string]string{"istio.io/dry-run": c.annotation})
+		got, err := revision.parse(u)
+		if err != nil || (got.Invalid == message.RejectionDryRun().Text) != c.invalid {
+			t.Errorf("%s with %q: %q, %v", c.kind, c.annotation, got.Invalid, err)
+		}
+		if c.invalid && message.Recognize(got.Invalid, "rejection").Code != "rejection.dry-run" {
+			t.Errorf("%q is not recognized", got.Invalid)
+		}
 	}
 }

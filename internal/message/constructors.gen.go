@@ -4739,6 +4739,11 @@ func RefusalWildcardRequests() Message {
 	return Message{Code: "refusal.wildcard-requests", Text: "an allow of an action with http on a wildcard resource is not translated: name each resource, or allow an action of whole connections"}
 }
 
+// RejectionDryRun is "its annotation istio.io/dry-run means that Istio only records what it would refuse".
+func RejectionDryRun() Message {
+	return Message{Code: "rejection.dry-run", Text: "its annotation istio.io/dry-run means that Istio only records what it would refuse"}
+}
+
 // RemedyAddLabel is "add k8s:{label} to the setting labels in {place} and restart the agents".
 func RemedyAddLabel(label string, place string) Message {
 	return build("remedy.add-label", param{"label", label}, param{"place", place})

@@ -16,7 +16,6 @@ import (
 // name. The value says whose text it is. A text of ACP's own needs an entry of the catalogue instead.
 var foreignTexts = map[string]string{
 	"controllers/protectedresource/assess.go objectState.named":     "kind and name of an object",
-	"controllers/protectedresource/assess.go objectState.state":     "the dataplane's condition of the object",
 	"controllers/protectedresource/observe.go facts.ztunnelProblem": "istiod's condition of the object",
 	"internal/approval/linemessage.go LineMessage":                  "lines of other versions",
 	"internal/approval/linemessage.go approverMessage":              "an approver expression",

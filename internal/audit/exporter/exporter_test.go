@@ -22,6 +22,8 @@ type lineRecorder struct {
 	mu    sync.Mutex
 	grown chan struct{}
 	lines []string
+	// written is the last argument of reading; zero before its first call.
+	written time.Time
 	// damaged may be read after Follow has returned.
 	damaged []damage
 }
@@ -33,6 +35,14 @@ type damage struct {
 
 func (r *lineRecorder) damage(until time.Time, why error) {
 	r.damaged = append(r.damaged, damage{until, why})
+}
+
+func (r *lineRecorder) reading(written time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written = written
+	close(r.grown)
+	r.grown = make(chan struct{})
 }
 
 func newLineRecorder() *lineRecorder { return &lineRecorder{grown: make(chan struct{})} }
@@ -99,7 +109,7 @@ func follow(t *testing.T, path string) (*lineRecorder, func() error) {
 	h := newLineRecorder()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- (&File{Path: path, Poll: time.Millisecond}).Follow(ctx, h.take, h.damage) }()
+	go func() { done <- (&File{Path: path, Poll: time.Millisecond}).Follow(ctx, h.take, h.damage, h.reading) }()
 	stop := sync.OnceValue(func() error { cancel(); return <-done })
 	t.Cleanup(func() { _ = stop() })
 	return h, stop
@@ -115,6 +125,35 @@ func TestFollowReadsWhatIsAppended(t *testing.T) {
 	if err := stop(); !errors.Is(err, context.Canceled) {
 		t.Errorf("Follow: %v", err)
 	}
+}
+
+// TestReading verifies that a file that does not exist is not reported as read, and one that exists with the time of its newest line.
+func TestReading(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.log")
+	h, _ := follow(t, path)
+	until := func(what string, is func(written time.Time) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			h.mu.Lock()
+			written := h.written
+			h.mu.Unlock()
+			if is(written) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %s", what, written)
+			}
+		}
+	}
+	time.Sleep(20 * time.Millisecond)
+	until("the file does not exist", time.Time.IsZero)
+	write(t, path, "a\n")
+	until("the file was written now", func(at time.Time) bool { return time.Since(at) < time.Minute })
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	until("nothing was written for an hour", old.Equal)
 }
 
 func TestRotationByRenaming(t *testing.T) {
@@ -219,6 +258,7 @@ func TestDamagedFile(t *testing.T) {
 
 func TestStream(t *testing.T) {
 	var got []string
+	var reads []time.Time
 	r, w := io.Pipe()
 	go func() {
 		for _, s := range []string{"a", "b\nc\n", "last"} {
@@ -227,9 +267,12 @@ func TestStream(t *testing.T) {
 		_ = w.Close()
 	}()
 	s := &Stream{R: r}
-	err := s.Follow(t.Context(), func(b []byte) { got = append(got, string(b)) }, nil)
+	err := s.Follow(t.Context(), func(b []byte) { got = append(got, string(b)) }, nil, func(at time.Time) { reads = append(reads, at) })
 	if !errors.Is(err, ErrEnded) || s.Replayable() {
 		t.Errorf("got Follow error %v and Replayable %v, want ErrEnded and false", err, s.Replayable())
+	}
+	if len(reads) < 2 || !reads[0].IsZero() || reads[1].IsZero() {
+		t.Errorf("read at %v, want the beginning, and the times of the lines", reads)
 	}
 	if diff := cmp.Diff([]string{"ab", "c", "last"}, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

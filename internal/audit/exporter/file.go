@@ -28,9 +28,10 @@ type File struct {
 func (*File) Replayable() bool { return true }
 
 // Follow calls take for each line until the context ends or reading fails. Of a damaged rotated file it passes on the lines
-// before the damage, calls damaged, and continues with the next file.
-func (f *File) Follow(ctx context.Context, take func([]byte), damaged func(until time.Time, why error)) error {
-	r := &reader{File: *f, lines: lineSplitter{onLine: take}, damaged: damaged, buffer: make([]byte, chunk), done: map[string]bool{}}
+// before the damage, calls damaged, and continues with the next file. It calls reading, with the file's modification time, whenever it
+// has read the file to its end; as long as the file does not exist, it does not.
+func (f *File) Follow(ctx context.Context, take func([]byte), damaged func(until time.Time, why error), reading func(written time.Time)) error {
+	r := &reader{File: *f, lines: lineSplitter{onLine: take}, damaged: damaged, reading: reading, buffer: make([]byte, chunk), done: map[string]bool{}}
 	if r.Poll <= 0 {
 		r.Poll = 250 * time.Millisecond
 	}
@@ -56,6 +57,7 @@ type reader struct {
 	File
 	lines   lineSplitter
 	damaged func(until time.Time, why error)
+	reading func(written time.Time)
 	buffer  []byte
 	file    *os.File
 	offset  int64
@@ -89,6 +91,7 @@ func (r *reader) step(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stat the exporter's file: %w", err)
 	}
+	r.reading(own.ModTime())
 	if own.Size() < r.offset { // truncated: read it from the beginning
 		if _, err := r.file.Seek(0, io.SeekStart); err != nil {
 			return fmt.Errorf("read the exporter's file from its beginning: %w", err)

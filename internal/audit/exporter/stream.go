@@ -21,7 +21,8 @@ const chunk = 256 << 10
 
 // Follow calls take for each line until the context ends, and returns ErrEnded at the end of the stream. A blocked read cannot be
 // interrupted, so its goroutine is left behind: use Follow only for a stream that lasts as long as the process.
-func (s *Stream) Follow(ctx context.Context, take func([]byte), _ func(time.Time, error)) error {
+func (s *Stream) Follow(ctx context.Context, take func([]byte), _ func(time.Time, error), reading func(written time.Time)) error {
+	reading(time.Time{})
 	type piece struct {
 		b   []byte
 		err error
@@ -49,6 +50,9 @@ func (s *Stream) Follow(ctx context.Context, take func([]byte), _ func(time.Time
 			return ctx.Err()
 		case p := <-pieces:
 			l.write(p.b)
+			if len(p.b) > 0 {
+				reading(time.Now())
+			}
 			switch {
 			case errors.Is(p.err, io.EOF):
 				l.flush()

@@ -31,8 +31,8 @@ const (
 // errNotAccess reports a line that is not an entry about an incoming connection: a message of the proxy, or an outgoing request.
 var errNotAccess = errors.New("not an entry about an incoming connection")
 
-// accessEntry holds the needed fields of an entry. Those before SourcePrincipal have the names of Istio's default format in JSON;
-// docs/flows.md describes how the others are configured.
+// accessEntry holds the needed fields of an entry, in the format of docs/flows.md. The name of the client's address is another one than in
+// Istio's default format, in which clients can choose the address and the path by headers, so that entries of that format are not read.
 type accessEntry struct {
 	StartTime                    accessText `json:"start_time"`
 	Duration                     accessText `json:"duration"`
@@ -42,7 +42,7 @@ type accessEntry struct {
 	ConnectionTerminationDetails accessText `json:"connection_termination_details"`
 	UpstreamCluster              accessText `json:"upstream_cluster"`
 	DownstreamLocalAddress       accessText `json:"downstream_local_address"`
-	DownstreamRemoteAddress      accessText `json:"downstream_remote_address"`
+	DownstreamRemoteAddress      accessText `json:"downstream_direct_remote_address"`
 
 	SourcePrincipal      accessText            `json:"source_principal"`
 	DestinationPod       accessText            `json:"destination_pod"`
@@ -121,7 +121,7 @@ func (x *accessEntry) fill(e *event, line []byte, refused bool) error {
 	}
 	source, err := netip.ParseAddrPort(string(x.DownstreamRemoteAddress))
 	if err != nil {
-		return fmt.Errorf("%w: downstream_remote_address is %q", errUnreadable, x.DownstreamRemoteAddress)
+		return fmt.Errorf("%w: downstream_direct_remote_address is %q", errUnreadable, x.DownstreamRemoteAddress)
 	}
 	destination, err := netip.ParseAddrPort(string(x.DownstreamLocalAddress))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func accessLine(change map[string]any) string {
 	x := map[string]any{
 		"start_time": "2026-11-02T09:00:00.250Z", "duration": 40, "method": "POST", "path": "/fraud.Check/Score", "response_code": 200,
 		"response_code_details": "via_upstream", "connection_termination_details": nil, "upstream_cluster": "inbound|9090||",
-		"downstream_local_address": "10.0.0.2:9090", "downstream_remote_address": "10.0.0.1:40000",
+		"downstream_local_address": "10.0.0.2:9090", "downstream_direct_remote_address": "10.0.0.1:40000",
 		"source_principal": "spiffe://cluster.local/ns/apps/sa/app-888", "destination_pod": "fraud-0", "destination_namespace": "risk",
 		"destination_labels": map[string]any{"com.trip/grpc-service": "fraud", "com.trip/redis-cluster": "-"},
 		"dry_run":            map[string]any{"http_allow": nil, "http_deny": "-"}, "audit_hint": "-",
@@ -186,15 +187,18 @@ func TestUnreadableAccessLog(t *testing.T) {
 		line string
 		want error
 	}{
-		"Message":     {"2026-11-02T10:00:00.000000Z\tinfo\tEnvoy proxy is ready", errNotAccess},
-		"Empty":       {"", errNotAccess},
-		"OtherJSON":   {`{"level": "info", "msg": "ready"}`, errNotAccess},
-		"Outgoing":    {accessLine(map[string]any{"upstream_cluster": "PassthroughCluster"}), errNotAccess},
-		"Truncated":   {accessLine(nil)[:200], errUnreadable},
-		"NoTime":      {accessLine(map[string]any{"start_time": nil}), errUnreadable},
-		"Duration":    {accessLine(map[string]any{"duration": -1}), errUnreadable},
-		"Address":     {accessLine(map[string]any{"downstream_local_address": "envoy://connect_originate/"}), errUnreadable},
-		"Remote":      {accessLine(map[string]any{"downstream_remote_address": nil}), errUnreadable},
+		"Message":   {"2026-11-02T10:00:00.000000Z\tinfo\tEnvoy proxy is ready", errNotAccess},
+		"Empty":     {"", errNotAccess},
+		"OtherJSON": {`{"level": "info", "msg": "ready"}`, errNotAccess},
+		"Outgoing":  {accessLine(map[string]any{"upstream_cluster": "PassthroughCluster"}), errNotAccess},
+		"Truncated": {accessLine(nil)[:200], errUnreadable},
+		"NoTime":    {accessLine(map[string]any{"start_time": nil}), errUnreadable},
+		"Duration":  {accessLine(map[string]any{"duration": -1}), errUnreadable},
+		"Address":   {accessLine(map[string]any{"downstream_local_address": "envoy://connect_originate/"}), errUnreadable},
+		"Remote":    {accessLine(map[string]any{"downstream_direct_remote_address": nil}), errUnreadable},
+		"DefaultFormat": {
+			accessLine(map[string]any{"downstream_direct_remote_address": nil, "downstream_remote_address": "10.0.0.1:40000"}), errUnreadable,
+		},
 		"ManyLabels":  {accessLine(map[string]any{"destination_labels": labels}), errUnreadable},
 		"LabelObject": {accessLine(map[string]any{"destination_labels": map[string]any{"k": map[string]any{}}}), errUnreadable},
 	} {
@@ -233,13 +237,21 @@ func TestAccessLogIsDecidedByItsBeginning(t *testing.T) {
 }
 
 // lineList is a source of lines that ends only with the context.
-type lineList struct{ lines []string }
+type lineList struct {
+	lines []string
+	// missing means that there is nothing to be read yet; otherwise the newest line was written at the time.
+	missing bool
+	written time.Time
+}
 
 func (s *lineList) Replayable() bool { return true }
 
-func (s *lineList) Follow(ctx context.Context, take func([]byte), _ func(time.Time, error)) error {
+func (s *lineList) Follow(ctx context.Context, take func([]byte), _ func(time.Time, error), reading func(time.Time)) error {
 	for _, line := range s.lines {
 		take([]byte(line))
+	}
+	if !s.missing {
+		reading(s.written)
 	}
 	<-ctx.Done()
 	return ctx.Err()
@@ -324,6 +336,46 @@ func TestAccessLogFollower(t *testing.T) {
 	}
 	if with, without := watched(true), watched(false); with != 3 || without != 0 {
 		t.Errorf("watched is reported %d times while the access log is read, and %d times while it is not", with, without)
+	}
+}
+
+// TestSilentAccessLogIsNotWatched checks that a member counts as watched by its access log only while lines are written to it.
+func TestSilentAccessLogIsNotWatched(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lines   *lineList
+		beside  bool
+		watched bool
+		problem string
+	}{
+		"Missing": {&lineList{missing: true}, false, false, "not connected yet"},
+		"Silent":  {&lineList{written: t0.Add(-maxSilence - time.Second)}, false, false, "nothing was written to the access log for 10m0s"},
+		"Written": {&lineList{written: t0.Add(-maxSilence + time.Minute)}, false, true, ""},
+		"Beside":  {&lineList{written: t0}, true, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newMemorySink()
+			cfg := config("", l)
+			cfg.Lines, cfg.AccessLog, cfg.BesideHubble, cfg.ProgressEvery = tc.lines, true, tc.beside, time.Millisecond
+			var passed atomic.Int64
+			cfg.Now = func() time.Time { return t0.Add(time.Duration(passed.Add(1))) }
+			f, stop := start(t, cfg)
+			for deadline := time.Now().Add(20 * time.Second); f.State().Connected != (tc.problem == "") || f.State().Problem != tc.problem; {
+				if time.Sleep(time.Millisecond); time.Now().After(deadline) {
+					t.Fatalf("state %+v", f.State())
+				}
+			}
+			if tc.watched {
+				l.until(t, "the time in which the member was watched", func(l *memorySink) bool { return len(l.watched) > 0 })
+			}
+			time.Sleep(10 * time.Millisecond)
+			stop()
+			if watched := len(l.watched) > 0; watched != tc.watched || watched && l.watched[0].Source != "m1" {
+				t.Errorf("watched %+v, want %v", l.watched, tc.watched)
+			}
+			if f.State().Member != "m1/istio" {
+				t.Errorf("the source is %q", f.State().Member)
+			}
+		})
 	}
 }
 

@@ -51,8 +51,9 @@ type PolicyHistory interface {
 type LineSource interface {
 	// Follow calls take for each line, without its line end, until the context ends or reading fails. The line is valid during
 	// the call only. Where an unknown number of lines cannot be read, Follow calls damaged with the reason and the time until
-	// which they were written, and continues.
-	Follow(ctx context.Context, take func(line []byte), damaged func(until time.Time, why error)) error
+	// which they were written, and continues. It calls reading each time that it has read the source to its present end, with the
+	// time at which the newest line was written, or zero if that is unknown; as long as the source does not exist, it does not.
+	Follow(ctx context.Context, take func(line []byte), damaged func(until time.Time, why error), reading func(written time.Time)) error
 	// Replayable reports whether each Follow begins with the oldest existing line. If it is false, a Follow that has returned is
 	// not repeated.
 	Replayable() bool
@@ -68,9 +69,9 @@ type Config struct {
 	Lines LineSource
 	// AccessLog means that the lines are those of the access log of the member's Istio, instead of Hubble's exporter.
 	AccessLog bool
-	// BesideHubble means that another Follower follows the member's Hubble, so that this one, of an access log, is a source of its
-	// own. BesideIstio is the counterpart for the Follower of Hubble, and reports whether the access log is being read: the
-	// member counts as watched only while both are.
+	// BesideHubble means that another Follower follows the member's Hubble. It then reports the time in which the member was watched,
+	// and this one, of an access log, does not. BesideIstio is the counterpart for the Follower of Hubble, and reports whether the
+	// access log is being read: the member counts as watched only while both are.
 	BesideHubble bool
 	BesideIstio  func() bool
 	// Members is the number of followers that share the memory limits of the process. Default: 1.
@@ -136,7 +137,7 @@ func (c *Config) complete() error {
 
 // source returns the name of the source in the store.
 func (c *Config) source() string {
-	if c.BesideHubble {
+	if c.AccessLog {
 		return audit.IstioSource(c.Member)
 	}
 	return c.Member
@@ -170,7 +171,13 @@ type Follower struct {
 	mu       sync.Mutex
 	state    State
 	ingester *ingester
+	// written is the time at which the newest line was written; zero if it is unknown.
+	written time.Time
 }
+
+// maxSilence is the duration without a line after which an access log does not count as read any more: it is unknown whether the mesh is
+// quiet, or the lines do not arrive.
+const maxSilence = 10 * time.Minute
 
 // New returns a Follower. Run makes it follow the member; a member without a stored position is followed from the present on.
 func New(cfg Config) (*Follower, error) {
@@ -187,11 +194,17 @@ func (f *Follower) State() State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.state
+	if s.Connected && f.silent() {
+		s.Connected, s.Problem = false, fmt.Sprintf("nothing was written to the access log for %s", maxSilence)
+	}
 	if f.ingester != nil {
 		s.Position, _ = f.ingester.progress()
 	}
 	return s
 }
+
+// silent reports whether the follower reads an access log to which nothing was written lately. The caller holds the lock.
+func (f *Follower) silent() bool { return f.cfg.AccessLog && f.cfg.Now().Sub(f.written) > maxSilence }
 
 // Run follows the member until the context ends, or until the end of a source of lines that is not replayable. All failures are
 // retried; an unreachable member is a State, not an error.
@@ -327,6 +340,7 @@ func (f *Follower) session(ctx context.Context, t *ingester) (received bool, err
 	if err != nil {
 		return false, sessionError(ctx, err)
 	}
+	t.expectOverlap()
 	f.onFollowing(ctx, t, &beside)
 	var m rawMessage
 	defer m.free()
@@ -345,26 +359,38 @@ func (f *Follower) readLines(ctx context.Context, t *ingester, beside *sync.Wait
 	if f.cfg.Lines.Replayable() {
 		t.since = t.seen.overlapStart()
 	}
-	f.onFollowing(ctx, t, beside)
+	t.expectOverlap()
 	parse, take := scanLine, t.ingestLine
 	if f.cfg.AccessLog {
 		parse, take = scanAccessLine, t.ingestAccessLine
 	}
 	a := newLineScanner(parse, take)
 	defer a.close()
+	began, following := f.cfg.Now(), false
 	err = f.cfg.Lines.Follow(ctx, func(line []byte) {
 		received = true
 		a.scan(line)
 	}, func(until time.Time, why error) {
 		a.drain() // the damage is recorded after the lines before it
 		t.damaged(until, why)
+	}, func(written time.Time) {
+		f.mu.Lock()
+		f.written = written
+		f.mu.Unlock()
+		if following {
+			return
+		}
+		following = true
+		if now := f.cfg.Now(); !received && now.Sub(began) > maxSilence {
+			f.watchedUntil = now // the source did not exist
+		}
+		f.onFollowing(ctx, t, beside)
 	})
 	return received, sessionError(ctx, err)
 }
 
-// onFollowing is called when the source has accepted the request. It starts the reports of progress.
+// onFollowing is called when the source has accepted the request, or can be read. It starts the reports of progress.
 func (f *Follower) onFollowing(ctx context.Context, t *ingester, beside *sync.WaitGroup) {
-	t.expectOverlap()
 	f.connected()
 	if f.watchedUntil.IsZero() {
 		f.watchedUntil = f.cfg.Now()
@@ -378,21 +404,29 @@ func (f *Follower) onFollowing(ctx context.Context, t *ingester, beside *sync.Wa
 }
 
 // progress reports the time span since the last report as watched. Flows lost in that span are reported as losses. The time in which
-// the member was watched is reported by its Follower of Hubble alone.
+// the member was watched is reported under the name of the member, by its Follower of Hubble if there is one; a silent access log is not
+// watched.
 func (f *Follower) progress(t *ingester) {
-	if f.cfg.BesideHubble {
-		return
-	}
-	if f.cfg.BesideIstio != nil && !f.cfg.BesideIstio() {
-		f.watchedUntil = f.cfg.Now()
-		return
-	}
-	p := audit.Progress{WatchedSpan: audit.WatchedSpan{Source: f.cfg.Member, From: f.watchedUntil, To: f.cfg.Now()}}
+	p := audit.Progress{WatchedSpan: audit.WatchedSpan{Source: f.cfg.Member, From: f.watchedUntil, To: f.cfg.Now()}, PositionOf: f.cfg.source()}
 	p.Position, p.ForgetBefore = t.progress()
 	if !p.Position.IsZero() {
-		f.cfg.Metrics.position.WithLabelValues(f.cfg.Member).Set(float64(p.Position.UnixMilli()) / 1000)
+		f.cfg.Metrics.position.WithLabelValues(f.cfg.source()).Set(float64(p.Position.UnixMilli()) / 1000)
 	}
-	if p.To.After(p.From) {
+	f.mu.Lock()
+	silent := f.silent()
+	if f.state.Connected {
+		connected := 1.0
+		if silent {
+			connected = 0
+		}
+		f.cfg.Metrics.connected.WithLabelValues(f.cfg.source()).Set(connected)
+	}
+	f.mu.Unlock()
+	if silent || f.cfg.BesideIstio != nil && !f.cfg.BesideIstio() {
+		f.watchedUntil = p.To
+		return
+	}
+	if !f.cfg.BesideHubble && p.To.After(p.From) {
 		f.cfg.Sink.Progress(p)
 		f.watchedUntil = p.To
 	}

@@ -233,7 +233,7 @@ func (t *ingester) count(e *event, cl class, id uint64, at, now time.Time) skip 
 	at = earlier(at, now)
 	k := t.cacheFor(at)
 	p := ends.pair(e, verdict)
-	if t.countedByIstio(k, &p) {
+	if !open && t.countedByIstio(k, &p) {
 		return skipElsewhere
 	}
 	taken := audit.Event{SeenEvent: audit.SeenEvent{ID: id, Time: at}}

@@ -136,6 +136,36 @@ func TestOpenConnectionsAreReportedOnceAnHour(t *testing.T) {
 	}
 }
 
+// TestOpenConnectionsToIstioAreReported checks that a connection that the access log counts is reported as still open by Hubble: the
+// proxy writes its entry only when it is closed.
+func TestOpenConnectionsToIstioAreReported(t *testing.T) {
+	h := &hourRecorder{newMemorySink(), map[time.Duration]int64{}, map[audit.Verdict]int{}}
+	cfg := config("unused", h.memorySink)
+	cfg.Sink, cfg.Now = h, func() time.Time { return t0.Add(24 * time.Hour) }
+	cfg.Policies, cfg.BesideIstio = always(meshed(v1alpha1.ModeEnforce, v1alpha1.EnforcerIstio)), func() bool { return true }
+	in := ingesterOf(t, &cfg, audit.Resume{})
+	toFraud := func(f *flowpb.Flow) {
+		f.Destination.Labels = []string{"k8s:com.trip/grpc-service=fraud"}
+		f.L4.GetTCP().DestinationPort = 9090
+	}
+	opened := of(1, 1, 0)
+	toFraud(opened)
+	take(in, opened)
+	for i := range 3 {
+		f := of(1, 2+i, time.Duration(i)*40*time.Minute, trace(flowpb.TraceReason_ESTABLISHED))
+		toFraud(f)
+		take(in, f)
+	}
+	if diff := cmp.Diff(map[time.Duration]int64{80 * time.Minute: 0}, h.shown); diff != "" {
+		t.Errorf("counts by time (-want +got):\n%s", diff)
+	}
+	for e := range h.edges {
+		if e.Resource != fraud || e.Disagrees() {
+			t.Errorf("got edge %+v", e)
+		}
+	}
+}
+
 // granted returns policies with a resource that two applications may use, since long before the flows.
 func granted() *policy.Snapshot {
 	in := classes()

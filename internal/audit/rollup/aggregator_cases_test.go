@@ -110,6 +110,24 @@ func TestProgressIsStoredWithoutFlows(t *testing.T) {
 	}
 }
 
+// TestProgressOfAnAccessLog verifies that the watched span is stored under the member, and the position under the source.
+func TestProgressOfAnAccessLog(t *testing.T) {
+	s := newStore()
+	a := aggregator(t, s)
+	span := audit.WatchedSpan{Source: "m1", From: audittest.T0, To: audittest.T0.Add(time.Second)}
+	a.Progress(audit.Progress{WatchedSpan: span, PositionOf: audit.IstioSource("m1"), Position: audittest.T0})
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := s.batches[s.attempts[0]]
+	if diff := cmp.Diff([]audit.WatchedSpan{span}, b.Watched); diff != "" {
+		t.Errorf("watched (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]audit.Position{{Source: audit.IstioSource("m1"), Time: audittest.T0}}, b.Positions); diff != "" {
+		t.Errorf("positions (-want +got):\n%s", diff)
+	}
+}
+
 // TestLeases verifies that counts are stored under the lease holder of their time, each source in a batch of its own.
 func TestLeases(t *testing.T) {
 	s := newStore()

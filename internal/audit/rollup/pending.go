@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
@@ -141,8 +142,9 @@ func (s *sourceState) addSeen(e seenEvent) {
 }
 
 func (p *pending) progress(g audit.Progress) {
+	at := p.source(cmp.Or(g.PositionOf, g.Source))
+	at.position, at.forget = latest(at.position, g.Position), latest(at.forget, g.ForgetBefore)
 	f := p.source(g.Source)
-	f.position, f.forget = latest(f.position, g.Position), latest(f.forget, g.ForgetBefore)
 	if f.watched.Source == "" {
 		f.watched = g.WatchedSpan
 		return

@@ -2,7 +2,10 @@ package istio
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // ztunnelCondition is the condition in which istiod reports what it makes of a policy for ztunnel, and accepted its reason for a policy
@@ -53,6 +56,16 @@ func AnalysisError(object map[string]any) string {
 		out = append(out, strings.TrimSpace(textOr(kind["code"], "")+" "+textOr(kind["name"], "")))
 	}
 	return strings.Join(out, ", ")
+}
+
+// annotationDryRun, if it is true, means that proxies only record what an AuthorizationPolicy would refuse.
+const annotationDryRun = "istio.io/dry-run"
+
+// DryRun reports whether an object is an AuthorizationPolicy that proxies do not enforce because of its annotation. Istio reads the annotation
+// as strconv.ParseBool does (pilot/pkg/security/authz/builder/builder.go).
+func DryRun(u *unstructured.Unstructured) bool {
+	on, err := strconv.ParseBool(u.GetAnnotations()[annotationDryRun])
+	return err == nil && on && u.GetKind() == kind
 }
 
 // statusEntries returns the objects of a list in the status of an object.

@@ -949,6 +949,7 @@ export const messages: Readonly<Record<string, string>> = {
   "refusal.subject-unknown": "没有主体类别覆盖它：请创建一个，或更正名称",
   "refusal.subjects-unknown": "没有主体类别覆盖其中任何名称：请创建一个，或更正名称",
   "refusal.wildcard-requests": "对通配资源允许带 http 的操作无法转换：请逐个列出资源，或允许针对整个连接的操作",
+  "rejection.dry-run": "其注解 istio.io/dry-run 表示 Istio 仅记录本应拒绝的请求",
   "remedy.add-label": "请在 {place} 的设置 labels 中加入 k8s:{label} 并重启 agent",
   "remedy.annotate": "请为 KubeFedCluster 添加注解 {annotation}",
   "remedy.apply-host-rbac": "请在主集群应用 deploy/rbac/host",

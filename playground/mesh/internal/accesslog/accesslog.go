@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Entry is one request. The names of its fields are those of Istio's default format in JSON, and of docs/flows.md.
+// Entry is one request. The names of its fields are those of docs/flows.md.
 type Entry struct {
 	StartTime               time.Time         `json:"start_time"`
 	Duration                int64             `json:"duration"` // milliseconds
@@ -23,7 +23,7 @@ type Entry struct {
 	ResponseCodeDetails     string            `json:"response_code_details"`
 	UpstreamCluster         string            `json:"upstream_cluster"`
 	DownstreamLocalAddress  string            `json:"downstream_local_address"`
-	DownstreamRemoteAddress string            `json:"downstream_remote_address"`
+	DownstreamRemoteAddress string            `json:"downstream_direct_remote_address"`
 	SourcePrincipal         string            `json:"source_principal,omitempty"`
 	DestinationPod          string            `json:"destination_pod"`
 	DestinationNamespace    string            `json:"destination_namespace"`
