@@ -35,7 +35,9 @@ func TestRolesAreThoseThatAreTested(t *testing.T) {
 	}
 	collector := map[string]any{
 		"enabled": true,
-		"hubble":  map[string]any{"relays": map[string]any{"m1": "r:4245"}, "tls": map[string]any{"existingSecret": "h", "serverName": "s"}},
+		"hubble": map[string]any{
+			"relays": map[string]any{"m1": "r:4245"}, "registrations": true, "tls": map[string]any{"existingSecret": "h", "serverName": "s"},
+		},
 	}
 	got := rights(rendered(t, "acp", map[string]any{"collector": collector}))
 	if d := cmp.Diff(rights(objects(t, text)), got); d != "" {
