@@ -243,7 +243,14 @@ func joinFromAProfile(t *testing.T, host, member *rest.Config, cluster func([]st
 	if code, _, errs := cluster(in, "join", "m1", "--from-profile", "m1"); code != ExitUsage || !strings.Contains(errs, "is not NAMESPACE/NAME") {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	if code, out, errs := cluster(in, "join", "m1", "--from-profile", "default/m1"); code != ExitFine || !strings.Contains(errs, "from ClusterProfile default/m1\n") {
+	if code, out, errs := cluster(
+		in,
+		"join",
+		"m1",
+		"--from-profile",
+		"default/m1",
+	); code != ExitFine ||
+		!strings.Contains(errs, "from ClusterProfile default/m1\n") {
 		t.Fatalf("code %d\n%s%s", code, out, errs)
 	}
 	if out := list(); len(fleet.Members) != 1 || fleet.Members[0].ClusterProfile != "default/m1" || len(fleet.Unregistered) != 1 ||
