@@ -286,7 +286,7 @@ func TestWaypointHidesClients(t *testing.T) {
 		t.Error("the identity of the waypoint seems not to matter")
 	}
 
-	// What ACP renders for an allow to anyone and a deny by name, where mutual TLS is required.
+	// These are the objects that ACP renders for an allow to anyone and a deny by name, where mutual TLS is required.
 	var objects []enforcer.Object
 	for action, from := range map[string][]any{"ALLOW": nil, "DENY": {map[string]any{"source": map[string]any{"principals": []any{"*/sa/app-888"}}}}} {
 		rule := map[string]any{"to": []any{map[string]any{"operation": map[string]any{"ports": []any{"6379"}}}}}

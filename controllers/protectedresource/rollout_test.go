@@ -316,7 +316,7 @@ func TestRolloutSurvivesCrashes(t *testing.T) {
 					}
 				}
 			}
-			// What decisions say is never more than what is stored.
+			// Decisions count Enforce only in members in which the stored status permits it.
 			f := s.facts()
 			for m := range wave {
 				permitted := s.rollout != nil && !s.rollout.Holds(m)

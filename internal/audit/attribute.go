@@ -41,8 +41,8 @@ type Epoch struct {
 // Attribute determines the names of both ends and the decision that the members enforce, by the policies at the time of the
 // observation. If a refused statement changes the decision, the reason mentions it.
 //
-// What Cilium forwards and another enforcer refuses has VerdictUnknown, because Cilium does not see what that enforcer does with
-// it. Istio's verdict is final: what Cilium refuses does not reach Istio.
+// A connection that Cilium forwards and another enforcer refuses has VerdictUnknown, because Cilium does not see the verdict of that
+// enforcer. Istio's verdict is final: a connection that Cilium refuses does not reach Istio.
 func Attribute(e Evaluator, o Observation) Record {
 	r := Record{Observation: o}
 	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, Method: o.Method, Path: o.Path, At: o.Time}

@@ -98,7 +98,7 @@ func requestTunnel(conn net.Conn, via *url.URL, address string) (io.Reader, erro
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers %q", response.Status)
 	}
-	// What was read ahead belongs to the tunnel, and so does what follows it.
+	// The bytes that were read together with the answer are the first bytes of the tunnel.
 	early, err := io.ReadAll(io.LimitReader(reader, int64(reader.Buffered())))
 	if err != nil {
 		return nil, err

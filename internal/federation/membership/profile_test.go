@@ -181,7 +181,7 @@ func TestClusterProfilesAndMembersDoNotConflictSilently(t *testing.T) {
 	if findings, err := j.Run(ctx); err != nil || len(findings) != 0 {
 		t.Errorf("Run: got error %v, findings %v", err, findings)
 	}
-	// Whoever edits registrations can name one ClusterProfile twice, which both members report.
+	// An administrator can annotate two registrations with one ClusterProfile. Both members report it.
 	if err := j.Host.annotate(ctx, "by-hand", map[string]any{federation.AnnotationClusterProfile: first.String()}); err != nil {
 		t.Fatal(err)
 	}
