@@ -4245,6 +4245,9 @@ type Step struct {
 	EscalateTotal *int  `json:"escalateTotal,omitempty"`
 	Escalated     *bool `json:"escalated,omitempty"`
 
+	// From the expressions that select the approvers: requester.leader, resource.owner, application.owner, owner-of:RESOURCE, group:GROUP or person:PERSON
+	From *[]string `json:"from,omitempty"`
+
 	// Name leader, owner, security, or as the approval policy calls it
 	Name string `json:"name"`
 

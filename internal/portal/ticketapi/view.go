@@ -265,6 +265,7 @@ func stepOf(c *catalog.Catalog, who approval.Actor, it approval.Item, s approval
 		State:          openapi.StepState(s.State),
 		Approvers:      people(c, who.ID, s.Approvers),
 		ApproversTotal: new(len(s.Approvers)),
+		From:           expressions(s.From),
 		Quorum:         max(1, s.Quorum),
 		Votes:          []openapi.Vote{},
 		Note:           core.OptionalMessage(s.Note),
@@ -304,6 +305,18 @@ func stepOf(c *catalog.Catalog, who approval.Actor, it approval.Item, s approval
 			Message: core.OptionalMessage(l.Reason), ReadAt: views.Time(l.Duty.At)}
 	}
 	return out
+}
+
+// expressions returns the view of approver expressions, nil if there are none.
+func expressions(from []v1alpha1.Approver) *[]string {
+	if len(from) == 0 {
+		return nil
+	}
+	out := make([]string, len(from))
+	for i, a := range from {
+		out[i] = string(a)
+	}
+	return &out
 }
 
 // people returns the views of people; of too many the first ones, with the reader if they are among them.

@@ -120,6 +120,7 @@ func TestStepsSayWhatIsToCome(t *testing.T) {
 			Name:       "leader",
 			State:      approval.StepCurrent,
 			Approvers:  []string{"carol"},
+			From:       []v1alpha1.Approver{approval.FromLeader, "group:oncall"},
 			Timeout:    72 * time.Hour,
 			OnTimeout:  v1alpha1.TimeoutEscalate,
 			EscalateTo: []string{"zoe"},
@@ -138,7 +139,8 @@ func TestStepsSayWhatIsToCome(t *testing.T) {
 	}}
 	steps := stepsOf(catalog.Build(nil), who, it, it.Steps)
 	if s := steps[0]; *s.TimeoutSeconds != 72*3600 || *s.RemindSeconds != 24*3600 || *s.OnTimeout != openapi.StepOnTimeoutEscalate || len(*s.EscalateTo) != 1 ||
-		(*s.EscalateTo)[0].Id != "zoe" || *s.EscalateTotal != 1 || s.OnCall != nil {
+		(*s.EscalateTo)[0].Id != "zoe" || *s.EscalateTotal != 1 || s.OnCall != nil ||
+		!slices.Equal(*s.From, []string{"requester.leader", "group:oncall"}) {
 		t.Errorf("the current step: %+v", s)
 	}
 	if s := steps[1]; len(s.Approvers) != mostPeople || *s.ApproversTotal != 250 || s.Approvers[mostPeople-1].Id != "p200" || *s.TimeoutSeconds != 3600 ||

@@ -1990,6 +1990,8 @@ export interface components {
             approvers: components["schemas"]["Person"][];
             /** @description how many may decide this step */
             approversTotal?: number;
+            /** @description the expressions that select the approvers: requester.leader, resource.owner, application.owner, owner-of:RESOURCE, group:GROUP or person:PERSON */
+            from?: string[];
             /** @description how many of them must approve */
             quorum: number;
             votes: components["schemas"]["Vote"][];

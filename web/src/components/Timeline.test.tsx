@@ -53,6 +53,15 @@ describe("the timeline of an item", () => {
     expect(nodes.queryByTestId("timeline-approved")).toBeNull();
   });
 
+  it("names those who decide, whatever the policy calls its step", () => {
+    const { nodes } = show(
+      ticketOf("pending", { steps: [step("owner", "current", [bob], { from: ["group:dba", `person:${bob.id}`] }), step("security", "waiting", [carol], { from: ["requester.leader"] }), step("last", "waiting", [carol])] }, { events: [event("submitted", 0)] }),
+    );
+    expect(nodes.getByTestId("timeline-step-owner")).toHaveTextContent("Waiting for the group dba or Bob Li");
+    expect(nodes.getByTestId("timeline-step-security")).toHaveTextContent("Then the leader");
+    expect(nodes.getByTestId("timeline-step-last")).toHaveTextContent("Then the step last");
+  });
+
   it("shows nothing that is still to come after a rejection", () => {
     const { nodes } = show(ticketOf("rejected", { steps: [step("leader", "rejected", [carol]), step("owner", "waiting", [bob])] }, { events: [event("submitted", 0), event("step-rejected", 5, { step: "leader", actor: carol, comment: "No." })] }));
     expect(nodes.getByTestId("timeline-step-leader")).toHaveAttribute("data-value", "bad");

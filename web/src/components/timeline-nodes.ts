@@ -47,7 +47,7 @@ export function useNodeTitle(kind: TicketKind) {
   const matter = matterOf(kind);
   return (node: TimelineNode): string => {
     const step = words.step(node.step?.name ?? "");
-    const who = words.stepWho(node.step?.name ?? "");
+    const who = words.stepWho(node.step);
     const later = node.status === "waiting";
     switch (node.kind) {
       case "step":

@@ -1,6 +1,6 @@
 /** Words that need the language: durations, lists, names of steps. */
 import { useTranslation } from "react-i18next";
-import type { Message } from "../api/types";
+import type { Message, Step } from "../api/types";
 import { render } from "./message";
 import { elapsed, wholeUnits } from "./time";
 import { useZone } from "./use-zone";
@@ -11,6 +11,12 @@ function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
 
 /** ownedResource returns the resource that a built-in step names, `owner:bobs-cluster`, where several resources have owners of their own. */
 const ownedResource = (name: string): string | undefined => (name.startsWith("owner:") ? name.slice("owner:".length) : undefined);
+
+/** cut splits an approver expression into its kind and the name after the colon. */
+function cut(expression: string): [kind: string, name: string] {
+  const colon = expression.indexOf(":");
+  return colon < 0 ? [expression, ""] : [expression.slice(0, colon), expression.slice(colon + 1)];
+}
 
 /** useWords returns functions that render durations, numbers, lists, messages and names of steps in the person's language. */
 export function useWords() {
@@ -40,11 +46,27 @@ export function useWords() {
       const resource = ownedResource(name);
       return resource === undefined ? name : t("step.ownerOf", { resource });
     },
-    /** The people of a step, in a sentence. */
-    stepWho(name: string): string {
-      if (isDefaultStep(name)) return t(`stepWho.${name}`);
-      const resource = ownedResource(name);
-      return resource === undefined ? name : t("stepWho.ownerOf", { resource });
+    /** The people of a step, in a sentence. They are read from the expressions that select them: a policy's step may have any name. */
+    stepWho(step: Pick<Step, "name" | "from" | "quorum" | "approvers"> | undefined): string {
+      const who = (step?.from ?? []).map((expression) => {
+        const [kind, name] = cut(expression);
+        switch (kind) {
+          case "requester.leader":
+            return t("stepWho.leader");
+          case "resource.owner":
+            return t("stepWho.owner");
+          case "application.owner":
+            return t("stepWho.applicationOwner");
+          case "owner-of":
+            return t("stepWho.ownerOf", { resource: name });
+          case "group":
+            return name === "security" ? t("stepWho.security") : t("stepWho.group", { group: name });
+          default:
+            return step?.approvers.find(({ id }) => id === name)?.displayName ?? name;
+        }
+      });
+      if (who.length === 0) return t("stepWho.step", { step: this.step(step?.name ?? "") });
+      return new Intl.ListFormat(i18n.language, { type: (step?.quorum ?? 1) > 1 ? "conjunction" : "disjunction" }).format(who);
     },
     /** The text of a message in the language of the page, with times in the reader's zone. A plain string is returned unchanged. */
     message(text: Message | string): string {

@@ -91,7 +91,7 @@ export const common = {
   },
   stepState: { waiting: "Waiting", current: "Deciding", approved: "Approved", rejected: "Rejected", "timed-out": "Timed out", skipped: "Skipped" },
   step: { leader: "leader", owner: "owner", security: "security", ownerOf: "owner of {{resource}}" },
-  stepWho: { leader: "the leader", owner: "the resource’s owner", security: "the security team", ownerOf: "the owner of {{resource}}" },
+  stepWho: { leader: "the leader", owner: "the resource’s owner", applicationOwner: "the application’s owner", security: "the security team", ownerOf: "the owner of {{resource}}", group: "the group {{group}}", step: "the step {{step}}" },
   members: {
     count: "{{number}} {{state}}",
     of: "Members: {{number}}.",

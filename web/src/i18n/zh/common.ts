@@ -90,7 +90,7 @@ export const common = {
   },
   stepState: { waiting: "未到", current: "审批中", approved: "已批准", rejected: "已驳回", "timed-out": "超时", skipped: "已跳过" },
   step: { leader: "上级", owner: "资源负责人", security: "安全团队", ownerOf: "{{resource}} 的负责人" },
-  stepWho: { leader: "上级", owner: "资源负责人", security: "安全团队", ownerOf: "{{resource}} 的负责人" },
+  stepWho: { leader: "上级", owner: "资源负责人", applicationOwner: "应用负责人", security: "安全团队", ownerOf: "{{resource}} 的负责人", group: "用户组 {{group}}", step: "步骤 {{step}} 的审批人" },
   members: {
     count: "{{number}} 个{{state}}",
     of: "成员集群共 {{number}} 个。",
