@@ -29,6 +29,7 @@ const conformanceTimeout = 3 * time.Minute
 // TestConformanceOfTheRealKubeFed runs the suite of the engines with KubeFed's controller-manager. The members are guarded, and are
 // reached through proxies that can be cut.
 func TestConformanceOfTheRealKubeFed(t *testing.T) {
+	t.Parallel() // it mostly waits, as does the test of moves
 	k := &kubeFedEngine{T: t, gates: map[string]*gate{}}
 	k.f, k.s = newFleetOf(t, t.TempDir(), Config{Guarded: true, Between: k.between})
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

@@ -48,6 +48,7 @@ const (
 // version of every policy in the members and the verdicts of their dataplanes are probed: nothing that is enforced may be open, and
 // no revoked grant may come back.
 func TestMoveBetweenEngines(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	f, s := newFleet(t, t.TempDir())
