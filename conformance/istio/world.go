@@ -32,22 +32,39 @@ type world struct {
 func newWorld(seed uint64, suffix, member string, mutant func(map[string]any) map[string]any) (*world, error) {
 	w := &world{seed: seed, generator: istiotest.NewGenerator(seed, 7), plain: seed%4 != 0, member: member}
 	w.generator.Suffix = suffix
-	random := w.generator.World(w.plain)
+	return w, w.render(w.generator.World(w.plain), mutant)
+}
+
+// inMode returns the objects of a world with all resources in one mode.
+func inMode(random policy.Input, mode v1alpha1.Mode) policy.Input {
+	out := random
+	out.Resources = nil
+	for _, r := range random.Resources {
+		r = r.DeepCopy()
+		r.Spec.Mode, r.Spec.ClusterModes, r.Spec.TemporaryAudit = mode, nil, nil
+		out.Resources = append(out.Resources, r)
+	}
+	return out
+}
+
+// render compiles and renders the objects of the world.
+func (w *world) render(random policy.Input, mutant func(map[string]any) map[string]any) error {
+	seed, member := w.seed, w.member
 	fleet, err := registry.WithDeclared(random.Fleet(), map[v1alpha1.EnforcerName][]byte{v1alpha1.EnforcerIstio: []byte(istiotest.Capabilities)})
 	if err != nil {
-		return nil, fmt.Errorf("read the capabilities of the members: %w", err)
+		return fmt.Errorf("read the capabilities of the members: %w", err)
 	}
 	w.in = policy.NewInput(random.Objects(), fleet)
 	w.s = policy.NewSnapshot(w.in)
 	plan, err := registry.Prepare(v1alpha1.EnforcerIstio, registry.Job{Snapshot: w.s, Units: w.s.Compile(istiotest.Noon), At: istiotest.Noon})
 	if err != nil {
-		return nil, fmt.Errorf("prepare the translation of the world of seed %d: %w", seed, err)
+		return fmt.Errorf("prepare the translation of the world of seed %d: %w", seed, err)
 	}
 	w.refused = len(w.s.Refusals()) > 0
 	for _, u := range plan.Units {
 		r, err := plan.Enforcer.Render(u)
 		if err != nil {
-			return nil, fmt.Errorf("render %s in the world of seed %d: %w", u.Resource, seed, err)
+			return fmt.Errorf("render %s in the world of seed %d: %w", u.Resource, seed, err)
 		}
 		w.refused = w.refused || len(r.RefusedBy(member)) > 0
 		if mode, own := u.ClusterModes[member]; own && mode == v1alpha1.ModeObserve || !own && u.Mode == v1alpha1.ModeObserve {
@@ -66,7 +83,7 @@ func newWorld(seed uint64, suffix, member string, mutant func(map[string]any) ma
 			w.objects = append(w.objects, out)
 		}
 	}
-	return w, nil
+	return nil
 }
 
 // tally counts comparisons.

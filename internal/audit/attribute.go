@@ -17,6 +17,8 @@ type Evaluator interface {
 	ResourcesOf(labels map[string]string) []string
 	// EnforcersOf returns the enforcers that the classes of the resources name, sorted.
 	EnforcersOf(resources []string) []v1alpha1.EnforcerName
+	// EffectiveMode returns the mode of a resource in a member at an instant.
+	EffectiveMode(resource, cluster string, at time.Time) v1alpha1.Mode
 	SubjectOfAddress(a netip.Addr) (string, bool)
 	ActionsOn(resource string, proto v1alpha1.Protocol, port uint16) []string
 	// DecideEffective returns the decision that the members enforce, without refused statements.

@@ -13,7 +13,9 @@ import (
 
 	flowpb "github.com/cilium/cilium/api/v1/flow"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -50,6 +52,7 @@ type accessEntry struct {
 	DestinationLabels    map[string]accessText `json:"destination_labels"`
 	DryRun               map[string]accessText `json:"dry_run"`
 	AuditHint            accessText            `json:"audit_hint"`
+	EffectiveRule        loggedText            `json:"effective_rule"`
 }
 
 // accessText is a value as text. Envoy writes numbers and booleans for single operators, and null or "-" for missing values.
@@ -75,6 +78,25 @@ func (t *accessText) UnmarshalJSON(b []byte) error {
 	}
 	*t = accessText(text)
 	return nil
+}
+
+// loggedText is a text of which it matters whether the entry contains the field at all.
+type loggedText struct {
+	text   accessText
+	logged bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *loggedText) UnmarshalJSON(b []byte) error {
+	t.logged = true
+	return t.text.UnmarshalJSON(b)
+}
+
+// accessAudit is what an entry contains about Istio's policies with the action AUDIT.
+type accessAudit struct {
+	istio.AuditResult
+	// complete reports that the entry also shows whether an ALLOW policy let the request in, which Envoy reports for requests only.
+	complete bool
 }
 
 // scanAccessLine reads a line of the access log into an empty event. It returns errNotAccess for a line that does not count, and
@@ -145,10 +167,19 @@ func (x *accessEntry) fill(e *event, line []byte, refused bool) error {
 	case x.refusedInDryRun():
 		e.verdict = flowpb.Verdict_AUDIT
 	default:
-		e.auditMissed = x.AuditHint == "false"
+		e.audit = x.audit()
 	}
 	e.from, e.to = x.source(), x.destination()
 	return nil
+}
+
+// audit returns what the policies with the action AUDIT report; nil if none applies, or if the format does not contain it.
+func (x *accessEntry) audit() *accessAudit {
+	if x.AuditHint != "true" && x.AuditHint != "false" {
+		return nil
+	}
+	return &accessAudit{complete: x.EffectiveRule.logged && x.Method != "",
+		AuditResult: istio.AuditResult{Matched: x.AuditHint == "true", Rule: string(x.EffectiveRule.text)}}
 }
 
 // refusedInDryRun reports whether a policy with the annotation istio.io/dry-run would have refused the connection.
@@ -240,7 +271,7 @@ func (t *ingester) ingestAccess(e *event, ends *ends, id uint64, at, now time.Ti
 		return skipNone
 	}
 	r := t.decider.decide(k, p, opened)
-	if e.auditMissed && r.group.Edges[0].Decision == policy.Audited {
+	if t.decider.auditRefuses(k, e.audit, p.to, r.group.Edges[0].Decision, opened) {
 		p.verdict = flowpb.Verdict_AUDIT
 		r = t.decider.decide(k, p, opened)
 	}
@@ -248,4 +279,24 @@ func (t *ingester) ingestAccess(e *event, ends *ends, id uint64, at, now time.Ti
 	t.record(&taken, e, k, r, ends)
 	t.emit(taken)
 	return skipNone
+}
+
+// auditRefuses reports whether Istio's policies with the action AUDIT show that a connection that they let through would be refused in
+// Enforce. They are ACP's only for resources in Audit that Istio enforces, and only while the member has the current policies.
+//
+// The decision has to be the same, unless the entry alone is conclusive: then a connection that the policies allow has the verdict audit, too,
+// because the proxies evaluate the policies in another way than the decision.
+func (d *decider) auditRefuses(k *decisionCache, a *accessAudit, to *audit.Endpoint, decision policy.Verdict, at time.Time) bool {
+	if a == nil || decision != policy.Audited && (decision != policy.Allowed || !a.complete) {
+		return false
+	}
+	names, _ := d.resourcesOf(k, to)
+	var audited []string
+	for i, name := range names {
+		if d.lags.Of(name, at) == nil && k.EffectiveMode(name, d.member, at) == v1alpha1.ModeAudit &&
+			slices.Contains(k.EnforcersOf(names[i:i+1]), v1alpha1.EnforcerIstio) {
+			audited = append(audited, name)
+		}
+	}
+	return len(audited) > 0 && a.WouldRefuse(audited)
 }

@@ -83,6 +83,9 @@ func TestAccessLog(t *testing.T) {
 		cilium   = v1alpha1.EnforcerCilium
 	)
 	by := func(account string) string { return "spiffe://cluster.local/ns/apps/sa/" + account }
+	ruleOf := func(suffix string) string {
+		return "ns[istio-system]-policy[acp-" + policy.UnitID(fraud) + suffix + "]-rule[0]"
+	}
 	edge := func(decision policy.Verdict, verdict audit.Verdict, change ...func(*audit.Edge)) *audit.Edge {
 		e := &audit.Edge{
 			Cluster:  "m1",
@@ -141,10 +144,46 @@ func TestAccessLog(t *testing.T) {
 			map[string]any{"dry_run": map[string]any{"http_allow": "allowed"}}, edge(allowed, audit.VerdictForwarded)},
 		"AuditMissed": {"no AUDIT policy matches, and the resource is in Audit", auditing, []v1alpha1.EnforcerName{istio}, false,
 			map[string]any{"source_principal": by("app-889"), "audit_hint": false}, edge(audited, audit.VerdictAudit, from(app889, ""))},
-		"AuditMatched": {"an AUDIT policy matches", auditing, []v1alpha1.EnforcerName{istio}, false,
+		"AuditMissedConnection": {"Envoy reports no rules of connections", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": "false", "method": nil, "path": "-", "response_code_details": nil},
+			edge(audited, audit.VerdictAudit, from(app889, ""))},
+		"AuditMatched": {"an AUDIT policy matches, and it is unknown which", auditing, []v1alpha1.EnforcerName{istio}, false,
 			map[string]any{"source_principal": by("app-889"), "audit_hint": "true"}, edge(audited, audit.VerdictForwarded, from(app889, ""))},
-		"OthersAudit": {"AUDIT policies of others mean nothing in Enforce", enforce, []v1alpha1.EnforcerName{istio}, false,
+		"AuditMatchedByAllow": {"the proxy would let it through", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": true, "effective_rule": ruleOf("")},
+			edge(audited, audit.VerdictForwarded, from(app889, ""))},
+		"AuditMatchedByDeny": {"the proxy would refuse it", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": true, "effective_rule": ruleOf("-deny")},
+			edge(audited, audit.VerdictAudit, from(app889, ""))},
+		"AuditMissedAndAllowed": {"an ALLOW policy of others lets it in, also in Enforce", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": false, "effective_rule": "ns[risk]-policy[ours]-rule[0]"},
+			edge(audited, audit.VerdictForwarded, from(app889, ""))},
+		"AuditAbsent": {"the proxy has no AUDIT policies", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "effective_rule": nil}, edge(audited, audit.VerdictForwarded, from(app889, ""))},
+		"AuditNotLogged": {"the format lacks the field", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": nil}, edge(audited, audit.VerdictForwarded, from(app889, ""))},
+		"AuditContradicts": {"the policies allow what the proxy would refuse", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"audit_hint": "false", "effective_rule": "-"}, edge(allowed, audit.VerdictAudit)},
+		"AuditContradictsByDeny": {"the policies allow what a deny of the proxy matches", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"audit_hint": "true", "effective_rule": ruleOf("-deny-2")}, edge(allowed, audit.VerdictAudit)},
+		"AuditInconclusive": {"without the rule, an ALLOW policy of others may let it in", auditing, []v1alpha1.EnforcerName{istio}, false,
 			map[string]any{"audit_hint": "false"}, edge(allowed, audit.VerdictForwarded)},
+		"AuditOfConnection": {"for a connection, the rule is never known", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"audit_hint": "false", "effective_rule": "-", "method": nil, "path": "-", "response_code_details": nil},
+			edge(allowed, audit.VerdictForwarded)},
+		"AuditAgrees": {"an allow matches", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"audit_hint": "true", "effective_rule": ruleOf("")}, edge(allowed, audit.VerdictForwarded)},
+		"AuditOfOthers": {"AUDIT policies of others mean nothing if only Cilium enforces the resource", auditing, []v1alpha1.EnforcerName{cilium}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": "false", "effective_rule": "-"},
+			edge(audited, audit.VerdictForwarded, from(app889, ""))},
+		"OthersAudit": {"AUDIT policies of others mean nothing in Enforce", enforce, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"audit_hint": "false", "effective_rule": "-"}, edge(allowed, audit.VerdictForwarded)},
+		"OthersAuditDisagrees": {"they do not hide that Istio lets through what the policies refuse", enforce, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": "false", "effective_rule": "-"},
+			edge(closed, audit.VerdictForwarded, from(app889, ""))},
+		"RefusedBesideAudit": {"a refusal stays one, whatever AUDIT policies report", auditing, []v1alpha1.EnforcerName{istio}, false,
+			map[string]any{"source_principal": by("app-889"), "audit_hint": "true", "response_code_details": denied, "effective_rule": ruleOf("")},
+			edge(audited, audit.VerdictDropped, from(app889, ""))},
 		"Request": {"the port has actions about requests", enforce, []v1alpha1.EnforcerName{istio}, true,
 			map[string]any{"downstream_local_address": "10.0.0.2:8080", "method": "GET", "path": "/x?y"},
 			edge(allowed, audit.VerdictForwarded, func(e *audit.Edge) { e.Port, e.Protocol, e.Action = 8080, "HTTP", "grpc:read" })},
@@ -390,19 +429,65 @@ func (s sourceSink) Add(t *audit.Event) {
 	s.memorySink.Add(t)
 }
 
-// FuzzAccessLine checks that no line counts twice, or for another member, or for more than one connection.
+// TestAuditOfLaggingMember checks that AUDIT policies show nothing while the member does not have the current policies of the resource.
+func TestAuditOfLaggingMember(t *testing.T) {
+	policies := meshed(v1alpha1.ModeAudit, v1alpha1.EnforcerIstio)
+	for name, tc := range map[string]struct {
+		lags audit.Lags
+		want audit.Verdict
+	}{
+		"Current": {nil, audit.VerdictAudit},
+		"Before":  {audit.Lags{fraud: {{Kind: audit.LagUnknown, From: t0.Add(-2 * time.Hour), Until: t0.Add(-time.Hour)}}}, audit.VerdictAudit},
+		"Unknown": {audit.Lags{fraud: {{Kind: audit.LagUnknown}}}, audit.VerdictForwarded},
+		"Older":   {audit.Lags{fraud: {{Kind: audit.LagOlder, Has: policies}}}, audit.VerdictForwarded},
+		"Nothing": {audit.Lags{fraud: {{Kind: audit.LagNothing}}}, audit.VerdictForwarded},
+		"Open":    {audit.Lags{fraud: {{Kind: audit.LagOpen}}}, audit.VerdictForwarded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newMemorySink()
+			cfg := config("unused", l)
+			cfg.Policies, cfg.Lines, cfg.AccessLog = always(policies), &lineList{}, true
+			cfg.Lags = func(string) audit.Lags { return tc.lags }
+			in := ingesterOf(t, &cfg, audit.Resume{})
+			s := scannedLine{line: []byte(accessLine(map[string]any{"audit_hint": false, "effective_rule": "-", "start_time": t0.Format(time.RFC3339Nano),
+				"source_principal": "spiffe://cluster.local/ns/apps/sa/app-889"}))}
+			s.err = scanAccessLine(s.line, &s.event)
+			in.ingestAccessLine(&s)
+			for e := range l.edges {
+				if e.Verdict != tc.want {
+					t.Errorf("got %s, want %s", e.Verdict, tc.want)
+				}
+			}
+			if len(l.edges) != 1 {
+				t.Errorf("edges %v", l.edges)
+			}
+		})
+	}
+}
+
+// FuzzAccessLine checks that no line counts twice, or for another member, or for more than one connection, that a refusal stays one, and that
+// no connection is audited about which the line contains nothing of policies in Audit.
 func FuzzAccessLine(f *testing.F) {
 	f.Add([]byte(accessLine(nil)))
 	f.Add([]byte(accessLine(map[string]any{"response_code_details": "rbac_access_denied_matched_policy[none]", "upstream_cluster": nil})))
 	f.Add([]byte(accessLine(map[string]any{"source_principal": "-", "method": nil, "duration": "7"})))
+	for _, hint := range []any{true, false, "true", "false", "-", nil} {
+		for _, rule := range []any{"ns[istio-system]-policy[acp-" + policy.UnitID(fraud) + "-deny]-rule[0]", "ns[risk]-policy[ours]-rule[0]", "-", nil} {
+			f.Add([]byte(accessLine(map[string]any{"audit_hint": hint, "effective_rule": rule,
+				"source_principal": "spiffe://cluster.local/ns/apps/sa/app-889"})))
+		}
+	}
+	f.Add([]byte(accessLine(map[string]any{"audit_hint": "true", "response_code_details": "rbac_access_denied_matched_policy[none]"})))
+	f.Add([]byte(`{"start_time": "2026-11-02T09:00:00Z", "audit_hint": {}, "effective_rule": []}`))
 	f.Add([]byte(`{"start_time": 1, "downstream_local_address": {}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l := newMemorySink()
 		cfg := config("unused", l)
-		cfg.Lines, cfg.AccessLog = &lineList{}, true
+		cfg.Policies, cfg.Lines, cfg.AccessLog = always(meshed(v1alpha1.ModeAudit, v1alpha1.EnforcerIstio)), &lineList{}, true
 		in := ingesterOf(t, &cfg, audit.Resume{})
+		var s scannedLine
 		for range 2 {
-			s := scannedLine{line: b}
+			s = scannedLine{line: b}
 			s.err = scanAccessLine(b, &s.event)
 			in.ingestAccessLine(&s)
 		}
@@ -412,6 +497,12 @@ func FuzzAccessLine(f *testing.F) {
 		for e := range l.edges {
 			if e.Cluster != "m1" || len(e.Source) > 600 || len(e.Destination) > 600 {
 				t.Errorf("edge %+v", e)
+			}
+			if refused := s.event.verdict == flowpb.Verdict_DROPPED; refused != (e.Verdict == audit.VerdictDropped) {
+				t.Errorf("refused %v: %+v", refused, e)
+			}
+			if e.Verdict == audit.VerdictAudit && s.event.audit == nil && s.event.verdict != flowpb.Verdict_AUDIT {
+				t.Errorf("audited: %+v", e)
 			}
 		}
 	})

@@ -51,10 +51,10 @@ type event struct {
 	method, url []byte
 	// ingress, egress and undirected are the numbers of flows that an aggregated event stands for.
 	ingress, egress, undirected uint32
-	// opened is when the connection or the request of an access log's entry began. auditMissed reports that policies with the
-	// action AUDIT apply to it and none of them matches.
-	opened      time.Time
-	auditMissed bool
+	// opened is when the connection or the request of an access log's entry began. audit is what the entry contains about Istio's policies
+	// with the action AUDIT; nil if none applies, or if the connection was refused.
+	opened time.Time
+	audit  *accessAudit
 }
 
 // reply is an optional boolean.

@@ -289,6 +289,9 @@ func (f evaluatorFunc) ActionsOn(string, v1alpha1.Protocol, uint16) []string { r
 func (f evaluatorFunc) DecideEffective(q *policy.Query) policy.Effective {
 	return policy.Effective{Decision: f(*q), Cilium: f(*q).Verdict, Written: f(*q)}
 }
+func (f evaluatorFunc) EffectiveMode(string, string, time.Time) v1alpha1.Mode {
+	return v1alpha1.ModeObserve
+}
 func (f evaluatorFunc) RequestsOn(string, v1alpha1.Protocol, uint16, string, string) ([]string, bool) {
 	return nil, false
 }
