@@ -187,6 +187,15 @@ func (d *drill) prepare(ctx context.Context) error {
 		d.probes[m] = newContinuousProbe(m, w, attempts, d.recordViolation)
 		d.probes[m].setExpectation(d.evaluator, time.Now())
 	}
+	// The fleet runs no Istio, so nothing enforces the resources of the demo that Istio alone enforces.
+	for _, o := range sorted(d.model.resources) {
+		class, ok := d.evaluator.ResourceClassOf(string(o.Spec.Resource))
+		if ok && len(class.Spec.Enforcers) > 0 && !slices.Contains(class.Spec.Enforcers, v1alpha1.EnforcerCilium) {
+			if err := d.offboardResource(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
 	if err := d.apply(ctx, queueClass()); err != nil {
 		return err
 	}
