@@ -4624,9 +4624,9 @@ func RefusalDeniesTooLarge() Message {
 	return Message{Code: "refusal.denies-too-large", Text: "the denies of this resource do not fit into one object, so everyone is denied their ports: deny fewer subjects"}
 }
 
-// RefusalDenyRequests is "a deny of an action with http is not translated: deny an action of whole connections".
+// RefusalDenyRequests is "a deny of an action with http is not translated for Cilium: deny an action of whole connections".
 func RefusalDenyRequests() Message {
-	return Message{Code: "refusal.deny-requests", Text: "a deny of an action with http is not translated: deny an action of whole connections"}
+	return Message{Code: "refusal.deny-requests", Text: "a deny of an action with http is not translated for Cilium: deny an action of whole connections"}
 }
 
 // RefusalEffect is "the effect must be Allow or Deny".
@@ -4734,9 +4734,9 @@ func RefusalSubjectsUnknown() Message {
 	return Message{Code: "refusal.subjects-unknown", Text: "no SubjectClass covers any of it: create one, or correct the name"}
 }
 
-// RefusalWildcardRequests is "an allow of an action with http on a wildcard resource is not translated: name each resource, or allow an action of whole connections".
+// RefusalWildcardRequests is "an allow of an action with http on a wildcard resource is not translated for Cilium: name each resource, or allow an action of whole connections".
 func RefusalWildcardRequests() Message {
-	return Message{Code: "refusal.wildcard-requests", Text: "an allow of an action with http on a wildcard resource is not translated: name each resource, or allow an action of whole connections"}
+	return Message{Code: "refusal.wildcard-requests", Text: "an allow of an action with http on a wildcard resource is not translated for Cilium: name each resource, or allow an action of whole connections"}
 }
 
 // RejectionDryRun is "its annotation istio.io/dry-run means that Istio only records what it would refuse".
