@@ -4239,6 +4239,11 @@ func PreflightForbidden(object string) Message {
 	return build("preflight.forbidden", param{"object", object})
 }
 
+// PreflightGrpcServersStated is "workloads with the label {label} of class {class} have no proxy of Istio, and count as protected because their owner states with acp.io/grpc-servers that their gRPC servers enforce policies, which ACP cannot check: {workloads}".
+func PreflightGrpcServersStated(label string, class string, workloads Message) Message {
+	return build("preflight.grpc-servers-stated", param{"class", class}, param{"label", label}, param{"workloads", workloads})
+}
+
 // PreflightGuardUnread is "what guards the managed objects was not read: {reason}".
 func PreflightGuardUnread(reason Message) Message {
 	return build("preflight.guard-unread", param{"reason", reason})
@@ -4777,6 +4782,11 @@ func RemedyAskManager(manager string) Message {
 // RemedyCheckConnection is "check address, certificate authority, proxy and token, from where the adapter and KubeFed run".
 func RemedyCheckConnection() Message {
 	return Message{Code: "remedy.check-connection", Text: "check address, certificate authority, proxy and token, from where the adapter and KubeFed run"}
+}
+
+// RemedyCheckGrpcServers is "make sure that such a gRPC server serves every port of these pods; otherwise give them a sidecar and remove the annotation".
+func RemedyCheckGrpcServers() Message {
+	return Message{Code: "remedy.check-grpc-servers", Text: "make sure that such a gRPC server serves every port of these pods; otherwise give them a sidecar and remove the annotation"}
 }
 
 // RemedyCiliumUnread is "apply deploy/rbac/member there, and where the configuration is elsewhere name it in the annotations of the KubeFedCluster; without it nothing counts as enforced".
