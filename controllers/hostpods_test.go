@@ -91,6 +91,26 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 	}
 	s.distributed("every pod has a proxy", bothRealized)
 
+	const stated = "its owner states that a pod's gRPC servers enforce policies"
+	servers := pod("points-5d8f-x", map[string]string{"sidecar.istio.io/status": "{}", "inject.istio.io/templates": "grpc-agent", "acp.io/grpc-servers": "xds"})
+	servers.Labels["pod-template-hash"] = "5d8f"
+	servers.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "points-5d8f", UID: "1", Controller: new(true)},
+	}
+	if err := admin.Create(s.ctx, servers); err != nil {
+		t.Fatal(err)
+	}
+	servers.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.10", PodIPs: []corev1.PodIP{{IP: "10.0.0.10"}}}
+	if err := admin.Status().Update(s.ctx, servers); err != nil {
+		t.Fatal(err)
+	}
+	s.untilMemberStatus(stated, "m2", func(st v1alpha1.MemberClusterStatus) bool {
+		return slices.ContainsFunc(st.Findings, func(f v1alpha1.MemberFinding) bool {
+			return f.Code == preflight.GRPCServersStated && f.Severity == v1alpha1.FindingWarns && strings.Contains(f.Message, ": default/points;")
+		})
+	})
+	s.distributed(stated, bothRealized)
+
 	s.declareIstio("m2", `{"dataplane": "sidecar", "version": "1.31.2", "strictMTLS": true}`)
 	s.distributedBecause("nothing requires mutual TLS there", half, "no mesh-wide PeerAuthentication")
 	create := func(o map[string]any) { s.createIn(admin, o) }

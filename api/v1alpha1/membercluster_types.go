@@ -65,6 +65,9 @@ const (
 	// FindingNoHTTP means that Cilium does not enforce rules about requests in the member, so they are refused there. It is a finding of
 	// the preflight.
 	FindingNoHTTP = "NoHTTP"
+	// FindingGRPCServersStated means that workloads of a class of Istio's have no proxy, and count as protected because their owner states
+	// that their gRPC servers enforce policies. It is a finding of the preflight.
+	FindingGRPCServersStated = "GRPCServersStated"
 )
 
 // MemberFinding is a finding about a member.

@@ -1,12 +1,9 @@
 package istio
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,11 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,8 +47,10 @@ type controlPlane struct {
 	// config has the rights of an administrator of the API server.
 	config *rest.Config
 	istiod *grpc.ClientConn
-	http   string
-	pushed int
+	// warnings are those of the API server.
+	warnings *warnings
+	http     string
+	pushed   int
 	// pid is the process of istiod.
 	pid int
 }
@@ -70,8 +67,8 @@ func startControlPlane(t testing.TB, kinds ...string) *controlPlane {
 		t.Fatal(err)
 	}
 	server := testenv.Start(t, testenv.Options{CRDs: append([]string{crds}, kinds...)})
-	config := server.Config
-	config.QPS = -1
+	config, collected := server.Config, &warnings{}
+	config.QPS, config.WarningHandler = -1, collected
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -85,12 +82,12 @@ func startControlPlane(t testing.TB, kinds ...string) *controlPlane {
 			t.Fatal(err)
 		}
 	}
-	p := &controlPlane{client: c, config: server.Config}
+	p := &controlPlane{client: c, config: server.Config, warnings: collected}
 	p.start(t, filepath.Join(parts, "istiod"), server.Kubeconfig())
 	return p
 }
 
-// start starts istiod with the text of a kubeconfig, and waits until it is ready.
+// start starts istiod with the text of a kubeconfig, and waits until it is ready and validates what is written to the API server.
 func (p *controlPlane) start(t testing.TB, program string, text []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,19 +98,28 @@ func (p *controlPlane) start(t testing.TB, program string, text []byte) {
 	if err := os.WriteFile(mesh, []byte(meshConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	httpAddress, grpcAddress := freeAddress(t), freeAddress(t)
+	httpAddress, httpsAddress, grpcAddress := freeAddress(t), freeAddress(t), freeAddress(t)
+	host, _, err := net.SplitHostPort(httpsAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, err := servingFlags(dir, host)
+	if err != nil {
+		t.Fatal(err)
+	}
 	logFile, err := os.Create(filepath.Join(dir, "istiod.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	arguments := []string{
-		"discovery", "--kubeconfig", kubeconfig, "--meshConfig", mesh, "--httpAddr", httpAddress, "--httpsAddr", "", "--grpcAddr", grpcAddress,
+		"discovery", "--kubeconfig", kubeconfig, "--meshConfig", mesh, "--httpAddr", httpAddress, "--httpsAddr", httpsAddress, "--grpcAddr", grpcAddress,
 		"--secureGRPCAddr", "", "--monitoringAddr", freeAddress(t), "--ctrlz_port", "0",
 	}
-	cmd := exec.CommandContext(ctx, program, arguments...) //nolint:gosec // the program is a part of the tests
+	cmd := exec.CommandContext(ctx, program, append(arguments, serving...)...) //nolint:gosec // the program is a part of the tests
 	cmd.Env = append(os.Environ(), "ENABLE_CA_SERVER=false", "PILOT_CERT_PROVIDER=none", "POD_NAMESPACE="+rootNamespace, "POD_NAME=istiod",
-		"CLUSTER_ID=Kubernetes", "PILOT_ENABLE_AMBIENT=true", "VALIDATION_WEBHOOK_CONFIG_NAME=", "INJECTION_WEBHOOK_CONFIG_NAME=", "ISTIOD_CUSTOM_HOST=",
+		"REVISION=default", "CLUSTER_ID=Kubernetes", "PILOT_ENABLE_AMBIENT=true", "VALIDATION_WEBHOOK_CONFIG_NAME=istio-validator-"+rootNamespace,
+		"INJECTION_WEBHOOK_CONFIG_NAME=", "ISTIOD_CUSTOM_HOST=",
 		// Tests write Gateways, their classes and their addresses themselves.
 		"PILOT_ENABLE_GATEWAY_API_STATUS=false", "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=false",
 		"PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER=false")
@@ -146,6 +152,7 @@ func (p *controlPlane) start(t testing.TB, program string, text []byte) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.istiod.Close() })
+	p.registerWebhooks(t, httpsAddress)
 }
 
 func (p *controlPlane) untilReady(ended <-chan struct{}) error {
@@ -203,7 +210,7 @@ func policyObject(o *enforcer.Object) *unstructured.Unstructured {
 	return u
 }
 
-// write writes policies, and waits until istiod sends configuration that contains them.
+// write writes policies, which istiod's webhook must accept without a warning, and waits until istiod sends configuration that contains them.
 func (p *controlPlane) write(ctx context.Context, objects []enforcer.Object) error {
 	g, writing := errgroup.WithContext(ctx)
 	g.SetLimit(writers)
@@ -216,7 +223,7 @@ func (p *controlPlane) write(ctx context.Context, objects []enforcer.Object) err
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil {
+	if err := errors.Join(g.Wait(), p.warnings.take()); err != nil {
 		return err
 	}
 	return p.untilPushed(ctx)
@@ -319,47 +326,4 @@ func (p *controlPlane) untilAmbient(ctx context.Context, policies map[string]int
 		}
 		time.Sleep(100 * time.Millisecond) // poll interval
 	}
-}
-
-// validate returns the result of istiod's validation webhook for a policy: nil if it accepts it without a warning.
-func (p *controlPlane) validate(ctx context.Context, o *enforcer.Object) error {
-	raw, err := json.Marshal(policyObject(o))
-	if err != nil {
-		return fmt.Errorf("encode the policy: %w", err)
-	}
-	text, err := json.Marshal(&admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
-		Request: &admissionv1.AdmissionRequest{
-			UID: "1", Kind: metav1.GroupVersionKind{Group: "security.istio.io", Version: "v1", Kind: o.Kind}, Operation: admissionv1.Create,
-			Name: o.Name, Namespace: rootNamespace, Object: runtime.RawExtension{Raw: raw},
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("encode the review: %w", err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.http+"/validate", bytes.NewReader(text))
-	if err != nil {
-		return fmt.Errorf("make the request: %w", err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("call the webhook: %w", err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return fmt.Errorf("read the answer of the webhook: %w", err)
-	}
-	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &review); err != nil || review.Response == nil {
-		return fmt.Errorf("the webhook answers %s: %q", answer.Status, body)
-	}
-	switch {
-	case !review.Response.Allowed:
-		return fmt.Errorf("refused: %s", review.Response.Result.Message)
-	case len(review.Response.Warnings) > 0:
-		return fmt.Errorf("warnings: %v", review.Response.Warnings)
-	}
-	return nil
 }

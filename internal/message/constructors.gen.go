@@ -4239,6 +4239,11 @@ func PreflightForbidden(object string) Message {
 	return build("preflight.forbidden", param{"object", object})
 }
 
+// PreflightGrpcServersStated is "workloads with the label {label} of class {class} have no proxy of Istio, and count as protected because their owner states with acp.io/grpc-servers that their gRPC servers enforce policies, which ACP cannot check: {workloads}".
+func PreflightGrpcServersStated(label string, class string, workloads Message) Message {
+	return build("preflight.grpc-servers-stated", param{"class", class}, param{"label", label}, param{"workloads", workloads})
+}
+
 // PreflightGuardUnread is "what guards the managed objects was not read: {reason}".
 func PreflightGuardUnread(reason Message) Message {
 	return build("preflight.guard-unread", param{"reason", reason})
@@ -4624,9 +4629,9 @@ func RefusalDeniesTooLarge() Message {
 	return Message{Code: "refusal.denies-too-large", Text: "the denies of this resource do not fit into one object, so everyone is denied their ports: deny fewer subjects"}
 }
 
-// RefusalDenyRequests is "a deny of an action with http is not translated: deny an action of whole connections".
+// RefusalDenyRequests is "a deny of an action with http is not translated for Cilium: deny an action of whole connections".
 func RefusalDenyRequests() Message {
-	return Message{Code: "refusal.deny-requests", Text: "a deny of an action with http is not translated: deny an action of whole connections"}
+	return Message{Code: "refusal.deny-requests", Text: "a deny of an action with http is not translated for Cilium: deny an action of whole connections"}
 }
 
 // RefusalEffect is "the effect must be Allow or Deny".
@@ -4734,9 +4739,9 @@ func RefusalSubjectsUnknown() Message {
 	return Message{Code: "refusal.subjects-unknown", Text: "no SubjectClass covers any of it: create one, or correct the name"}
 }
 
-// RefusalWildcardRequests is "an allow of an action with http on a wildcard resource is not translated: name each resource, or allow an action of whole connections".
+// RefusalWildcardRequests is "an allow of an action with http on a wildcard resource is not translated for Cilium: name each resource, or allow an action of whole connections".
 func RefusalWildcardRequests() Message {
-	return Message{Code: "refusal.wildcard-requests", Text: "an allow of an action with http on a wildcard resource is not translated: name each resource, or allow an action of whole connections"}
+	return Message{Code: "refusal.wildcard-requests", Text: "an allow of an action with http on a wildcard resource is not translated for Cilium: name each resource, or allow an action of whole connections"}
 }
 
 // RejectionDryRun is "its annotation istio.io/dry-run means that Istio only records what it would refuse".
@@ -4777,6 +4782,11 @@ func RemedyAskManager(manager string) Message {
 // RemedyCheckConnection is "check address, certificate authority, proxy and token, from where the adapter and KubeFed run".
 func RemedyCheckConnection() Message {
 	return Message{Code: "remedy.check-connection", Text: "check address, certificate authority, proxy and token, from where the adapter and KubeFed run"}
+}
+
+// RemedyCheckGrpcServers is "make sure that such a gRPC server serves every port of these pods; otherwise give them a sidecar and remove the annotation".
+func RemedyCheckGrpcServers() Message {
+	return Message{Code: "remedy.check-grpc-servers", Text: "make sure that such a gRPC server serves every port of these pods; otherwise give them a sidecar and remove the annotation"}
 }
 
 // RemedyCiliumUnread is "apply deploy/rbac/member there, and where the configuration is elsewhere name it in the annotations of the KubeFedCluster; without it nothing counts as enforced".

@@ -11,14 +11,14 @@ import (
 
 // allFeatures are what a compared decision can be about. The comparison says nothing about what never met in it.
 var allFeatures = []string{"ambient", "anyone", "audit", "cluster mode", "deny", "enforce", "external workload", "http", "node",
-	"other port", "range", "several classes", "temporary audit", "validity", "wildcard resource"}
+	"other port", "range", "requests of a wildcard", "several classes", "temporary audit", "validity", "wildcard resource"}
 
 // impossible are the pairs that cannot meet in an exact comparison: an open port is decided by no statement, on pods of
 // one class, and the HTTP ports of the worlds are all named; a node has no address; resources of one pod in different
 // modes are left out, and what is in Audit denies nothing.
 var impossible = []string{
 	"anyone with other port", "deny with other port", "http with other port", "other port with range", "other port with several classes",
-	"other port with validity", "other port with wildcard resource", "external workload with node", "node with range",
+	"other port with requests of a wildcard", "other port with validity", "other port with wildcard resource", "external workload with node", "node with range",
 	"audit with enforce", "audit with deny", "deny with temporary audit", "enforce with temporary audit",
 }
 
@@ -53,6 +53,7 @@ func Features(in *policy.Input, s *policy.Snapshot, q *policy.Query, d *policy.D
 			has["anyone"] = has["anyone"] || slices.Contains(st.Subjects, "*")
 			has["range"] = has["range"] || q.Source.IsValid() && strings.Contains(fmt.Sprint(st.Subjects), CIDRHead)
 			has["wildcard resource"] = has["wildcard resource"] || strings.Contains(fmt.Sprint(st.Resources), "*")
+			has["requests of a wildcard"] = has["requests of a wildcard"] || q.Method != "" && onlyByWildcard(&st, q) && onlyRequests(in, &st, q.Port)
 		}
 	}
 	var out []string
@@ -91,4 +92,28 @@ func (m Met) Missing() []string {
 		}
 	}
 	return out
+}
+
+// onlyByWildcard reports whether a statement that decided names no resource of the query exactly.
+func onlyByWildcard(st *v1alpha1.Statement, q *policy.Query) bool {
+	return !slices.ContainsFunc(st.Resources, func(r v1alpha1.ResourceName) bool { return slices.Contains(q.Resources, string(r)) })
+}
+
+// onlyRequests reports whether a statement names actions of a port, and all of them are about requests.
+func onlyRequests(in *policy.Input, st *v1alpha1.Statement, port uint16) bool {
+	found := false
+	for _, c := range in.ResourceClasses {
+		for _, a := range c.Spec.Actions {
+			service, _, _ := strings.Cut(a.Name, ":")
+			if !slices.Contains(st.Actions, v1alpha1.Action(a.Name)) && !slices.Contains(st.Actions, v1alpha1.Action(service+":*")) ||
+				!slices.ContainsFunc(a.Ports, func(p v1alpha1.Port) bool { return p.Port == int32(port) }) {
+				continue
+			}
+			if len(a.HTTP) == 0 {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
 }

@@ -163,7 +163,7 @@ func (d Generator) statement(sid string, plain bool) v1alpha1.Statement {
 	suffix := v1alpha1.ResourceName(d.Suffix)
 	resources := []v1alpha1.ResourceName{RedisHead + "bobs-cluster" + suffix, RedisHead + "orders-cache" + suffix, RedisHead + "*", RedisHead + "bobs-*"}
 	if strings.HasPrefix(string(actions[0]), "web:") {
-		resources = []v1alpha1.ResourceName{SiteHead + "shop" + suffix, SiteHead + "shop" + suffix, SiteHead + "*"}
+		resources = []v1alpha1.ResourceName{SiteHead + "shop" + suffix, SiteHead + "shop" + suffix, SiteHead + "*", SiteHead + "sh*"}
 	}
 	if !plain && d.IntN(3) == 0 {
 		subjects = append(

@@ -237,6 +237,7 @@ func TestRefusalsAreThoseOfTheEnforcers(t *testing.T) {
 	requests := decideStatement("requests", policy.Deny, decideApps+"1", "redis:read", decideRedis+"bobs")
 	prefix := decideStatement("prefix", policy.Deny, decideApps+"1*", "redis:connect", decideRedis+"bobs")
 	unknown := decideStatement("unknown", policy.Deny, "trnv1:rsc:o:iam:team:blue", "redis:connect", decideRedis+"bobs")
+	wildcard := decideStatement("wildcard", policy.Allow, decideApps+"1", "redis:read", decideRedis+"*")
 	mixed := decideStatement("mixed", policy.Deny, decideApps+"1*", "redis:connect", decideRedis+"bobs")
 	mixed.Actions, mixed.Resources = append(mixed.Actions, "web:connect"), append(mixed.Resources, decideSites+"shop")
 	for name, tc := range map[string]struct {
@@ -252,7 +253,10 @@ func TestRefusalsAreThoseOfTheEnforcers(t *testing.T) {
 			"Cilium cannot, and the class needs both", both, ciliumOnly, requests,
 			[]string{"requests Unsupported"}, []string{"requests Unsupported"}, nil,
 		},
-		"Prefix": {"Istio denies by prefix", istioOnly, ciliumOnly, prefix, nil, nil, nil},
+		"Wildcard":       {"Istio allows requests of a wildcard", istioOnly, ciliumOnly, wildcard, nil, nil, nil},
+		"WildcardCilium": {"Cilium cannot", ciliumOnly, ciliumOnly, wildcard, []string{"wildcard Unsupported"}, nil, nil},
+		"WildcardBoth":   {"Cilium cannot, and the class needs both", both, ciliumOnly, wildcard, []string{"wildcard Unsupported"}, nil, nil},
+		"Prefix":         {"Istio denies by prefix", istioOnly, ciliumOnly, prefix, nil, nil, nil},
 		"PrefixCilium": {
 			"Cilium would miss names, and the allow might be overridden", ciliumOnly, ciliumOnly, prefix,
 			[]string{"prefix Unsupported"}, []string{"all " + v1alpha1.RefusedShadowingDeny, "prefix Unsupported"}, nil,

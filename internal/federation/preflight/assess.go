@@ -123,6 +123,9 @@ const (
 	PodsBehindWaypoint = "PodsBehindWaypoint"
 	// WaypointsUnread reports that it is unknown whether there are such pods.
 	WaypointsUnread = "WaypointsUnread"
+	// GRPCServersStated reports workloads of a class of Istio's that have no proxy, and count as protected because their owner states that
+	// their gRPC servers enforce policies.
+	GRPCServersStated = v1alpha1.FindingGRPCServersStated
 	// PlainTextAccepted reports that the member declares strictMTLS, on which denies by name rely, and that its pods accept plain
 	// text, or that this is unknown.
 	PlainTextAccepted = "PlainTextAccepted"

@@ -35,7 +35,7 @@ func hostPodFindings(f Facts, n Needs) []Finding {
 	}
 	var out []Finding
 	for _, k := range n.Keys {
-		pods := f.HostPods.describeKey(k.Label)
+		pods := f.HostPods.describeKey(k.Label, maxNamedPods)
 		if pods.IsZero() || k.GuardedOnly {
 			continue
 		}

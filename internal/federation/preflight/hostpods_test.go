@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
@@ -77,6 +79,7 @@ func TestMeshPodsThatAreNotProtectedAsWritten(t *testing.T) {
 	}{
 		{"ztunnel protects it, and the member declares sidecars", PodsInAmbient, "ns/redis-0", MeshPods{InAmbient: pods}},
 		{"a waypoint is in front of it", PodsBehindWaypoint, "ns/waypoint", MeshPods{BehindWaypoint: pods}},
+		{"only its owner says that it is protected", GRPCServersStated, "ns/redis-0", MeshPods{StatedServers: pods}},
 		{"this is unknown", WaypointsUnread, "forbidden", MeshPods{BehindWaypoint: LabeledPods{Unread: message.Verbatim("forbidden")}}},
 		{"every pod is unknown", UnproxiedUnread, "forbidden", UnreadMeshPods(message.Verbatim("forbidden"))},
 	} {
@@ -87,6 +90,26 @@ func TestMeshPodsThatAreNotProtectedAsWritten(t *testing.T) {
 		if found := Assess(f, needs); len(found) != 0 {
 			t.Errorf("%s, of a class of Cilium's: %+v", c.reason, found)
 		}
+	}
+}
+
+// TestStatedServersOfManyWorkloads checks that the finding lists each workload once, and only some of many.
+func TestStatedServersOfManyWorkloads(t *testing.T) {
+	f, n := healthy(), needs
+	f.Istio.Declared = `{"dataplane": "sidecar", "version": "1.31.2"}`
+	n.Keys = []Key{{Class: "redis", Label: needs.Keys[0].Label, Istio: true, GuardedOnly: true}}
+	stated := newLabeledPods([]string{n.Keys[0].Label})
+	for i := range 24 {
+		label := federation.Label{Key: n.Keys[0].Label, Value: fmt.Sprint(i % 2)}
+		stated.addOnce(label, fmt.Sprintf("ns/points-%02d", i/4*2+i%2))
+		stated.addOnce(label, "ns/shared")
+	}
+	stated.sort()
+	f.StatedServers = stated
+	found := Assess(f, n)
+	if len(found) != 1 || !strings.HasSuffix(found[0].Message.Text, ": ns/points-00, ns/points-01, ns/points-02, ns/points-03, ns/points-04, "+
+		"ns/points-05, ns/points-06, ns/points-07, ns/points-08, ns/points-09 and 3 more") {
+		t.Errorf("%+v", found)
 	}
 }
 
@@ -117,6 +140,10 @@ func TestProxied(t *testing.T) {
 		"NoAgent": {reason: "no agent was injected", annotations: map[string]string{templates: "grpc-agent", "acp.io/grpc-servers": "xds"}},
 		"OtherTemplate": {reason: "something else than the agent was injected",
 			annotations: map[string]string{"sidecar.istio.io/status": "{}", templates: "custom", "acp.io/grpc-servers": "xds"}},
+		"ServersInAmbient": {reason: "ztunnel gets the connections, whatever the owner states", want: true,
+			annotations: map[string]string{"sidecar.istio.io/status": "{}", templates: "grpc-agent", "acp.io/grpc-servers": "xds", redirection: "enabled"}},
+		"ServersWithSidecar": {reason: "the sidecar gets the connections, whatever the owner states", want: true,
+			annotations: map[string]string{"sidecar.istio.io/status": "{}", templates: "sidecar,grpc-agent", "acp.io/grpc-servers": "xds"}},
 		"Both":           {reason: "the sidecar and more", annotations: injected(templates, "sidecar,custom"), want: true},
 		"NoInterception": {reason: "the sidecar intercepts nothing", annotations: injected(mode, "NONE")},
 		"SomePorts":      {reason: "only some ports", annotations: injected(ports, "8080")},
@@ -135,6 +162,34 @@ func TestProxied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := proxied(tc.annotations); got != tc.want {
 				t.Errorf("%s: %t", tc.reason, got)
+			}
+			if got := statesServers(tc.annotations); got != (name == "Servers") {
+				t.Errorf("%s: its owner's statement counts: %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestWorkloadOf checks which name a list of workloads has for a pod.
+func TestWorkloadOf(t *testing.T) {
+	owned := func(kind, owner string, labels map[string]string) metav1.ObjectMeta {
+		yes := true
+		owners := []metav1.OwnerReference{{Kind: "Other", Name: "x"}, {Kind: kind, Name: owner, Controller: &yes}}
+		return metav1.ObjectMeta{Name: "pod-0", Labels: labels, OwnerReferences: owners}
+	}
+	hash := map[string]string{"pod-template-hash": "5d8f"}
+	for name, tc := range map[string]struct {
+		pod  metav1.ObjectMeta
+		want string
+	}{
+		"Alone":       {metav1.ObjectMeta{Name: "pod-0"}, "pod-0"},
+		"StatefulSet": {owned("StatefulSet", "points", hash), "points"},
+		"Deployment":  {owned("ReplicaSet", "points-5d8f", hash), "points"},
+		"ReplicaSet":  {owned("ReplicaSet", "points-5d8f", nil), "points-5d8f"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := workloadOf(&metav1.PartialObjectMetadata{ObjectMeta: tc.pod}); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -24,10 +24,11 @@ type LabeledPods struct {
 	Pods map[federation.Label][]string
 }
 
-// maxPods bounds the pods that are stored for each label, and maxNamedPods those that a message lists.
+// maxPods bounds the pods that are stored for each label, and maxNamedPods those that a message lists. Of workloads, a message lists more.
 const (
-	maxPods      = 200
-	maxNamedPods = 5
+	maxPods           = 200
+	maxNamedPods      = 5
+	maxNamedWorkloads = 10
 )
 
 // readPods lists only the metadata of the pods with each label key that a field selector selects, and calls each with them and their
@@ -64,6 +65,13 @@ func (p *LabeledPods) add(label federation.Label, pod string) {
 	}
 }
 
+// addOnce is add, unless the name was added with the label before.
+func (p *LabeledPods) addOnce(label federation.Label, name string) {
+	if !slices.Contains(p.Pods[label], name) {
+		p.add(label, name)
+	}
+}
+
 // sort sorts the pods of each label.
 func (p *LabeledPods) sort() {
 	for _, pods := range p.Pods {
@@ -81,11 +89,11 @@ func (p LabeledPods) Listed(key string) bool { return slices.Contains(p.Keys, ke
 
 // Describe lists the first pods with a label, or returns the zero Message if there are none.
 func (p LabeledPods) Describe(key, value string) message.Message {
-	return namesOf(p.Pods[federation.Label{Key: key, Value: value}])
+	return namesOf(p.Pods[federation.Label{Key: key, Value: value}], maxNamedPods)
 }
 
-// describeKey lists the first pods with a label key, or returns the zero Message if there are none.
-func (p LabeledPods) describeKey(key string) message.Message {
+// describeKey lists the first pods with a label key, at most as many as given, or returns the zero Message if there are none.
+func (p LabeledPods) describeKey(key string, most int) message.Message {
 	var all []string
 	for label, pods := range p.Pods {
 		if label.Key == key {
@@ -93,12 +101,12 @@ func (p LabeledPods) describeKey(key string) message.Message {
 		}
 	}
 	slices.Sort(all)
-	return namesOf(all)
+	return namesOf(slices.Compact(all), most)
 }
 
-func namesOf(pods []string) message.Message {
+func namesOf(pods []string, most int) message.Message {
 	if len(pods) == 0 {
 		return message.Message{}
 	}
-	return message.NamesOf(pods, maxNamedPods)
+	return message.NamesOf(pods, most)
 }

@@ -52,14 +52,27 @@ func proxied(annotations map[string]string) bool {
 	if annotations[redirection] == redirected {
 		return true
 	}
-	if named := strings.Split(annotations[templates], ","); annotations[templates] != "" && !slices.Contains(named, "sidecar") {
-		return slices.Contains(named, grpcAgent) && annotations[sidecarStatus] != "" && annotations[grpcServers] == xdsServers
+	if !injectsSidecar(annotations) {
+		return statesServers(annotations)
 	}
 	if excludes(annotations) {
 		return false
 	}
 	ports, limited := annotations[includedPorts]
 	return annotations[sidecarStatus] != "" && annotations[interceptionMode] != "NONE" && (!limited || ports == "*")
+}
+
+// injectsSidecar reports whether what is injected into a pod, if anything is, includes the sidecar.
+func injectsSidecar(annotations map[string]string) bool {
+	named := strings.Split(annotations[templates], ",")
+	return annotations[templates] == "" || slices.Contains(named, "sidecar")
+}
+
+// statesServers reports whether a pod counts as one with a proxy only because its owner states that gRPC servers that enforce policies
+// serve all of its ports.
+func statesServers(annotations map[string]string) bool {
+	return annotations[redirection] != redirected && !injectsSidecar(annotations) && annotations[sidecarStatus] != "" &&
+		slices.Contains(strings.Split(annotations[templates], ","), grpcAgent) && annotations[grpcServers] == xdsServers
 }
 
 // ownPorts are the ports of the sidecar itself: its statistics, its readiness, and the probes of the pod, which it answers. With
@@ -88,15 +101,18 @@ type MeshPods struct {
 	// BehindWaypoint are those whose connections pass a waypoint, whose name follows in parentheses: their proxies see the waypoint's
 	// service account instead of the client's.
 	BehindWaypoint LabeledPods
+	// StatedServers are the workloads, as namespace/name, of pods that have no proxy, and count as protected because their owner states
+	// that their gRPC servers enforce policies.
+	StatedServers LabeledPods
 }
 
 // UnreadMeshPods returns MeshPods of which nothing is known, for a reason.
 func UnreadMeshPods(why message.Message) MeshPods {
 	out := LabeledPods{Unread: why}
-	return MeshPods{Unproxied: out, InAmbient: out, BehindWaypoint: out}
+	return MeshPods{Unproxied: out, InAmbient: out, BehindWaypoint: out, StatedServers: out}
 }
 
-// EqualMeshPods reports whether both contain the same.
+// EqualMeshPods reports whether both contain the same pods that a policy does not protect as written. Stated servers change no state.
 func EqualMeshPods(p, o MeshPods) bool {
 	return p.Unproxied.equal(o.Unproxied) && p.InAmbient.equal(o.InAmbient) && p.BehindWaypoint.equal(o.BehindWaypoint)
 }
@@ -111,12 +127,15 @@ func ReadMeshPods(ctx context.Context, reader *rest.Config, istio Istio, keys []
 		return UnreadMeshPods(message.Of(err))
 	}
 	passed, unknown := readWaypoints(ctx, reading, istio)
-	out := MeshPods{Unproxied: newLabeledPods(keys), InAmbient: newLabeledPods(keys), BehindWaypoint: newLabeledPods(keys)}
+	out := MeshPods{Unproxied: newLabeledPods(keys), InAmbient: newLabeledPods(keys), BehindWaypoint: newLabeledPods(keys), StatedServers: newLabeledPods(keys)}
 	sidecars := istio.declares(mesh.Sidecar)
 	why := readPods(ctx, reader, keys, connected, func(label federation.Label, pod *metav1.PartialObjectMetadata) {
 		name := pod.Namespace + "/" + pod.Name
 		if !proxied(pod.Annotations) {
 			out.Unproxied.add(label, name)
+		}
+		if statesServers(pod.Annotations) {
+			out.StatedServers.addOnce(label, pod.Namespace+"/"+workloadOf(pod))
 		}
 		if sidecars && pod.Annotations[redirection] == redirected {
 			out.InAmbient.add(label, name)
@@ -131,10 +150,23 @@ func ReadMeshPods(ctx context.Context, reader *rest.Config, istio Istio, keys []
 	if !unknown.IsZero() {
 		out.BehindWaypoint = LabeledPods{Unread: unknown}
 	}
-	for _, pods := range []*LabeledPods{&out.Unproxied, &out.InAmbient, &out.BehindWaypoint} {
+	for _, pods := range []*LabeledPods{&out.Unproxied, &out.InAmbient, &out.BehindWaypoint, &out.StatedServers} {
 		pods.sort()
 	}
 	return out
+}
+
+// workloadOf returns the name of the object that a pod belongs to: that of its controller, of the Deployment for a ReplicaSet of one, or its
+// own.
+func workloadOf(pod *metav1.PartialObjectMetadata) string {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return pod.Name
+	}
+	if hash := pod.Labels["pod-template-hash"]; owner.Kind == "ReplicaSet" && hash != "" {
+		return strings.TrimSuffix(owner.Name, "-"+hash)
+	}
+	return owner.Name
 }
 
 // meshPodFindings reports pods for which Istio does not enforce the policies as written, in a member whose Istio is to enforce.
@@ -155,15 +187,17 @@ func meshPodFindings(f Facts, n Needs) []Finding {
 	for _, kind := range []struct {
 		pods   *LabeledPods
 		code   string
+		most   int
 		what   func(label, class string, pods message.Message) message.Message
 		remedy message.Message
 	}{
-		{&pods.Unproxied, UnproxiedPods, message.PreflightUnproxiedPods, message.RemedyInjectProxy()},
-		{&pods.InAmbient, PodsInAmbient, message.PreflightPodsInAmbient, message.RemedyDeclareAmbient()},
-		{&pods.BehindWaypoint, PodsBehindWaypoint, message.PreflightBehindWaypoint, message.RemedyNoWaypoint()},
+		{&pods.Unproxied, UnproxiedPods, maxNamedPods, message.PreflightUnproxiedPods, message.RemedyInjectProxy()},
+		{&pods.InAmbient, PodsInAmbient, maxNamedPods, message.PreflightPodsInAmbient, message.RemedyDeclareAmbient()},
+		{&pods.BehindWaypoint, PodsBehindWaypoint, maxNamedPods, message.PreflightBehindWaypoint, message.RemedyNoWaypoint()},
+		{&pods.StatedServers, GRPCServersStated, maxNamedWorkloads, message.PreflightGrpcServersStated, message.RemedyCheckGrpcServers()},
 	} {
 		for _, k := range n.Keys {
-			if named := kind.pods.describeKey(k.Label); k.Istio && !named.IsZero() {
+			if named := kind.pods.describeKey(k.Label, kind.most); k.Istio && !named.IsZero() {
 				out = append(out, Finding{Severity: Warns, Code: kind.code, Class: k.Class, Label: k.Label,
 					Message: kind.what(k.Label, k.Class, named), Remedy: kind.remedy})
 			}

@@ -165,6 +165,7 @@ export const messages: Readonly<Record<string, string>> = {
   "preflight.downgraded": "it is {mark}: nothing is refused there",
   "preflight.earlier-setting": "Cilium's {setting} was \"{value}\" in {place}, and agents that have not restarted since still use it: {consequence}",
   "preflight.envoy-unknown": "it is unknown whether Envoy runs: {reason}",
+  "preflight.grpc-servers-stated": "workloads with the label {label} of class {class} have no proxy of Istio, and count as protected because their owner states with acp.io/grpc-servers that their gRPC servers enforce policies, which ACP cannot check: {workloads}",
   "preflight.guard-unread": "what guards the managed objects was not read: {reason}",
   "preflight.host-pods": "pods with the label {label} use the network of their node, so no policy selects them and no rule about the label matches them: {pods}",
   "preflight.host-pods-of": "pods with the label {label} of class {class} use the network of their node, so no policy selects them and no rule about the label matches them: {pods}",
