@@ -967,6 +967,24 @@ func (e RolloutStage) Valid() bool {
 	}
 }
 
+// Defines values for SavedViewPage.
+const (
+	SavedViewPageFlows    SavedViewPage = "flows"
+	SavedViewPageRequests SavedViewPage = "requests"
+)
+
+// Valid indicates whether the value is a known member of the SavedViewPage enum.
+func (e SavedViewPage) Valid() bool {
+	switch e {
+	case SavedViewPageFlows:
+		return true
+	case SavedViewPageRequests:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SearchHitKind.
 const (
 	SearchHitKindApplication SearchHitKind = "application"
@@ -3217,6 +3235,18 @@ type NewReview struct {
 	Item *int `json:"item,omitempty"`
 }
 
+// NewSavedView defines model for NewSavedView.
+type NewSavedView struct {
+	// Name one line
+	Name string `json:"name"`
+
+	// Page a page whose filters can be saved
+	Page SavedViewPage `json:"page"`
+
+	// Query the query of the page's address without the question mark, such as state=failed
+	Query string `json:"query"`
+}
+
 // NewTemporaryAudit defines model for NewTemporaryAudit.
 type NewTemporaryAudit struct {
 	Reason string `json:"reason"`
@@ -4142,6 +4172,27 @@ type RolloutWaves struct {
 	// Waves waves that have members of this rollout
 	Waves int `json:"waves"`
 }
+
+// SavedView defines model for SavedView.
+type SavedView struct {
+	Id   string `json:"id"`
+	Name string `json:"name"`
+
+	// Page a page whose filters can be saved
+	Page SavedViewPage `json:"page"`
+
+	// Query the query of the page's address without the question mark
+	Query   string    `json:"query"`
+	SavedAt time.Time `json:"savedAt"`
+}
+
+// SavedViewList defines model for SavedViewList.
+type SavedViewList struct {
+	Items []SavedView `json:"items"`
+}
+
+// SavedViewPage a page whose filters can be saved
+type SavedViewPage string
 
 // SearchHit defines model for SearchHit.
 type SearchHit struct {
@@ -5517,6 +5568,9 @@ type PutPreferencesJSONRequestBody = Preferences
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
+
+// SaveViewJSONRequestBody defines body for SaveView for application/json ContentType.
+type SaveViewJSONRequestBody = NewSavedView
 
 // RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
 type RetryUndeliveredJSONRequestBody = RetryUndelivered

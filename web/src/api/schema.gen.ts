@@ -348,6 +348,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The views that the caller saved, the one that was saved last first */
+        get: operations["listSavedViews"];
+        /**
+         * Save the filters of a page under a name; a view of the same page and name is replaced
+         * @description At most 50 views of a page can be saved; one more is refused with code conflict. The answer has the query in canonical encoding.
+         */
+        put: operations["saveView"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/views/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a saved view of the caller */
+        delete: operations["deleteSavedView"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/tokens": {
         parameters: {
             query?: never;
@@ -2619,6 +2660,30 @@ export interface components {
                 };
             };
         };
+        /**
+         * @description a page whose filters can be saved
+         * @enum {string}
+         */
+        SavedViewPage: "requests" | "flows";
+        NewSavedView: {
+            page: components["schemas"]["SavedViewPage"];
+            /** @description one line */
+            name: string;
+            /** @description the query of the page's address without the question mark, such as state=failed */
+            query: string;
+        };
+        SavedView: {
+            id: string;
+            page: components["schemas"]["SavedViewPage"];
+            name: string;
+            /** @description the query of the page's address without the question mark */
+            query: string;
+            /** Format: date-time */
+            savedAt: string;
+        };
+        SavedViewList: {
+            items: components["schemas"]["SavedView"][];
+        };
         /** @enum {string} */
         TokenScope: "read" | "tickets:write" | "tickets:decide" | "catalog:write" | "workloads:write" | "ledger:read" | "rollout:write";
         Token: {
@@ -4699,6 +4764,74 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Preferences"];
                 };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSavedViews: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    saveView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSavedView"];
+            };
+        };
+        responses: {
+            /** @description The saved view */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedView"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteSavedView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: components["responses"]["Problem"];
         };
