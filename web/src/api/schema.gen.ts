@@ -2765,14 +2765,24 @@ export interface components {
         Home: {
             /** @description at most 10, oldest first */
             waiting: components["schemas"]["Ticket"][];
+            /** @description how many there are with those that are not in waiting, up to 1000; so for the other counts */
             waitingCount?: number;
+            /** @description break-glass access that the caller has to review, at most 10, oldest first */
             reviews: components["schemas"]["Ticket"][];
-            /** @description the caller's tickets that are not at an end */
+            reviewsCount?: number;
+            /** @description the caller's tickets that are not at an end, at most 20, newest first */
             underWay: components["schemas"]["Ticket"][];
-            /** @description grants of the caller's applications that end within 14 days, soonest first */
+            underWayCount?: number;
+            /** @description grants of the caller's applications that end within 14 days, at most 20, soonest first */
             expiring: components["schemas"]["Ticket"][];
+            /** @description how many tickets there are with those that are not in expiring, up to 1000; of more than 200, expiring has the soonest of the 200 newest */
+            expiringCount?: number;
             /** @description refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most */
             denied: components["schemas"]["DeniedConnection"][];
+            /** @description how many refused connections these applications have with those that are not in denied; absent: not known */
+            deniedCount?: number;
+            /** @description there are more than deniedCount, because only the 200 newest edges of an application are counted */
+            deniedCountPartial?: boolean;
             /** @description how many applications of the caller were refused something and are not among denied; absent: none */
             deniedLeftOut?: number;
             flowsAvailable: boolean;
