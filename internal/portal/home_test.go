@@ -31,8 +31,14 @@ func TestHomeCountsWhatItLeavesOut(t *testing.T) {
 	x := newSite(t)
 	create := func(i int, state approval.State, end time.Time) string {
 		t.Helper()
-		it := approval.Item{State: state, Application: "app-888", ApplicationName: portaltest.App888, Resource: "bobs-cluster", ResourceName: portaltest.BobsCluster,
-			Actions: []string{fmt.Sprint("redis:", i)}, ExpiresAt: end, Steps: []approval.Step{{Name: "leader", Approvers: []string{"carol"}, Quorum: 1}}}
+		it := approval.Item{
+			Application:     "app-888",
+			ApplicationName: portaltest.App888,
+			Resource:        "bobs-cluster",
+			ResourceName:    portaltest.BobsCluster,
+			Actions:         []string{fmt.Sprint("redis:", i)},
+			Steps:           []approval.Step{{Name: "leader", Approvers: []string{"carol"}, Quorum: 1}},
+		}
 		draft := approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{it}}
 		made := approval.NewTicket(draft, x.now())
 		made.Items[0].State, made.Items[0].ExpiresAt = state, end
