@@ -35,6 +35,7 @@ test('the explorer: filters in the address, from a flow to who approved it, what
     await page.getByTestId('saved-open').click();
     await page.getByTestId('saved-name').fill('Refused at Bob’s');
     await page.getByTestId('saved-save').click();
+    await expect(page.getByRole('link', { name: 'Refused at Bob’s' })).toBeVisible();
     await page.keyboard.press('Escape');
     await page.goto('/flows');
     await page.getByTestId('saved-open').click();

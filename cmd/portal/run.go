@@ -50,6 +50,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/ticketapi"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
+	savedviewstore "github.com/acp-io/acp/internal/savedview/gormstore"
 	"github.com/acp-io/acp/internal/serving"
 	"github.com/acp-io/acp/internal/tracing/otlp"
 	"github.com/acp-io/acp/internal/version"
@@ -319,6 +320,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Downgrades:     downgrades,
 		Inbox:          notifications,
 		Channels:       channels.People,
+		SavedViews:     savedviewstore.New(db),
 		Reviews:        reviews,
 		ReviewStore:    reviewStore,
 		Workloads:      registrar,

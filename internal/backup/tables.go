@@ -42,6 +42,7 @@ func tables() []table {
 		// Messages that were to be sent are about a state that is over; the inbox keeps what they say.
 		{name: "notifications", order: "id", serial: "id", where: "channel = 'inbox'"},
 		{name: "notify_preferences", order: "person"},
+		{name: "saved_views", order: "id", serial: "id"},
 		{name: "rollout_states", order: "resource"},
 		{name: "reviews", order: "id", serial: "id"},
 		{name: "review_lines", order: "review, line"},

@@ -5599,6 +5599,36 @@ func RuleTooFewPeople(count int, people int) Message {
 	return build("rule.too-few-people", param{"count", count}, param{"people", people})
 }
 
+// SavedViewName is "A name is one line of at most {limit} characters.".
+func SavedViewName(limit int) Message {
+	return build("saved-view.name", param{"limit", limit})
+}
+
+// SavedViewNotFound is "There is no such saved view. It may have been removed in another tab or browser.".
+func SavedViewNotFound() Message {
+	return Message{Code: "saved-view.not-found", Text: "There is no such saved view. It may have been removed in another tab or browser."}
+}
+
+// SavedViewPage is "Filters are saved for one of {values}.".
+func SavedViewPage(values []string) Message {
+	return build("saved-view.page", param{"values", values})
+}
+
+// SavedViewQuery is "The filters are not the query of an address, such as state=failed.".
+func SavedViewQuery() Message {
+	return Message{Code: "saved-view.query", Text: "The filters are not the query of an address, such as state=failed."}
+}
+
+// SavedViewQueryTooLong is "The filters are longer than {limit} bytes. Use fewer of them.".
+func SavedViewQueryTooLong(limit int) Message {
+	return build("saved-view.query-too-long", param{"limit", limit})
+}
+
+// SavedViewTooMany is "You have saved {limit} views of this page, which is the limit. Remove one, then save again.".
+func SavedViewTooMany(limit int) Message {
+	return build("saved-view.too-many", param{"limit", limit})
+}
+
 // Sentence is "{text:sentence}.".
 func Sentence(text Message) Message {
 	return build("sentence", param{"text", text})

@@ -42,6 +42,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/rolloutapi"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
+	savedviewstore "github.com/acp-io/acp/internal/savedview/gormstore"
 )
 
 // site is a running portal.
@@ -228,7 +229,8 @@ func newSite(t *testing.T) *site {
 		Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }}, time.Hour, log)
 	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
 		Downgrades: &rollout.Downgrades{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, MaxWait: 10 * time.Second, Running: ctx},
-		Reviews:    x.reviews, ReviewStore: x.reviewStore, Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}
+		Reviews:    x.reviews, ReviewStore: x.reviewStore, Inbox: inbox, SavedViews: savedviewstore.New(db),
+		Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}
 	x.config.Config = core.Config{
 		PublicURL:    public,
 		Tickets:      tickets,

@@ -26,6 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/ticketapi"
 	"github.com/acp-io/acp/internal/portal/views"
 	"github.com/acp-io/acp/internal/rollout"
+	"github.com/acp-io/acp/internal/savedview"
 )
 
 // Config is the configuration of a portal. All fields are required except Channels, Witnesses and Demo, and the optional ones of the
@@ -43,6 +44,7 @@ type Config struct {
 	Downgrades *rollout.Downgrades
 	Inbox      notificationapi.Inbox
 	Channels   []notify.Channel // the channels of notifications in addition to the inbox
+	SavedViews savedview.Store
 	// Reviews manages access reviews, which ReviewStore stores.
 	Reviews     *accessreview.Service
 	ReviewStore accessreview.Store
@@ -109,7 +111,9 @@ var _ openapi.StrictServerInterface = (*api)(nil)
 func newAPI(s *core.Server, c Config) *api {
 	data := &views.Data{Host: c.Host, Directory: c.Directory, Tickets: c.Tickets, Flows: c.Flows, EvidenceWindow: c.EvidenceWindow, Now: c.Now, Log: c.Log}
 	return &api{
-		accountAPI:      &accountapi.API{Data: data, Server: s, Credentials: c.Credentials, SessionIdle: c.SessionIdle, Inbox: c.Inbox, Demo: c.Demo},
+		accountAPI: &accountapi.API{
+			Data: data, Server: s, Credentials: c.Credentials, SessionIdle: c.SessionIdle, Inbox: c.Inbox, Saved: c.SavedViews, Demo: c.Demo,
+		},
 		catalogAPI:      &catalogapi.API{Data: data, Workloads: c.Workloads},
 		flowAPI:         &flowapi.API{Data: data},
 		governanceAPI:   governanceapi.New(data),

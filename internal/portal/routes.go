@@ -44,6 +44,9 @@ var routes = []core.Route{
 	{Method: "POST", Path: base + "/notifications/undelivered", Operation: "retryUndelivered", Who: core.Administrator, Scope: core.NoToken},
 	{Method: "GET", Path: base + "/me/preferences", Operation: "getPreferences", Who: core.Person, Scope: read, Rule: "the caller's"},
 	{Method: "PUT", Path: base + "/me/preferences", Operation: "putPreferences", Who: core.Person, Scope: core.NoToken, Rule: "the caller's"},
+	{Method: "GET", Path: base + "/me/views", Operation: "listSavedViews", Who: core.Person, Scope: read, Rule: "the caller's"},
+	{Method: "PUT", Path: base + "/me/views", Operation: "saveView", Who: core.Person, Scope: core.NoToken, Rule: "the caller's"},
+	{Method: "DELETE", Path: base + "/me/views/:id", Operation: "deleteSavedView", Who: core.Person, Scope: core.NoToken, Rule: "the caller's"},
 	{Method: "GET", Path: base + "/me/tokens", Operation: "listTokens", Who: core.Person, Scope: core.NoToken, Rule: "the caller's"},
 	{Method: "POST", Path: base + "/me/tokens", Operation: "createToken", Who: core.Person, Scope: core.NoToken, Rule: "never more than the caller may"},
 	{

@@ -65,6 +65,8 @@ var samples = []string{
 	"/tickets/T-999",
 	"/tokens/:id",
 	"/tokens/none",
+	"/views/:id",
+	"/views/1",
 	"/people/:id",
 	"/people/alice",
 	"/rollout/:id",

@@ -967,6 +967,24 @@ func (e RolloutStage) Valid() bool {
 	}
 }
 
+// Defines values for SavedViewPage.
+const (
+	SavedViewPageFlows    SavedViewPage = "flows"
+	SavedViewPageRequests SavedViewPage = "requests"
+)
+
+// Valid indicates whether the value is a known member of the SavedViewPage enum.
+func (e SavedViewPage) Valid() bool {
+	switch e {
+	case SavedViewPageFlows:
+		return true
+	case SavedViewPageRequests:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SearchHitKind.
 const (
 	SearchHitKindApplication SearchHitKind = "application"
@@ -2715,26 +2733,41 @@ type Home struct {
 	// Denied refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most
 	Denied []DeniedConnection `json:"denied"`
 
+	// DeniedCount how many refused connections these applications have with those that are not in denied; absent: not known
+	DeniedCount *int `json:"deniedCount,omitempty"`
+
+	// DeniedCountPartial there are more than deniedCount, because only the 200 newest edges of an application are counted
+	DeniedCountPartial *bool `json:"deniedCountPartial,omitempty"`
+
 	// DeniedLeftOut how many applications of the caller were refused something and are not among denied; absent: none
 	DeniedLeftOut *int `json:"deniedLeftOut,omitempty"`
 
 	// Disagreements for security and auditors: edges of the last day that the dataplane did not treat as the policies say, up to 1000; see /flows?disagree=true. Absent: not for the caller, or the flow store cannot be read
 	Disagreements *int `json:"disagreements,omitempty"`
 
-	// Expiring grants of the caller's applications that end within 14 days, soonest first
-	Expiring       []Ticket `json:"expiring"`
-	FlowsAvailable bool     `json:"flowsAvailable"`
-	Reviews        []Ticket `json:"reviews"`
+	// Expiring grants of the caller's applications that end within 14 days, at most 20, soonest first
+	Expiring []Ticket `json:"expiring"`
+
+	// ExpiringCount how many tickets there are with those that are not in expiring, up to 1000; of more than 200, expiring has the soonest of the 200 newest
+	ExpiringCount  *int `json:"expiringCount,omitempty"`
+	FlowsAvailable bool `json:"flowsAvailable"`
+
+	// Reviews break-glass access that the caller has to review, at most 10, oldest first
+	Reviews      []Ticket `json:"reviews"`
+	ReviewsCount *int     `json:"reviewsCount,omitempty"`
 
 	// Stopped resources of the caller (all for security and auditors) that the rollout's guard has stopped
 	Stopped *[]CatalogRef `json:"stopped,omitempty"`
 
-	// UnderWay the caller's tickets that are not at an end
-	UnderWay []Ticket `json:"underWay"`
+	// UnderWay the caller's tickets that are not at an end, at most 20, newest first
+	UnderWay      []Ticket `json:"underWay"`
+	UnderWayCount *int     `json:"underWayCount,omitempty"`
 
 	// Waiting at most 10, oldest first
-	Waiting      []Ticket `json:"waiting"`
-	WaitingCount *int     `json:"waitingCount,omitempty"`
+	Waiting []Ticket `json:"waiting"`
+
+	// WaitingCount how many there are with those that are not in waiting, up to 1000; so for the other counts
+	WaitingCount *int `json:"waitingCount,omitempty"`
 }
 
 // IdentityLabel defines model for IdentityLabel.
@@ -3215,6 +3248,18 @@ type NewReview struct {
 
 	// Item absent: every item
 	Item *int `json:"item,omitempty"`
+}
+
+// NewSavedView defines model for NewSavedView.
+type NewSavedView struct {
+	// Name one line
+	Name string `json:"name"`
+
+	// Page a page whose filters can be saved
+	Page SavedViewPage `json:"page"`
+
+	// Query the query of the page's address without the question mark, such as state=failed
+	Query string `json:"query"`
 }
 
 // NewTemporaryAudit defines model for NewTemporaryAudit.
@@ -4142,6 +4187,27 @@ type RolloutWaves struct {
 	// Waves waves that have members of this rollout
 	Waves int `json:"waves"`
 }
+
+// SavedView defines model for SavedView.
+type SavedView struct {
+	Id   string `json:"id"`
+	Name string `json:"name"`
+
+	// Page a page whose filters can be saved
+	Page SavedViewPage `json:"page"`
+
+	// Query the query of the page's address without the question mark
+	Query   string    `json:"query"`
+	SavedAt time.Time `json:"savedAt"`
+}
+
+// SavedViewList defines model for SavedViewList.
+type SavedViewList struct {
+	Items []SavedView `json:"items"`
+}
+
+// SavedViewPage a page whose filters can be saved
+type SavedViewPage string
 
 // SearchHit defines model for SearchHit.
 type SearchHit struct {
@@ -5520,6 +5586,9 @@ type PutPreferencesJSONRequestBody = Preferences
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
+
+// SaveViewJSONRequestBody defines body for SaveView for application/json ContentType.
+type SaveViewJSONRequestBody = NewSavedView
 
 // RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
 type RetryUndeliveredJSONRequestBody = RetryUndelivered

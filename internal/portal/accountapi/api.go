@@ -1,5 +1,5 @@
-// Package accountapi implements the operations about the caller: their roles, machine tokens, sessions and device logins. It must not
-// import other features.
+// Package accountapi implements the operations about the caller: their roles, saved views, machine tokens, sessions and device logins. It
+// must not import other features.
 package accountapi
 
 import (
@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/views"
+	"github.com/acp-io/acp/internal/savedview"
 )
 
 // Inbox provides the number of unread notifications and the preferences of people.
@@ -26,6 +27,7 @@ type API struct {
 	// SessionIdle is the time after which a session ends without requests.
 	SessionIdle time.Duration
 	Inbox       Inbox
+	Saved       savedview.Store
 	// Demo reports whether the portal belongs to a demonstration, which the pages show.
 	Demo bool
 }

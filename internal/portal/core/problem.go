@@ -18,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/savedview"
 )
 
 // Problem is an error with its HTTP response.
@@ -57,6 +58,7 @@ func ToProblem(err error) openapi.Problem {
 	var tooLarge *http.MaxBytesError
 	var wrong *credential.InvalidError
 	var choice *notify.InvalidError
+	var view *savedview.InvalidError
 	out := openapi.Problem{Type: "about:blank", Status: http.StatusInternalServerError, Code: "internal"}
 	var detail message.Message
 	var fields []approval.Field
@@ -76,6 +78,13 @@ func ToProblem(err error) openapi.Problem {
 	case errors.As(err, &choice):
 		out.Status, out.Code, detail = http.StatusUnprocessableEntity, "invalid", choice.Reason
 		fields = []approval.Field{{Path: choice.Field, Code: "invalid", Message: choice.Reason}}
+	case errors.As(err, &view):
+		out.Status, out.Code, detail = http.StatusUnprocessableEntity, "invalid", view.Reason
+		fields = []approval.Field{{Path: view.Field, Code: "invalid", Message: view.Reason}}
+	case errors.Is(err, savedview.ErrUnknown):
+		out.Status, out.Code, detail = http.StatusNotFound, "not-found", message.SavedViewNotFound()
+	case errors.Is(err, savedview.ErrTooMany):
+		out.Status, out.Code, detail = http.StatusConflict, "conflict", message.SavedViewTooMany(savedview.MaxViews)
 	case errors.Is(err, credential.ErrUnknown):
 		out.Status, out.Code, detail = http.StatusNotFound, "not-found", message.TokenNotFound()
 	case errors.Is(err, credential.ErrTooMany):

@@ -976,6 +976,24 @@ func (e RolloutStage) Valid() bool {
 	}
 }
 
+// Defines values for SavedViewPage.
+const (
+	SavedViewPageFlows    SavedViewPage = "flows"
+	SavedViewPageRequests SavedViewPage = "requests"
+)
+
+// Valid indicates whether the value is a known member of the SavedViewPage enum.
+func (e SavedViewPage) Valid() bool {
+	switch e {
+	case SavedViewPageFlows:
+		return true
+	case SavedViewPageRequests:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SearchHitKind.
 const (
 	SearchHitKindApplication SearchHitKind = "application"
@@ -2724,26 +2742,41 @@ type Home struct {
 	// Denied refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most
 	Denied []DeniedConnection `json:"denied"`
 
+	// DeniedCount how many refused connections these applications have with those that are not in denied; absent: not known
+	DeniedCount *int `json:"deniedCount,omitempty"`
+
+	// DeniedCountPartial there are more than deniedCount, because only the 200 newest edges of an application are counted
+	DeniedCountPartial *bool `json:"deniedCountPartial,omitempty"`
+
 	// DeniedLeftOut how many applications of the caller were refused something and are not among denied; absent: none
 	DeniedLeftOut *int `json:"deniedLeftOut,omitempty"`
 
 	// Disagreements for security and auditors: edges of the last day that the dataplane did not treat as the policies say, up to 1000; see /flows?disagree=true. Absent: not for the caller, or the flow store cannot be read
 	Disagreements *int `json:"disagreements,omitempty"`
 
-	// Expiring grants of the caller's applications that end within 14 days, soonest first
-	Expiring       []Ticket `json:"expiring"`
-	FlowsAvailable bool     `json:"flowsAvailable"`
-	Reviews        []Ticket `json:"reviews"`
+	// Expiring grants of the caller's applications that end within 14 days, at most 20, soonest first
+	Expiring []Ticket `json:"expiring"`
+
+	// ExpiringCount how many tickets there are with those that are not in expiring, up to 1000; of more than 200, expiring has the soonest of the 200 newest
+	ExpiringCount  *int `json:"expiringCount,omitempty"`
+	FlowsAvailable bool `json:"flowsAvailable"`
+
+	// Reviews break-glass access that the caller has to review, at most 10, oldest first
+	Reviews      []Ticket `json:"reviews"`
+	ReviewsCount *int     `json:"reviewsCount,omitempty"`
 
 	// Stopped resources of the caller (all for security and auditors) that the rollout's guard has stopped
 	Stopped *[]CatalogRef `json:"stopped,omitempty"`
 
-	// UnderWay the caller's tickets that are not at an end
-	UnderWay []Ticket `json:"underWay"`
+	// UnderWay the caller's tickets that are not at an end, at most 20, newest first
+	UnderWay      []Ticket `json:"underWay"`
+	UnderWayCount *int     `json:"underWayCount,omitempty"`
 
 	// Waiting at most 10, oldest first
-	Waiting      []Ticket `json:"waiting"`
-	WaitingCount *int     `json:"waitingCount,omitempty"`
+	Waiting []Ticket `json:"waiting"`
+
+	// WaitingCount how many there are with those that are not in waiting, up to 1000; so for the other counts
+	WaitingCount *int `json:"waitingCount,omitempty"`
 }
 
 // IdentityLabel defines model for IdentityLabel.
@@ -3224,6 +3257,18 @@ type NewReview struct {
 
 	// Item absent: every item
 	Item *int `json:"item,omitempty"`
+}
+
+// NewSavedView defines model for NewSavedView.
+type NewSavedView struct {
+	// Name one line
+	Name string `json:"name"`
+
+	// Page a page whose filters can be saved
+	Page SavedViewPage `json:"page"`
+
+	// Query the query of the page's address without the question mark, such as state=failed
+	Query string `json:"query"`
 }
 
 // NewTemporaryAudit defines model for NewTemporaryAudit.
@@ -4151,6 +4196,27 @@ type RolloutWaves struct {
 	// Waves waves that have members of this rollout
 	Waves int `json:"waves"`
 }
+
+// SavedView defines model for SavedView.
+type SavedView struct {
+	Id   string `json:"id"`
+	Name string `json:"name"`
+
+	// Page a page whose filters can be saved
+	Page SavedViewPage `json:"page"`
+
+	// Query the query of the page's address without the question mark
+	Query   string    `json:"query"`
+	SavedAt time.Time `json:"savedAt"`
+}
+
+// SavedViewList defines model for SavedViewList.
+type SavedViewList struct {
+	Items []SavedView `json:"items"`
+}
+
+// SavedViewPage a page whose filters can be saved
+type SavedViewPage string
 
 // SearchHit defines model for SearchHit.
 type SearchHit struct {
@@ -5530,6 +5596,9 @@ type PutPreferencesJSONRequestBody = Preferences
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
 
+// SaveViewJSONRequestBody defines body for SaveView for application/json ContentType.
+type SaveViewJSONRequestBody = NewSavedView
+
 // RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
 type RetryUndeliveredJSONRequestBody = RetryUndelivered
 
@@ -5757,6 +5826,15 @@ type ServerInterface interface {
 	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
 	// (DELETE /me/tokens/{id})
 	RevokeToken(c *gin.Context, id Id)
+	// ListSavedViews The views that the caller saved, the one that was saved last first
+	// (GET /me/views)
+	ListSavedViews(c *gin.Context)
+	// SaveView Save the filters of a page under a name; a view of the same page and name is replaced
+	// (PUT /me/views)
+	SaveView(c *gin.Context)
+	// DeleteSavedView Remove a saved view of the caller
+	// (DELETE /me/views/{id})
+	DeleteSavedView(c *gin.Context, id Id)
 	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
 	// (GET /notifications/undelivered)
 	ListUndelivered(c *gin.Context, params ListUndeliveredParams)
@@ -7917,6 +7995,57 @@ func (siw *ServerInterfaceWrapper) RevokeToken(c *gin.Context) {
 	siw.Handler.RevokeToken(c, id)
 }
 
+// ListSavedViews operation middleware
+func (siw *ServerInterfaceWrapper) ListSavedViews(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListSavedViews(c)
+}
+
+// SaveView operation middleware
+func (siw *ServerInterfaceWrapper) SaveView(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.SaveView(c)
+}
+
+// DeleteSavedView operation middleware
+func (siw *ServerInterfaceWrapper) DeleteSavedView(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DeleteSavedView(c, id)
+}
+
 // ListUndelivered operation middleware
 func (siw *ServerInterfaceWrapper) ListUndelivered(c *gin.Context) {
 
@@ -9722,6 +9851,9 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/notifications/undelivered", wrapper.RetryUndelivered)
 	router.GET(options.BaseURL+"/me/preferences", wrapper.GetPreferences)
 	router.PUT(options.BaseURL+"/me/preferences", wrapper.PutPreferences)
+	router.GET(options.BaseURL+"/me/views", wrapper.ListSavedViews)
+	router.PUT(options.BaseURL+"/me/views", wrapper.SaveView)
+	router.DELETE(options.BaseURL+"/me/views/:id", wrapper.DeleteSavedView)
 	router.GET(options.BaseURL+"/me/tokens", wrapper.ListTokens)
 	router.POST(options.BaseURL+"/me/tokens", wrapper.CreateToken)
 	router.DELETE(options.BaseURL+"/me/tokens/:id", wrapper.RevokeToken)
@@ -11841,6 +11973,116 @@ type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSavedViewsRequestObject struct {
+}
+
+type ListSavedViewsResponseObject interface {
+	VisitListSavedViewsResponse(w http.ResponseWriter) error
+}
+
+type ListSavedViews200JSONResponse SavedViewList
+
+func (response ListSavedViews200JSONResponse) VisitListSavedViewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSavedViewsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListSavedViewsdefaultApplicationProblemPlusJSONResponse) VisitListSavedViewsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SaveViewRequestObject struct {
+	Body *SaveViewJSONRequestBody
+}
+
+type SaveViewResponseObject interface {
+	VisitSaveViewResponse(w http.ResponseWriter) error
+}
+
+type SaveView200JSONResponse SavedView
+
+func (response SaveView200JSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SaveViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SaveViewdefaultApplicationProblemPlusJSONResponse) VisitSaveViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteSavedViewRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type DeleteSavedViewResponseObject interface {
+	VisitDeleteSavedViewResponse(w http.ResponseWriter) error
+}
+
+type DeleteSavedView204Response struct {
+}
+
+func (response DeleteSavedView204Response) VisitDeleteSavedViewResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSavedViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteSavedViewdefaultApplicationProblemPlusJSONResponse) VisitDeleteSavedViewResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -13982,6 +14224,15 @@ type StrictServerInterface interface {
 	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
 	// (DELETE /me/tokens/{id})
 	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListSavedViews The views that the caller saved, the one that was saved last first
+	// (GET /me/views)
+	ListSavedViews(ctx context.Context, request ListSavedViewsRequestObject) (ListSavedViewsResponseObject, error)
+	// SaveView Save the filters of a page under a name; a view of the same page and name is replaced
+	// (PUT /me/views)
+	SaveView(ctx context.Context, request SaveViewRequestObject) (SaveViewResponseObject, error)
+	// DeleteSavedView Remove a saved view of the caller
+	// (DELETE /me/views/{id})
+	DeleteSavedView(ctx context.Context, request DeleteSavedViewRequestObject) (DeleteSavedViewResponseObject, error)
 	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
 	// (GET /notifications/undelivered)
 	ListUndelivered(ctx context.Context, request ListUndeliveredRequestObject) (ListUndeliveredResponseObject, error)
@@ -15593,6 +15844,87 @@ func (sh *strictHandler) RevokeToken(ctx *gin.Context, id Id) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
 		if err := validResponse.VisitRevokeTokenResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListSavedViews operation middleware
+func (sh *strictHandler) ListSavedViews(ctx *gin.Context) {
+	var request ListSavedViewsRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSavedViews(ctx, request.(ListSavedViewsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSavedViews")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListSavedViewsResponseObject); ok {
+		if err := validResponse.VisitListSavedViewsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SaveView operation middleware
+func (sh *strictHandler) SaveView(ctx *gin.Context) {
+	var request SaveViewRequestObject
+
+	var body SaveViewJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SaveView(ctx, request.(SaveViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SaveView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(SaveViewResponseObject); ok {
+		if err := validResponse.VisitSaveViewResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteSavedView operation middleware
+func (sh *strictHandler) DeleteSavedView(ctx *gin.Context, id Id) {
+	var request DeleteSavedViewRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSavedView(ctx, request.(DeleteSavedViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSavedView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DeleteSavedViewResponseObject); ok {
+		if err := validResponse.VisitDeleteSavedViewResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

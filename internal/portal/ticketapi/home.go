@@ -21,7 +21,9 @@ const (
 	homeWaiting  = 10
 	homeUnderWay = 20
 	homeExpiring = 20
-	homeDenied   = 20
+	// homeExpiringRead is the maximum number of tickets of which those that end first are shown. The store has no order by the end.
+	homeExpiringRead = 200
+	homeDenied       = 20
 	// homeEdges is the maximum number of edges that are read for one application. Several of them may be one row.
 	homeEdges   = 200
 	expiresSoon = 14 * 24 * time.Hour
@@ -57,17 +59,21 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	expiring := approval.Filter{
 		VisibleTo: &approval.Visible{Applications: views.Names(owned)},
 		Kinds:     []approval.Kind{approval.KindGrant, approval.KindExtend}, ItemStates: granting,
-		ExpiresBy: a.Now().Add(expiresSoon), Limit: homeExpiring,
+		ExpiresBy: a.Now().Add(expiresSoon), Limit: homeExpiringRead,
 	}
+	// A list that is shorter than its limit needs no count.
+	var counted []approval.Filter
+	var counts []**int
 	for _, part := range []struct {
 		filter approval.Filter
 		into   *[]openapi.Ticket
+		count  **int
 		skip   bool
 	}{
-		{waits, &out.Waiting, who.Auditor},
-		{reviews, &out.Reviews, who.Auditor},
-		{underWay, &out.UnderWay, false},
-		{expiring, &out.Expiring, len(owned) == 0},
+		{waits, &out.Waiting, &out.WaitingCount, who.Auditor},
+		{reviews, &out.Reviews, &out.ReviewsCount, who.Auditor},
+		{underWay, &out.UnderWay, &out.UnderWayCount, false},
+		{expiring, &out.Expiring, &out.ExpiringCount, len(owned) == 0},
 	} {
 		if part.skip {
 			continue
@@ -77,21 +83,37 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 		if err != nil {
 			return nil, err
 		}
+		if len(list) < part.filter.Limit {
+			*part.count = new(len(list))
+		} else {
+			counted, counts = append(counted, part.filter), append(counts, part.count)
+		}
+		if part.into == &out.Expiring {
+			list = soonest(list, homeExpiring)
+		}
 		for _, t := range list {
 			*part.into = append(*part.into, a.ticketRow(c, who, t))
 		}
 	}
-	slices.SortStableFunc(out.Expiring, func(x, y openapi.Ticket) int { return firstExpiry(x).Compare(firstExpiry(y)) })
-	if !who.Auditor {
-		n, err := a.Tickets.Store.Count(core.RequestContext(ctx), waiting(who))
+	if len(counted) > 0 {
+		numbers, err := a.Tickets.Store.Count(core.RequestContext(ctx), counted...)
 		if err != nil {
 			return nil, err
 		}
-		out.WaitingCount = &n[0]
+		for i := range numbers {
+			*counts[i] = &numbers[i]
+		}
 	}
-	var leftOut int
-	if out.Denied, leftOut, out.FlowsAvailable = a.deniedLately(ctx, c, owned); leftOut > 0 {
-		out.DeniedLeftOut = &leftOut
+	denials := a.deniedLately(ctx, c, owned)
+	out.Denied, out.FlowsAvailable = denials.rows, denials.known
+	if denials.known {
+		out.DeniedCount = &denials.count
+	}
+	if denials.partial {
+		out.DeniedCountPartial = new(true)
+	}
+	if denials.leftOut > 0 {
+		out.DeniedLeftOut = &denials.leftOut
 	}
 	if who.Security || who.Auditor {
 		out.Disagreements = a.disagreements(ctx)
@@ -134,24 +156,41 @@ func (a *API) stopped(ctx context.Context, c *catalog.Catalog, who approval.Acto
 	return &out, nil
 }
 
-func firstExpiry(t openapi.Ticket) time.Time {
+// soonest returns at most n of the tickets, those whose access ends first, in the order of the ends.
+func soonest(list []*approval.Ticket, n int) []*approval.Ticket {
+	list = slices.SortedStableFunc(slices.Values(list), func(x, y *approval.Ticket) int { return firstEnd(x).Compare(firstEnd(y)) })
+	return list[:min(len(list), n)]
+}
+
+// firstEnd returns when the first of the ticket's accesses ends.
+func firstEnd(t *approval.Ticket) time.Time {
 	var first time.Time
 	for _, it := range t.Items {
-		if at := core.Value(it.ExpiresAt); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		if at := it.End(); slices.Contains(granting, it.State) && !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}
 	return first
 }
 
-// deniedLately returns the refused connections of these applications in the last day, newest first, and how many applications with
-// refused connections are not among them. It returns false if that is not known.
-func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []catalog.Entity) (list []openapi.DeniedConnection, leftOut int, known bool) {
-	out := []openapi.DeniedConnection{}
+// denials are refused connections of the last day.
+type denials struct {
+	rows []openapi.DeniedConnection // newest first, at most homeDenied
+	// count is the number of all rows of the applications whose connections were read. With partial there are more.
+	count   int
+	partial bool
+	leftOut int  // applications with refused connections that are not among rows
+	known   bool // false if the flow store cannot be read
+}
+
+// deniedLately returns the refused connections of these applications.
+func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []catalog.Entity) denials {
+	out, unknown := []openapi.DeniedConnection{}, denials{rows: []openapi.DeniedConnection{}}
 	counts := a.Denials(ctx, audit.DeniedQuery{By: audit.BySubject})
 	if counts == nil {
-		return out, 0, false
+		return unknown
 	}
+	partial := false
 	owned = slices.DeleteFunc(slices.Clone(owned), func(e catalog.Entity) bool { return counts[e.Name] == 0 })
 	slices.SortFunc(owned, func(x, y catalog.Entity) int {
 		return cmp.Or(cmp.Compare(counts[y.Name], counts[x.Name]), cmp.Compare(x.ID, y.ID))
@@ -167,8 +206,9 @@ func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 		})
 		if err != nil {
 			a.Log.Debug("connections could not be read", "error", err)
-			return []openapi.DeniedConnection{}, 0, false
+			return unknown
 		}
+		partial = partial || found.Next != ""
 		for _, f := range found.Items {
 			if f.Count > 0 {
 				out = joined(out, deniedOf(c, f))
@@ -176,12 +216,13 @@ func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 		}
 	}
 	slices.SortStableFunc(out, func(x, y openapi.DeniedConnection) int { return y.LastSeen.Compare(x.LastSeen) })
+	count := len(out)
 	out = out[:min(len(out), homeDenied)]
 	shown := map[string]bool{}
 	for _, x := range out {
 		shown[x.Application.Name] = true
 	}
-	return out, len(owned) - len(shown), true
+	return denials{rows: out, count: count, partial: partial, leftOut: len(owned) - len(shown), known: true}
 }
 
 // joined adds a refusal to those with the same application, resource, port and decision. Members and statements are not

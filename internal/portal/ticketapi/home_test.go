@@ -45,9 +45,42 @@ func TestHomeCountsOmittedApplications(t *testing.T) {
 	owned = append(owned, catalog.Entity{ID: "quiet", Name: "trnv1:rsc:trip-com:iam:sa:app/quiet"})
 	a := &API{Data: &views.Data{Flows: flows, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
 	for n, want := range map[int]int{homeApplications: 0, homeApplications + 3: 3, homeApplications + 4: 3} {
-		list, leftOut, known := a.deniedLately(t.Context(), catalog.Build(nil), owned[:n])
-		if !known || leftOut != want || len(list) != homeApplications {
-			t.Errorf("%d applications: %d rows, %d left out, want %d; known: %v", n, len(list), leftOut, want, known)
+		got := a.deniedLately(t.Context(), catalog.Build(nil), owned[:n])
+		if !got.known || got.leftOut != want || len(got.rows) != homeApplications || got.count != homeApplications || got.partial {
+			t.Errorf("%d applications: %d rows of %d, %d left out, want %d; known: %v", n, len(got.rows), got.count, got.leftOut, want, got.known)
 		}
+	}
+}
+
+// TestHomeCountsOmittedConnections checks that the home page counts the refused connections beyond its limit, and reports that it did not
+// read all.
+func TestHomeCountsOmittedConnections(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edges   int
+		partial bool
+	}{"within the limit of edges": {homeDenied + 12, false}, "beyond the limit of edges": {homeEdges + 5, true}} {
+		t.Run(name, func(t *testing.T) {
+			flows, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "flows.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = flows.Close() })
+			at := time.Now().Add(-time.Hour).UTC()
+			app := catalog.Entity{ID: "app", Name: portaltest.App888}
+			batch := audit.Batch{ID: "batch", Positions: []audit.Position{{Source: "m1", Time: at}}}
+			for i := range tc.edges {
+				edge := audit.Edge{Cluster: "m1", Subject: app.Name, Resource: portaltest.BobsCluster, Port: uint16(i + 1), Protocol: "TCP",
+					Decision: policy.DefaultDenied, Verdict: audit.VerdictDropped}
+				batch.Rollups = append(batch.Rollups, audit.Rollup{Bucket: at.Truncate(time.Minute), Edge: edge, Count: 1, FirstSeen: at, LastSeen: at})
+			}
+			if err := flows.Append(t.Context(), &batch); err != nil {
+				t.Fatal(err)
+			}
+			a := &API{Data: &views.Data{Flows: flows, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+			got := a.deniedLately(t.Context(), catalog.Build(nil), []catalog.Entity{app})
+			if !got.known || len(got.rows) != homeDenied || got.count != min(tc.edges, homeEdges) || got.partial != tc.partial || got.leftOut != 0 {
+				t.Errorf("%d rows of %d, partial: %v, known: %v", len(got.rows), got.count, got.partial, got.known)
+			}
+		})
 	}
 }

@@ -15,6 +15,7 @@ export const keys = {
   home: ["home"],
   undelivered: ["undelivered"],
   preferences: ["preferences"],
+  savedViews: ["saved-view"],
   tokens: ["token"],
   sessions: ["session"],
   search: {

@@ -348,6 +348,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The views that the caller saved, the one that was saved last first */
+        get: operations["listSavedViews"];
+        /**
+         * Save the filters of a page under a name; a view of the same page and name is replaced
+         * @description At most 50 views of a page can be saved; one more is refused with code conflict. The answer has the query in canonical encoding.
+         */
+        put: operations["saveView"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/views/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a saved view of the caller */
+        delete: operations["deleteSavedView"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/tokens": {
         parameters: {
             query?: never;
@@ -2621,6 +2662,30 @@ export interface components {
                 };
             };
         };
+        /**
+         * @description a page whose filters can be saved
+         * @enum {string}
+         */
+        SavedViewPage: "requests" | "flows";
+        NewSavedView: {
+            page: components["schemas"]["SavedViewPage"];
+            /** @description one line */
+            name: string;
+            /** @description the query of the page's address without the question mark, such as state=failed */
+            query: string;
+        };
+        SavedView: {
+            id: string;
+            page: components["schemas"]["SavedViewPage"];
+            name: string;
+            /** @description the query of the page's address without the question mark */
+            query: string;
+            /** Format: date-time */
+            savedAt: string;
+        };
+        SavedViewList: {
+            items: components["schemas"]["SavedView"][];
+        };
         /** @enum {string} */
         TokenScope: "read" | "tickets:write" | "tickets:decide" | "catalog:write" | "workloads:write" | "ledger:read" | "rollout:write";
         Token: {
@@ -2702,14 +2767,24 @@ export interface components {
         Home: {
             /** @description at most 10, oldest first */
             waiting: components["schemas"]["Ticket"][];
+            /** @description how many there are with those that are not in waiting, up to 1000; so for the other counts */
             waitingCount?: number;
+            /** @description break-glass access that the caller has to review, at most 10, oldest first */
             reviews: components["schemas"]["Ticket"][];
-            /** @description the caller's tickets that are not at an end */
+            reviewsCount?: number;
+            /** @description the caller's tickets that are not at an end, at most 20, newest first */
             underWay: components["schemas"]["Ticket"][];
-            /** @description grants of the caller's applications that end within 14 days, soonest first */
+            underWayCount?: number;
+            /** @description grants of the caller's applications that end within 14 days, at most 20, soonest first */
             expiring: components["schemas"]["Ticket"][];
+            /** @description how many tickets there are with those that are not in expiring, up to 1000; of more than 200, expiring has the soonest of the 200 newest */
+            expiringCount?: number;
             /** @description refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most */
             denied: components["schemas"]["DeniedConnection"][];
+            /** @description how many refused connections these applications have with those that are not in denied; absent: not known */
+            deniedCount?: number;
+            /** @description there are more than deniedCount, because only the 200 newest edges of an application are counted */
+            deniedCountPartial?: boolean;
             /** @description how many applications of the caller were refused something and are not among denied; absent: none */
             deniedLeftOut?: number;
             flowsAvailable: boolean;
@@ -4701,6 +4776,74 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Preferences"];
                 };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSavedViews: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    saveView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSavedView"];
+            };
+        };
+        responses: {
+            /** @description The saved view */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedView"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteSavedView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: components["responses"]["Problem"];
         };

@@ -101,6 +101,12 @@ export type InboxItem = Schemas["InboxItem"];
 export type Undelivered = Schemas["Undelivered"];
 /** Preferences are a person's language, time zone and notification channels. */
 export type Preferences = Schemas["Preferences"];
+/** SavedView is a named filter of a page that the person saved. */
+export type SavedView = Schemas["SavedView"];
+/** NewSavedView is a view as it is saved. */
+export type NewSavedView = Schemas["NewSavedView"];
+/** SavedViewPage is a page whose filters can be saved. */
+export type SavedViewPage = Schemas["SavedViewPage"];
 /** Token is a token of the person, without its secret. */
 export type Token = Schemas["Token"];
 /** TokenScope is a permission that a token can have. */

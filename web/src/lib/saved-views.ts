@@ -1,45 +1,62 @@
-/** SavedView is a named filter, stored in this browser only. A bookmark of the URL has the same content. */
-export interface SavedView {
+/**
+ * Saved views are kept in the portal. Earlier versions kept them in the browser; this file reads those, so that they can be taken over, and removes
+ * them.
+ */
+import type { SavedView, SavedViewPage } from "../api/types";
+
+/** BrowserView is a view that an earlier version stored in this browser. Its search begins with a question mark. */
+export interface BrowserView {
   name: string;
   search: string;
 }
 
-/** Place is the page that the filters belong to. */
-export type Place = "requests" | "flows";
-
-const storageKey = (place: Place, person: string) => `acp-saved-${place}:${person}`;
-const most = 20;
 /** nameLimit is the maximum length of a view's name in characters. */
 export const nameLimit = 60;
 
-const isView = (value: unknown): value is SavedView =>
+const storageKey = (page: SavedViewPage, person: string) => `acp-saved-${page}:${person}`;
+
+const isView = (value: unknown): value is BrowserView =>
   typeof value === "object" && value !== null && typeof (value as Record<string, unknown>).name === "string" && typeof (value as Record<string, unknown>).search === "string";
 
-/** savedViews returns the views that this person saved for the page. */
-export function savedViews(place: Place, person: string): SavedView[] {
+/** browserViews returns the views of the page that this person has in this browser, the newest first. */
+export function browserViews(page: SavedViewPage, person: string): BrowserView[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(storageKey(place, person)) ?? "[]");
+    const stored: unknown = JSON.parse(localStorage.getItem(storageKey(page, person)) ?? "[]");
     return Array.isArray(stored) ? stored.filter(isView) : [];
   } catch {
     return [];
   }
 }
 
-function store(place: Place, person: string, views: SavedView[]): SavedView[] {
+/** forgetBrowserView removes a view from this browser. */
+export function forgetBrowserView(page: SavedViewPage, person: string, name: string): void {
   try {
-    localStorage.setItem(storageKey(place, person), JSON.stringify(views));
+    const rest = browserViews(page, person).filter((view) => view.name !== name);
+    if (rest.length > 0) localStorage.setItem(storageKey(page, person), JSON.stringify(rest));
+    else localStorage.removeItem(storageKey(page, person));
   } catch {
-    // Storage may be blocked or full; the address still says it all.
+    // The storage is blocked. The view is found again, and is then known to the portal.
   }
-  return views;
 }
 
-/** saveView saves a view and returns all views. It replaces an earlier view of the same name. */
-export function saveView(place: Place, person: string, view: SavedView): SavedView[] {
-  return store(place, person, [view, ...savedViews(place, person).filter(({ name }) => name !== view.name)].slice(0, most));
+/** canonical returns a query without the question mark, and with its parameters in a fixed order, so that equal filters are equal texts. */
+export function canonical(search: string): string {
+  const params = new URLSearchParams(search);
+  params.sort();
+  return params.toString();
 }
 
-/** forgetView removes a view and returns the remaining ones. */
-export function forgetView(place: Place, person: string, name: string): SavedView[] {
-  return store(place, person, savedViews(place, person).filter((view) => view.name !== name));
+/** freeName returns the name, or the name with a number if it is in use. It is never longer than nameLimit. */
+export function freeName(name: string, used: ReadonlySet<string>): string {
+  const characters = [...name.trim()];
+  const plain = characters.slice(0, nameLimit).join("").trim();
+  if (!used.has(plain)) return plain;
+  for (let n = 2; ; n++) {
+    const end = ` (${n})`;
+    const numbered = characters.slice(0, nameLimit - end.length).join("").trim() + end;
+    if (!used.has(numbered)) return numbered;
+  }
 }
+
+/** pathOf returns the path of the page with the filters of a view. */
+export const pathOf = ({ page, query }: Pick<SavedView, "page" | "query">): string => `/${page}?${query}`;

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { recentResources, rememberResources } from "./recent";
-import { forgetView, savedViews, saveView } from "./saved-views";
+import { browserViews, canonical, forgetBrowserView, freeName, nameLimit } from "./saved-views";
 
 const resource = (id: string) => ({ id, title: id, hint: id });
 
@@ -12,23 +12,25 @@ describe("what a browser remembers", () => {
 
   it("belongs to one person", () => {
     rememberResources("alice", [resource("a")]);
-    saveView("requests", "alice", { name: "Mine", search: "?state=failed" });
+    localStorage.setItem("acp-saved-requests:alice", '[{"name":"Mine","search":"?state=failed"}]');
     expect(recentResources("bob")).toEqual([]);
-    expect(savedViews("requests", "bob")).toEqual([]);
+    expect(browserViews("requests", "bob")).toEqual([]);
+    expect(browserViews("flows", "alice")).toEqual([]);
   });
 
-  it("has one view of a name, the later one", () => {
-    saveView("requests", "alice", { name: "Mine", search: "?a" });
-    saveView("requests", "alice", { name: "Other", search: "?b" });
-    expect(saveView("requests", "alice", { name: "Mine", search: "?c" }).map(({ search }) => search)).toEqual(["?c", "?b"]);
-    expect(forgetView("requests", "alice", "Mine").map(({ name }) => name)).toEqual(["Other"]);
+  it("is a view of an earlier version until that is removed", () => {
+    localStorage.setItem("acp-saved-requests:alice", '[{"name":"Mine","search":"?a=1"},{"name":"Other","search":"?b=1"}]');
+    forgetBrowserView("requests", "alice", "Mine");
+    expect(browserViews("requests", "alice").map(({ name }) => name)).toEqual(["Other"]);
+    forgetBrowserView("requests", "alice", "Other");
+    expect(localStorage.getItem("acp-saved-requests:alice")).toBeNull();
   });
 
   it.each(["not json", "null", '{"person":"alice","items":[null]}', '[{"name":1}]'])("is nothing when it cannot be read: %s", (text) => {
     localStorage.setItem("acp-recent-resources", text);
     localStorage.setItem("acp-saved-requests:alice", text);
     expect(recentResources("alice")).toEqual([]);
-    expect(savedViews("requests", "alice")).toEqual([]);
+    expect(browserViews("requests", "alice")).toEqual([]);
   });
 
   it("is nothing when it may not be stored", () => {
@@ -36,6 +38,20 @@ describe("what a browser remembers", () => {
       throw new Error("blocked");
     });
     expect(() => rememberResources("alice", [resource("a")])).not.toThrow();
-    expect(saveView("requests", "alice", { name: "Mine", search: "?a" })).toHaveLength(1);
+  });
+});
+
+describe("views", () => {
+  it("have equal queries for equal filters", () => {
+    expect(canonical("?q=a b&decision=denied&decision=audited")).toBe(canonical("decision=denied&decision=audited&q=a%20b"));
+    expect(canonical("?decision=audited&decision=denied")).not.toBe(canonical("decision=denied&decision=audited"));
+  });
+
+  it("get a free name that is not too long", () => {
+    const long = "长".repeat(nameLimit);
+    expect(freeName("Mine", new Set())).toBe("Mine");
+    expect(freeName(" Mine ", new Set(["Mine", "Mine (2)"]))).toBe("Mine (3)");
+    expect(freeName(`${long}长`, new Set())).toBe(long);
+    expect(freeName(long, new Set([long]))).toBe(`${"长".repeat(nameLimit - 4)} (2)`);
   });
 });

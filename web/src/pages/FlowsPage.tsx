@@ -122,7 +122,7 @@ export function FlowsPage() {
       actions={
         <div style={{ display: "flex", gap: 8 }}>
           <Refresh />
-          <SavedViews place="flows" search={address ? `?${address}` : ""} />
+          <SavedViews page="flows" query={address} />
         </div>
       }
     >

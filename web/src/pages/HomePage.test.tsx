@@ -45,6 +45,51 @@ describe("home", () => {
     expect(await screen.findByTestId("closing")).toHaveTextContent("3 of your resources are in Observe");
   });
 
+  it("counts what each list leaves out, and links all of it", async () => {
+    const line = { review: "R-3", reviewName: "Caches", deadline: "2026-12-20T08:00:00Z", application: { name: "a", title: "Cart" }, resource: { name: "r", title: "Orders" } };
+    start(
+      {
+        waiting: [ticket({ id: "T-7", requester: bob })],
+        waitingCount: 13,
+        reviews: [ticketOf("effective", {}, { id: "T-60", breakGlass: true })],
+        reviewsCount: 11,
+        underWay: Array.from({ length: 9 }, (_, n) => ticket({ id: `T-${100 + n}` })),
+        underWayCount: 1000,
+        expiring: [ending],
+        expiringCount: 2,
+        denied: [denied],
+        deniedCount: 41,
+        deniedCountPartial: true,
+      },
+      { "GET /me/review-lines": () => ({ body: { items: [line], total: 231 } }) },
+    );
+    await screen.findByTestId("waiting-reviews-more");
+    const more = (list: string) => {
+      const link = within(screen.getByTestId(`${list}-more`)).getByRole("link");
+      return [link.textContent, link.getAttribute("href")];
+    };
+    expect(more("waits")).toEqual(["12 more requests", "/approvals"]);
+    expect(more("reviews")).toEqual(["10 more requests", "/requests?view=review"]);
+    expect(more("under-way")).toEqual(["At least 992 more requests", "/requests?state=pending&state=approved&state=applying&state=failed&state=revoking"]);
+    expect(more("expiring")).toEqual(["1 more request", "/requests?view=all&expiring=14"]);
+    expect(more("refused")).toEqual(["At least 40 more connections", "/flows?decision=denied&decision=default-denied"]);
+    expect(more("waiting-reviews")).toEqual(["230 more accesses to review", "/reviews"]);
+    expect(within(screen.getByTestId("reviews")).getByText("11")).toBeVisible();
+  });
+
+  it("says how many stopped rollouts it does not name", async () => {
+    const stopped = ["a", "b", "c", "d", "e"].map((id) => ({ id, name: id, title: id.toUpperCase() }));
+    start({ stopped });
+    expect(await screen.findByTestId("home-stopped")).toHaveTextContent("5rollouts stopped by their guards: A, B, C, and 2 more");
+  });
+
+  it("counts nothing beyond lists that are complete", async () => {
+    start({ waiting: [ticket({ id: "T-7", requester: bob })], waitingCount: 1, underWay: [ticket()], underWayCount: 1, expiring: [ending], expiringCount: 1, denied: [denied], deniedCount: 1 });
+    expect(await screen.findByTestId("waits-T-7")).toBeVisible();
+    expect(screen.queryAllByTestId(/-more$/)).toEqual([]);
+    expect(within(screen.getByTestId("expiring")).getByText("1")).toBeVisible();
+  });
+
   it("shows that sections are empty, and leaves out exceptional ones", async () => {
     start();
     expect(await within(await screen.findByTestId("waits-for-me")).findByText("No request is waiting for your decision.")).toBeVisible();

@@ -7,6 +7,7 @@ import { NextRolloutSteps } from "../components/home/NextRolloutSteps";
 import { DeniedConnections } from "../components/home/DeniedConnections";
 import { ExpiringAccess } from "../components/home/ExpiringAccess";
 import { EnforcementIssues } from "../components/home/EnforcementIssues";
+import { MoreEntries } from "../components/home/MoreEntries";
 import { PendingReviews, PendingApprovals } from "../components/home/PendingDecisions";
 import { Page, Section } from "../components/Page";
 import { WaitingReviews } from "../components/reviews/WaitingReviews";
@@ -15,11 +16,15 @@ import { TicketTable } from "../components/TicketTable";
 
 const shownTickets = 8;
 
-function UnderWay({ tickets }: { tickets: Ticket[] }) {
+/** underWayPath is the list of the reader's requests that are not at an end. */
+const underWayPath = "/requests?state=pending&state=approved&state=applying&state=failed&state=revoking";
+
+function UnderWay({ tickets, count }: { tickets: Ticket[]; count: number }) {
   const { t } = useTranslation();
   return (
-    <Section title={t("home.underWay")} count={tickets.length} aside={<Link to="/requests">{t("home.seeAll")}</Link>} testId="under-way">
+    <Section title={t("home.underWay")} count={count} aside={<Link to="/requests">{t("home.seeAll")}</Link>} testId="under-way">
       {tickets.length === 0 ? <EmptyState>{t("home.underWayEmpty")}</EmptyState> : <TicketTable partial tickets={tickets.slice(0, shownTickets)} label={t("home.underWay")} requester={false} />}
+      <MoreEntries of="requests" count={count} shown={Math.min(tickets.length, shownTickets)} to={underWayPath} testId="under-way-more" />
     </Section>
   );
 }
@@ -60,9 +65,9 @@ export function HomePage() {
         {(data) => (
           <>
             <PendingApprovals tickets={data.waiting} count={data.waitingCount ?? data.waiting.length} />
-            <PendingReviews tickets={data.reviews} />
+            <PendingReviews tickets={data.reviews} count={data.reviewsCount ?? data.reviews.length} />
             <WaitingReviews />
-            <UnderWay tickets={data.underWay} />
+            <UnderWay tickets={data.underWay} count={data.underWayCount ?? data.underWay.length} />
             {me?.roles.includes("resource-owner") && <NextRolloutSteps />}
             <ExpiringAccess home={data} />
             {(me?.roles.includes("security") || (data.stopped ?? []).length > 0) && <EnforcementIssues home={data} />}

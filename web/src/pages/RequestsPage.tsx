@@ -21,7 +21,6 @@ export function RequestsPage() {
   const query = useTickets({ ...filter, ...useServerSort(ticketOrders) });
   const filtered = requestFilterKeys.some((key) => search.has(key));
   const newRequest = <RequestAccessLink primary label={t("action.newRequest")} testId="new-request" />;
-  const address = search.toString();
 
   return (
     <Page
@@ -29,7 +28,7 @@ export function RequestsPage() {
       title={t("requests.title")}
       actions={
         <Group gap="sm">
-          <SavedViews place="requests" search={address ? `?${address}` : ""} />
+          <SavedViews page="requests" query={search.toString()} />
           {newRequest}
         </Group>
       }

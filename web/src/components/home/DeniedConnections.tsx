@@ -10,6 +10,9 @@ import { Section } from "../Page";
 import { RequestAccessLink } from "../RequestAccessLink";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
+import { MoreEntries } from "./MoreEntries";
+
+const refusedPath = "/flows?decision=denied&decision=default-denied";
 
 /** askedFor returns the id of the open request for the refused access. */
 function askedFor(row: DeniedConnection, underWay: Ticket[]): string | undefined {
@@ -36,7 +39,7 @@ function Ask({ row, underWay }: { row: DeniedConnection; underWay: Ticket[] }) {
 export function DeniedConnections({ home }: { home: Home }) {
   const { t } = useTranslation();
   const words = useWords();
-  const { denied, deniedLeftOut = 0, flowsAvailable, underWay } = home;
+  const { denied, deniedCount, deniedCountPartial = false, deniedLeftOut = 0, flowsAvailable, underWay } = home;
   const port = (row: DeniedConnection) => (row.port === undefined ? undefined : [row.port, row.protocol].filter(Boolean).join("/"));
   return (
     <Section title={t("home.refused")} aside={<Link to="/applications">{t("nav.applications")}</Link>} testId="refused">
@@ -74,6 +77,7 @@ export function DeniedConnections({ home }: { home: Home }) {
           ]}
         />
       )}
+      <MoreEntries of="connections" count={deniedCount} shown={denied.length} partial={deniedCountPartial} to={refusedPath} testId="refused-more" />
     </Section>
   );
 }

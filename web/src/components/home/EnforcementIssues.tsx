@@ -7,6 +7,8 @@ import { useWords } from "../../lib/use-words";
 import { Section } from "../Page";
 import classes from "./Home.module.css";
 
+const namedStopped = 3;
+
 const day = { window: "24h", since: undefined, until: undefined } as const;
 
 /**
@@ -19,6 +21,8 @@ export function EnforcementIssues({ home }: { home: Home }) {
   const coverage = useFlowCoverage(day).data;
   const { lost, gapSeconds } = missing(coverage?.items ?? []);
   const stopped = home.stopped ?? [];
+  const names = stopped.slice(0, namedStopped).map((each) => each.title);
+  if (stopped.length > namedStopped) names.push(t("home.stoppedMore", { number: words.number(stopped.length - namedStopped) }));
   return (
     <Section title={t("home.watch")} aside={<Link to="/flows">{t("home.explore")}</Link>} testId="watch">
       <div className={classes.watch}>
@@ -37,7 +41,7 @@ export function EnforcementIssues({ home }: { home: Home }) {
         {stopped.length > 0 && (
           <Link to="/rollout?stage=enforce&stage=announced&stage=refine&stage=initial" className={classes.figure} data-tone="bad" data-testid="home-stopped">
             <strong>{words.number(stopped.length)}</strong>
-            <span>{t("home.stopped", { count: stopped.length, names: words.list(stopped.slice(0, 3).map((each) => each.title)) })}</span>
+            <span>{t("home.stopped", { count: stopped.length, names: words.list(names) })}</span>
           </Link>
         )}
       </div>

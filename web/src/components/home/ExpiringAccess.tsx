@@ -17,8 +17,11 @@ import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import { useToast } from "../toast-context";
 import classes from "./Home.module.css";
+import { MoreEntries } from "./MoreEntries";
 
 const days = [7, 30, 90] as const;
+
+const expiringPath = "/requests?view=all&expiring=14";
 
 interface Row {
   ticket: Ticket;
@@ -89,8 +92,11 @@ export function ExpiringAccess({ home }: { home: Home }) {
   const heading = useHeading();
   const rows = rowsOf(home);
   if (rows.length === 0) return null;
+  const { expiring, expiringCount = expiring.length } = home;
+  // The portal counts tickets, and a row is one access of a ticket, so that the number of all rows is known only if all tickets are there.
+  const count = expiringCount > expiring.length ? undefined : rows.length;
   return (
-    <Section title={t("home.expiring")} count={rows.length} aside={<Link to="/requests?view=all&expiring=14">{t("home.seeAll")}</Link>} testId="expiring">
+    <Section title={t("home.expiring")} count={count} aside={<Link to={expiringPath}>{t("home.seeAll")}</Link>} testId="expiring">
       <DataTable
         label={t("home.expiring")}
         rows={rows}
@@ -113,6 +119,7 @@ export function ExpiringAccess({ home }: { home: Home }) {
           { key: "extend", header: t("action.column"), silent: true, end: true, cell: (row) => (row.item.can.extend || row.asked ? <Extend row={row} /> : null) },
         ]}
       />
+      <MoreEntries of="requests" count={expiringCount} shown={expiring.length} to={expiringPath} testId="expiring-more" />
     </Section>
   );
 }

@@ -8,6 +8,7 @@ import { EmptyState } from "../Feedback";
 import { Section } from "../Page";
 import { RelativeTime } from "../Time";
 import classes from "./Home.module.css";
+import { MoreEntries } from "./MoreEntries";
 
 function Card({ ticket, to }: { ticket: Ticket; to: string }) {
   const heading = useHeading();
@@ -46,21 +47,23 @@ export function PendingApprovals({ tickets, count }: { tickets: Ticket[]; count:
           ))}
         </ul>
       )}
+      <MoreEntries of="requests" count={count} shown={tickets.length} to="/approvals" testId="waits-more" />
     </Section>
   );
 }
 
 /** PendingReviews lists break-glass access that waits for the reader's review. It renders nothing if there is none. */
-export function PendingReviews({ tickets }: { tickets: Ticket[] }) {
+export function PendingReviews({ tickets, count }: { tickets: Ticket[]; count: number }) {
   const { t } = useTranslation();
   if (tickets.length === 0) return null;
   return (
-    <Section title={t("home.reviews")} count={tickets.length} aside={<Link to="/requests?view=review">{t("home.seeAll")}</Link>} testId="reviews">
+    <Section title={t("home.reviews")} count={count} aside={<Link to="/requests?view=review">{t("home.seeAll")}</Link>} testId="reviews">
       <ul className={classes.cards}>
         {tickets.map((ticket) => (
           <Card key={ticket.id} ticket={ticket} to={`/tickets/${ticket.id}`} />
         ))}
       </ul>
+      <MoreEntries of="requests" count={count} shown={tickets.length} to="/requests?view=review" testId="reviews-more" />
     </Section>
   );
 }

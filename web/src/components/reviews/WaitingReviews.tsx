@@ -3,6 +3,7 @@ import { Link } from "react-router";
 import { useMyReviewLines } from "../../api/reviews";
 import type { ReviewLine } from "../../api/types";
 import { Notice } from "../Feedback";
+import { MoreEntries } from "../home/MoreEntries";
 import { Section } from "../Page";
 import { RelativeTime } from "../Time";
 import classes from "./Reviews.module.css";
@@ -38,6 +39,7 @@ export function WaitingReviews() {
           );
         })}
       </ul>
+      <MoreEntries of="accesses" count={data.total} shown={data.items.length} to="/reviews" testId="waiting-reviews-more" />
     </Section>
   );
 }

@@ -7,7 +7,18 @@ export const catalog = {
     lost_other: "条流量在最近一天丢失",
     lostAndGap_other: "条流量在最近一天丢失，另有 {{duration}}没有采集",
     stopped_other: "个资源的推进被守护停止：{{names}}",
+    stoppedMore: "另外 {{number}} 个",
     closing: "我的资源距离强制还有几步",
+    more: {
+      requests_other: "还有 {{number}} 个申请",
+      connections_other: "还有 {{number}} 条连接",
+      accesses_other: "还有 {{number}} 项访问待复核",
+    },
+    atLeast: {
+      requests_other: "至少还有 {{number}} 个申请",
+      connections_other: "至少还有 {{number}} 条连接",
+      accesses_other: "至少还有 {{number}} 项访问待复核",
+    },
     closingMore_other: "还有 {{number}} 个资源",
     refusedLeftOut_other: "您还有 {{number}} 个应用被拒绝过，未在此列出。",
     refusedAll: "全部应用",

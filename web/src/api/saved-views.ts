@@ -1,0 +1,73 @@
+/** Requests about the views that the signed-in person saved. */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
+import { browserViews, canonical, forgetBrowserView, freeName } from "../lib/saved-views";
+import { asApiError, client, settled, unwrap } from "./client";
+import { keys } from "./keys";
+import { useReread } from "./reread";
+import type { NewSavedView, SavedViewPage } from "./types";
+
+const read = (signal?: AbortSignal) => unwrap(client.GET("/me/views", signal ? { signal } : {}));
+const put = (body: NewSavedView) => unwrap(client.PUT("/me/views", { body }));
+
+/** useSavedViews reads the saved views of all pages, the one that was saved last first. */
+export function useSavedViews() {
+  return useQuery({ queryKey: keys.savedViews, queryFn: ({ signal }) => read(signal) });
+}
+
+/** useSaveView returns the mutation that saves a view. It replaces a view of the same page and name. */
+export function useSaveView() {
+  return useMutation({ mutationFn: put, onSuccess: useReread(keys.savedViews) });
+}
+
+/** useDeleteSavedView returns the mutation that removes a view. A view that is gone already counts as removed. */
+export function useDeleteSavedView() {
+  return useMutation({
+    mutationFn: async (id: string) => {
+      try {
+        await settled(client.DELETE("/me/views/{id}", { params: { path: { id } } }));
+      } catch (error) {
+        if (asApiError(error).code !== "not-found") throw error;
+      }
+    },
+    onSettled: useReread(keys.savedViews),
+  });
+}
+
+/**
+ * takeOver saves the views that an earlier version stored in this browser, and removes each from the browser once the portal has it. A view with the
+ * name of another view of the portal gets a number. The rest stays in the browser if the portal cannot store it now.
+ */
+async function takeOver(page: SavedViewPage, person: string): Promise<void> {
+  const oldestFirst = browserViews(page, person).reverse();
+  const stored = (await read()).items.filter((view) => view.page === page);
+  const used = new Set(stored.map(({ name }) => name));
+  for (const { name, search } of oldestFirst) {
+    const query = canonical(search);
+    const known = stored.some((view) => view.name === name.trim() && canonical(view.query) === query);
+    if (!known) {
+      const free = freeName(name, used);
+      try {
+        await put({ page, name: free, query });
+        used.add(free);
+      } catch (error) {
+        // What the portal refuses as invalid, such as an empty query, would be refused each time.
+        if (asApiError(error).code !== "invalid") throw error;
+      }
+    }
+    forgetBrowserView(page, person, name);
+  }
+}
+
+/** useTakeOver takes over the views of the page that an earlier version stored in this browser, if there are any. */
+export function useTakeOver(page: SavedViewPage, person: string | undefined) {
+  const cache = useQueryClient();
+  const begun = useRef(false);
+  useEffect(() => {
+    if (person === undefined || begun.current || browserViews(page, person).length === 0) return;
+    begun.current = true;
+    takeOver(page, person)
+      .catch(() => undefined) // They are still in the browser, and are taken over the next time.
+      .finally(() => void cache.invalidateQueries({ queryKey: keys.savedViews }));
+  }, [cache, page, person]);
+}
