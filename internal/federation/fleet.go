@@ -116,6 +116,8 @@ type fleet[T any] struct {
 	members map[string]*member[T]
 	// broken contains the reason why a registered member has no watch.
 	broken map[string]message.Message
+	// unwatched contains the registrations of the members in broken, whose changes are reported, too.
+	unwatched map[string]Cluster
 }
 
 type token struct{ name, value string }
@@ -127,7 +129,8 @@ func newFleet[T any](config FleetConfig, parse func(*unstructured.Unstructured) 
 	if config.Probing == (Probing{}) {
 		config.Probing = DefaultProbing
 	}
-	f := &fleet[T]{config: config, parse: parse, trigger: make(chan struct{}, 1), members: map[string]*member[T]{}, broken: map[string]message.Message{}}
+	f := &fleet[T]{config: config, parse: parse, trigger: make(chan struct{}, 1), members: map[string]*member[T]{}, broken: map[string]message.Message{},
+		unwatched: map[string]Cluster{}}
 	again := func(string) {
 		select {
 		case f.trigger <- struct{}{}:
@@ -193,6 +196,7 @@ func (f *fleet[T]) adjust(ctx context.Context, running *sync.WaitGroup) []string
 	for name := range f.broken {
 		if _, ok := present[name]; !ok {
 			delete(f.broken, name)
+			delete(f.unwatched, name)
 			changed = append(changed, name)
 		}
 	}
@@ -223,14 +227,16 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 			delete(f.members, c.Name)
 		}
 		was, had := f.broken[c.Name]
-		f.broken[c.Name] = why
-		return old != nil || !had || was != why
+		same := had && was == why && f.unwatched[c.Name].samePlacementAndStatus(c)
+		f.broken[c.Name], f.unwatched[c.Name] = why, c
+		return old != nil || !same
 	}
 	if old != nil {
 		m.inherit(old)
 		old.stop()
 	}
 	delete(f.broken, c.Name)
+	delete(f.unwatched, c.Name)
 	var memberCtx context.Context
 	memberCtx, m.stop = context.WithCancel(ctx)
 	f.members[c.Name] = m

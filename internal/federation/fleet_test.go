@@ -1,0 +1,42 @@
+package federation
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+)
+
+// TestChangesOfUnreadableMember checks that a change of a registration is reported, also while the member cannot be read: it may be
+// quarantined, or be placed elsewhere, because of that.
+func TestChangesOfUnreadableMember(t *testing.T) {
+	f, err := newFleet(FleetConfig{Host: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), KubeFedNamespace: "kube-federation-system",
+		CredentialsNamespace: "acp-system", Kind: CiliumPolicy, Log: logr.Discard(), Changed: func(string, string) {}}, parseToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Cluster{Name: "m1", Endpoint: "https://m1.example"}
+	for _, tc := range []struct {
+		reason  string
+		change  func()
+		changed bool
+	}{
+		{"it was registered", func() {}, true},
+		{"nothing changed", func() {}, false},
+		{"it is quarantined", func() { c.Quarantined = true }, true},
+		{"nothing changed since the quarantine", func() {}, false},
+		{"a class places its resources by this label", func() { c.Labels = map[string]string{"region": "eu"} }, true},
+		{"another engine writes to it", func() { c.Engine = EngineDirect }, true},
+	} {
+		tc.change()
+		var running sync.WaitGroup
+		if got := f.adjustMember(t.Context(), &running, c); got != tc.changed {
+			t.Errorf("%s: reported %v, want %v", tc.reason, got, tc.changed)
+		}
+		if o, m := f.observe("m1"); o.Reachable || m != nil || o.Message.IsZero() {
+			t.Errorf("%s: without a token it is observed as %+v", tc.reason, o)
+		}
+	}
+}
