@@ -25,6 +25,8 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 	must(alice.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")))
 	var token struct{ Token struct{ ID string } }
 	must(alice.Post("/api/v1/me/tokens", map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600})).Into(t, &token)
+	var view struct{ ID string }
+	must(putView(alice, "flows", "denied", "decision=denied")).Into(t, &view)
 	var delegation struct{ ID string }
 	must(
 		alice.Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"}),
@@ -76,6 +78,7 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"listTicketLedger":  {"T-1", "T-999", nil, 404},
 		"getTicketImpact":   {"T-1", "T-999", nil, 404},
 		"revokeToken":       {token.Token.ID, "AAAAAAAAAAAAAAAAAAAAAAAAAA", nil, 404},
+		"deleteSavedView":   {view.ID, "999", nil, 404},
 		"endDelegation":     {delegation.ID, "999", nil, 404},
 		"deleteWorkload":    {"vm-1", "vm-2", nil, 404},
 		"previewSync":       {"files", "none", map[string]any{}, 403},
