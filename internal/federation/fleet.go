@@ -114,10 +114,14 @@ type fleet[T any] struct {
 
 	mu      sync.RWMutex
 	members map[string]*member[T]
-	// broken contains the reason why a registered member has no watch.
-	broken map[string]message.Message
-	// unwatched contains the registrations of the members in broken, whose changes are reported, too.
-	unwatched map[string]Cluster
+	// unwatched contains the registered members without a watch.
+	unwatched map[string]unwatchedMember
+}
+
+// unwatchedMember is a registered member that cannot be watched, and the reason. Changes of its registration are reported, too.
+type unwatchedMember struct {
+	cluster Cluster
+	reason  message.Message
 }
 
 type token struct{ name, value string }
@@ -129,8 +133,8 @@ func newFleet[T any](config FleetConfig, parse func(*unstructured.Unstructured) 
 	if config.Probing == (Probing{}) {
 		config.Probing = DefaultProbing
 	}
-	f := &fleet[T]{config: config, parse: parse, trigger: make(chan struct{}, 1), members: map[string]*member[T]{}, broken: map[string]message.Message{},
-		unwatched: map[string]Cluster{}}
+	f := &fleet[T]{config: config, parse: parse, trigger: make(chan struct{}, 1), members: map[string]*member[T]{},
+		unwatched: map[string]unwatchedMember{}}
 	again := func(string) {
 		select {
 		case f.trigger <- struct{}{}:
@@ -193,9 +197,8 @@ func (f *fleet[T]) adjust(ctx context.Context, running *sync.WaitGroup) []string
 			changed = append(changed, name)
 		}
 	}
-	for name := range f.broken {
+	for name := range f.unwatched {
 		if _, ok := present[name]; !ok {
-			delete(f.broken, name)
 			delete(f.unwatched, name)
 			changed = append(changed, name)
 		}
@@ -226,16 +229,14 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 			old.stop()
 			delete(f.members, c.Name)
 		}
-		was, had := f.broken[c.Name]
-		same := had && was == why && f.unwatched[c.Name].samePlacementAndStatus(c)
-		f.broken[c.Name], f.unwatched[c.Name] = why, c
-		return old != nil || !same
+		was, had := f.unwatched[c.Name]
+		f.unwatched[c.Name] = unwatchedMember{c, why}
+		return old != nil || !had || was.reason != why || !was.cluster.samePlacementAndStatus(c)
 	}
 	if old != nil {
 		m.inherit(old)
 		old.stop()
 	}
-	delete(f.broken, c.Name)
 	delete(f.unwatched, c.Name)
 	var memberCtx context.Context
 	memberCtx, m.stop = context.WithCancel(ctx)
@@ -275,7 +276,7 @@ func (f *fleet[T]) Cluster(name string) (Cluster, bool) { return f.clusters.Get(
 // observe reports whether a member can be read. The returned member is nil if it has not been contacted.
 func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 	f.mu.RLock()
-	m, why := f.members[cluster], f.broken[cluster]
+	m, why := f.members[cluster], f.unwatched[cluster].reason
 	f.mu.RUnlock()
 	if m != nil {
 		return m.observe(), m

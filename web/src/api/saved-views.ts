@@ -51,7 +51,7 @@ async function takeOver(page: SavedViewPage, person: string): Promise<void> {
         await put({ page, name: free, query });
         used.add(free);
       } catch (error) {
-        // What the portal refuses as invalid, such as an empty query, would be refused each time.
+        // The portal refuses some views that earlier versions stored, such as a view without filters. It would refuse them again, so they are removed.
         if (asApiError(error).code !== "invalid") throw error;
       }
     }

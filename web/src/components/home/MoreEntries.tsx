@@ -6,7 +6,7 @@ import { useWords } from "../../lib/use-words";
 const countLimit = 1000;
 
 interface Props {
-  /** What the entries are. */
+  /** The kind of the entries, which selects the text. */
   of: "requests" | "connections" | "accesses";
   /** The number of all entries; undefined if it is not known. */
   count: number | undefined;
