@@ -75,7 +75,7 @@ function Views({ page, query, onChosen }: { page: SavedViewPage; query: string; 
           const own = items.filter((view) => view.page === page);
           if (own.length === 0) return <p className={tables.muted} style={{ margin: 0 }}>{t("requests.saved.empty")}</p>;
           return (
-            <ScrollArea.Autosize mah={320} type="auto">
+            <ScrollArea.Autosize mah={320} type="auto" offsetScrollbars>
               <Stack gap="xs" pr={4}>
                 {own.map((view) => (
                   <Row key={view.id} view={view} onChosen={onChosen} onDelete={() => onDelete(view.id)} />
