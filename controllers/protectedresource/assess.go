@@ -166,6 +166,7 @@ func (f *facts) clusterState(
 			// Until the plan is written, the engine's report refers to the previous write.
 			report := e.ReportIn(cluster)
 			s.Propagated, s.Settled, s.EngineStatus = report.Applied && !done.deferred(), report.Settled && !done.deferred(), report.Reason
+			s.Shared = report.Shared
 		}
 		if s.relevant() {
 			sight = append(sight, s)
@@ -255,7 +256,7 @@ func (f *facts) groupsIn(cluster string) []objectState {
 		if g.Federated != nil {
 			report := g.Federated.ReportIn(cluster)
 			s.Propagated, s.Settled, s.EngineStatus = report.Applied || g.Revision == "", report.Settled, report.Reason
-			s.MayExist = g.Revision == ""
+			s.Shared, s.MayExist = report.Shared, g.Revision == ""
 		}
 		if s.relevant() {
 			out = append(out, s)
@@ -298,6 +299,8 @@ type objectState struct {
 	Engine federation.Engine
 	// Settled reports that the engine has handled the present version.
 	Settled bool
+	// Shared reports that KubeFed may still write into the member, although another engine distributes to it.
+	Shared bool
 	// WasRealized reports that, at the last report, the unit was realized as it is wanted now, or was found changed in
 	// the member.
 	WasRealized bool
@@ -351,6 +354,8 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 		return v1alpha1.MemberPending, message.StateNotAccepted(s.what(), message.Recognize(o.Object.Invalid, "rejection"))
 	case o.Object.Revision == s.Desired && s.Frozen:
 		return v1alpha1.MemberPending, message.StateKept()
+	case o.Object.Revision == s.Desired && s.mayRevert():
+		return v1alpha1.MemberPending, message.StateKubefedMayRevert(s.what())
 	case o.Object.Revision == s.Desired:
 		return v1alpha1.MemberRealized, message.Message{}
 	case s.changed():
@@ -361,6 +366,12 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	default:
 		return v1alpha1.MemberPending, s.waiting(s.older())
 	}
+}
+
+// mayRevert reports whether KubeFed may still write an earlier version over the one that the direct engine wrote while the member moves,
+// because KubeFed decides by what it read of the record and of the member, and has not handled the present version.
+func (s *objectState) mayRevert() bool {
+	return !s.Settled && (s.Shared || s.Engine.IsKubeFed() && s.Observation.Object.WrittenDirectly)
 }
 
 // changed reports whether the object was changed in the member. For an object with a revision label, the label shows that. A

@@ -14,6 +14,10 @@ func TestObjectState(t *testing.T) {
 		return federation.Observation{Registered: true, Reachable: true,
 			Object: &federation.Observed{Name: "acp-x", Revision: revision, Label: label, Invalid: invalid}}
 	}
+	directly := func(o federation.Observation) federation.Observation {
+		o.Object.WrittenDirectly = true
+		return o
+	}
 	absent := federation.Observation{Registered: true, Reachable: true}
 	away := federation.Observation{Registered: true, Message: message.Verbatim("away")}
 	for _, c := range []struct {
@@ -23,6 +27,23 @@ func TestObjectState(t *testing.T) {
 		want     v1alpha1.MemberState
 	}{
 		{"what is wanted is there", objectState{Desired: "r", Observation: there("r", "r", "")}, true, v1alpha1.MemberRealized},
+		{
+			"KubeFed may write an earlier version over it, and is not the member's engine",
+			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineDirect, Shared: true}, true, v1alpha1.MemberPending,
+		},
+		{
+			"KubeFed may write an earlier version over the former engine's",
+			objectState{Desired: "r", Observation: directly(there("r", "r", "")), Engine: federation.EngineKubeFed}, true, v1alpha1.MemberPending,
+		},
+		{
+			"KubeFed has handled what the former engine wrote",
+			objectState{Desired: "r", Observation: directly(there("r", "r", "")), Engine: federation.EngineKubeFed, Settled: true},
+			true, v1alpha1.MemberRealized,
+		},
+		{
+			"KubeFed wrote it, and has not reported it",
+			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineKubeFed}, true, v1alpha1.MemberRealized,
+		},
 		{"the spec counts, not what the label says", objectState{Desired: "r", Observation: there("r", "q", "")}, true, v1alpha1.MemberRealized},
 		{"the dataplane refuses it", objectState{Desired: "r", Observation: there("r", "r", "no")}, true, v1alpha1.MemberPending},
 		{"an older revision, as ACP wrote it", objectState{Desired: "r", Observation: there("q", "q", "")}, true, v1alpha1.MemberPending},

@@ -9,10 +9,12 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	fedcommon "sigs.k8s.io/kubefed/pkg/apis/core/common"
 	fedv1beta1 "sigs.k8s.io/kubefed/pkg/apis/core/v1beta1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -33,6 +35,8 @@ type Cluster struct {
 	Leaving bool
 	// Secret is the name of KubeFed's own Secret for the member, even while the member is quarantined.
 	Secret string
+	// ReadyForKubeFed reports that KubeFed finds the member ready.
+	ReadyForKubeFed bool
 	// Quarantined reports that KubeFed is kept away from the member, for QuarantineReason.
 	Quarantined      bool
 	QuarantineReason message.Message
@@ -86,6 +90,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 		LaxTLS:           len(c.Spec.DisabledTLSValidations) > 0,
 		Leaving:          c.Annotations[AnnotationLeaving] != "",
 		Secret:           secret,
+		ReadyForKubeFed:  readyForKubeFed(&c.Status),
 		Quarantined:      held,
 		QuarantineReason: message.OfText(c.Annotations[AnnotationQuarantineReason], message.Decode(c.Annotations[AnnotationQuarantineMessage])),
 		Istio:            c.Annotations[AnnotationIstio],
@@ -96,6 +101,12 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 		Locations:        ParseLocations(c.Annotations),
 		AnnouncedToken:   c.Annotations[AnnotationRenewed],
 	}, nil
+}
+
+func readyForKubeFed(s *fedv1beta1.KubeFedClusterStatus) bool {
+	return slices.ContainsFunc(s.Conditions, func(c fedv1beta1.ClusterCondition) bool {
+		return c.Type == fedcommon.ClusterReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // ErrPlacement is returned for a placement that cannot be resolved.

@@ -34,6 +34,12 @@ func ParseEngine(annotation string) Engine {
 // member.
 func (c Cluster) KubeFedLocked() bool { return c.Quarantined || c.Secret == DirectSecretName(c.Name) }
 
+// SharedWithKubeFed reports whether KubeFed may still write into a member of another engine: the registration names KubeFed's Secret, or
+// KubeFed has not noticed yet that it does not.
+func (c Cluster) SharedWithKubeFed() bool {
+	return !c.Engine.IsKubeFed() && !c.Quarantined && (!c.KubeFedLocked() || c.ReadyForKubeFed)
+}
+
 // DependsOnKubeFed reports whether KubeFed writes into the member, or still may.
 func (c Cluster) DependsOnKubeFed() bool { return c.Engine.IsKubeFed() || !c.KubeFedLocked() }
 

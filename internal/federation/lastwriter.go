@@ -57,6 +57,24 @@ func writes(f *metav1.FieldsV1) bool {
 	return false
 }
 
+// DirectFieldManager is the field manager of EngineDirect in the members.
+const DirectFieldManager = "acp-adapter-direct"
+
+// writtenDirectly reports whether EngineDirect was the last to change an object, or may have been: times have a resolution of one second.
+func writtenDirectly(u *unstructured.Unstructured) bool {
+	var direct, others time.Time
+	for _, m := range u.GetManagedFields() {
+		switch {
+		case m.Subresource != "" || m.Time == nil:
+		case m.Manager == DirectFieldManager && m.Time.After(direct):
+			direct = m.Time.Time
+		case m.Manager != DirectFieldManager && m.Time.After(others):
+			others = m.Time.Time
+		}
+	}
+	return !direct.IsZero() && !direct.Before(others)
+}
+
 // sanitize removes characters from a manager's name that do not fit in a message, because any client can choose the
 // name.
 func sanitize(s string) string {

@@ -60,3 +60,31 @@ func TestLastWriter(t *testing.T) {
 		}
 	}
 }
+
+// TestWrittenDirectly checks which objects count as written by the direct engine: in doubt, those that it may have written last.
+func TestWrittenDirectly(t *testing.T) {
+	entry := func(manager, subresource string, second int64) metav1.ManagedFieldsEntry {
+		at := metav1.NewTime(time.Unix(second, 0))
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &at}
+	}
+	const direct = DirectFieldManager
+	for _, c := range []struct {
+		reason string
+		fields []metav1.ManagedFieldsEntry
+		want   bool
+	}{
+		{"nobody is known", nil, false},
+		{"another writer", []metav1.ManagedFieldsEntry{entry("hyperfed", "", 100)}, false},
+		{"the direct engine", []metav1.ManagedFieldsEntry{entry(direct, "", 100)}, true},
+		{"another writer before it", []metav1.ManagedFieldsEntry{entry(direct, "", 100), entry("hyperfed", "", 99)}, true},
+		{"another writer in the same second", []metav1.ManagedFieldsEntry{entry("hyperfed", "", 100), entry(direct, "", 100)}, true},
+		{"another writer after it", []metav1.ManagedFieldsEntry{entry(direct, "", 100), entry("hyperfed", "", 101)}, false},
+		{"the dataplane's status after it", []metav1.ManagedFieldsEntry{entry(direct, "", 100), entry("cilium-agent", "status", 101)}, true},
+	} {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetManagedFields(c.fields)
+		if got := writtenDirectly(u); got != c.want {
+			t.Errorf("%s: %v", c.reason, got)
+		}
+	}
+}

@@ -28,6 +28,8 @@ type Observed struct {
 	KubeFed bool
 	// LastWriter is the last writer of the object, if its content does not match its label.
 	LastWriter LastWriter
+	// WrittenDirectly reports that EngineDirect was the last to change the object, or may have been.
+	WrittenDirectly bool
 	// Invalid is the dataplane's message if it reported that it rejects the object, or why it is known not to enforce it.
 	Invalid string
 	// Ztunnel is what istiod reports about a policy of Istio's for ztunnel.
@@ -81,7 +83,7 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 		rejection = message.RejectionDryRun().Text
 	}
 	return Observed{
-		LastWriter: writer, Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
+		LastWriter: writer, WrittenDirectly: writtenDirectly(u), Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
 		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, KubeFed: labels[LabelKubeFed] == "true",
 		Invalid: rejection, Ztunnel: istio.ZtunnelStatusOf(u.Object),
 	}, nil

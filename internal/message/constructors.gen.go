@@ -5719,6 +5719,11 @@ func StateKept() Message {
 	return Message{Code: "state.kept", Text: "the member stays as it is until the problem that the conditions name is solved"}
 }
 
+// StateKubefedMayRevert is "the member has {object} as it should be, and KubeFed has not handled the last change yet: as long as the member moves between engines, KubeFed may still write an earlier version".
+func StateKubefedMayRevert(object Message) Message {
+	return build("state.kubefed-may-revert", param{"object", object})
+}
+
 // StateKubefedSays is "{state}; KubeFed reports {word}".
 func StateKubefedSays(state Message, word string) Message {
 	return build("state.kubefed-says", param{"state", state}, param{"word", word})

@@ -53,7 +53,7 @@ func (e *Engines) Report(o *federation.Object, cluster string) federation.Report
 		return federation.Report{Reason: ReasonUnknownEngine}
 	}
 	r := engine.Report(o, cluster)
-	if engine.Name() != federation.EngineKubeFed && !c.KubeFedLocked() {
+	if r.Shared = c.SharedWithKubeFed(); r.Shared {
 		r.Settled = r.Settled && o.Propagation.Seen
 	}
 	return r

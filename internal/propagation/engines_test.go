@@ -41,6 +41,7 @@ var fleet = registry{
 	{Name: "fed", Engine: federation.EngineKubeFed, Secret: "acp-pusher-fed"},
 	{Name: "direct", Engine: federation.EngineDirect, Secret: federation.DirectSecretName("direct")},
 	{Name: "moving", Engine: federation.EngineDirect, Secret: "acp-pusher-moving"},
+	{Name: "leaving", Engine: federation.EngineDirect, Secret: federation.DirectSecretName("leaving"), ReadyForKubeFed: true},
 	{Name: "odd", Engine: "odd", Secret: "acp-pusher-odd"},
 }
 
@@ -62,8 +63,9 @@ func TestReport(t *testing.T) {
 		{"KubeFed has not handled it", "fed", false, federation.Report{}},
 		{"KubeFed has handled it", "fed", true, federation.Report{Settled: true}},
 		{"another engine", "direct", false, done},
-		{"KubeFed may still write there", "moving", false, federation.Report{Applied: true}},
-		{"both have handled it", "moving", true, done},
+		{"KubeFed may still write there", "moving", false, federation.Report{Shared: true, Applied: true}},
+		{"both have handled it", "moving", true, federation.Report{Settled: true, Shared: true, Applied: true}},
+		{"KubeFed has not noticed that it lost the member", "leaving", false, federation.Report{Shared: true, Applied: true}},
 		{"an engine that does not exist settles nothing", "odd", true, federation.Report{Reason: propagation.ReasonUnknownEngine}},
 		{"a member that is not registered", "gone", true, federation.Report{Settled: true}},
 	} {

@@ -22,7 +22,8 @@ import (
 //
 //  1. The new engine's account is created, and the guard admits both accounts.
 //  2. The new engine begins: the direct engine when the registration names it, and KubeFed when the registration names its Secret.
-//  3. When KubeFed is the new engine, the direct engine continues until KubeFed finds the member ready. Both write the same.
+//  3. When KubeFed is the new engine, the direct engine continues until KubeFed finds the member ready. Both write the same,
+//     unless KubeFed's watch is behind: nothing that the direct engine wrote counts as realized before KubeFed has handled it.
 //  4. The guard admits only the new engine's account.
 //  5. The former engine's account and Secret are deleted.
 

@@ -170,13 +170,13 @@ func (e *Engine) erase(ctx context.Context, c federation.Cluster, o *federation.
 // errSuperseded reports that the record has a later version than the one that was to be written. Nothing was requested.
 var errSuperseded = errors.New("the record changed meanwhile")
 
-// baseIn returns a client of a member, and the version of an object that a change there replaces. While a member moves to KubeFed,
-// KubeFed may have written a later version of the record than o, and a change that arrives late must not undo it: so the member is
+// baseIn returns a client of a member, and the version of an object that a change there replaces. While a member moves, KubeFed
+// may have written a later version of the record than o, and a change that arrives late must not undo it: so the member is
 // read first, then it is checked that o is still the present version, and the change applies only to what was read. The record cannot
 // be older here than what KubeFed writes, because the adapter keeps what it writes.
 func (e *Engine) baseIn(ctx context.Context, c federation.Cluster, o *federation.Object) (dynamic.Interface, base, error) {
 	client, err := e.config.Clients.Of(ctx, c)
-	if err != nil || c.KubeFedLocked() {
+	if err != nil || !c.SharedWithKubeFed() {
 		return client, base{}, err
 	}
 	live, err := resource(client, o.Kind).Get(ctx, o.Meta.Name, metav1.GetOptions{})

@@ -17,7 +17,7 @@ import (
 )
 
 // FieldManager is the engine's field manager in the members.
-const FieldManager = "acp-adapter-direct"
+const FieldManager = federation.DirectFieldManager
 
 // reservedLabels are the prefixes of the label keys of which only the recorded ones may be on an object, because policies select
 // groups of addresses by them.

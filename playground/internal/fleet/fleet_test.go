@@ -99,6 +99,7 @@ func as(t *testing.T, f *Fleet, name string) dynamic.Interface {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.QPS = -1 // tests poll
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

@@ -15,9 +15,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/tokens"
 	"github.com/acp-io/acp/playground/internal/demo"
@@ -46,7 +49,7 @@ const (
 // TestMoveBetweenEngines moves a member from the real KubeFed to the direct engine and back, and then the whole fleet away from
 // KubeFed. The command and the adapter are killed in the middle of the moves. During all of it, grants are made and revoked, and every
 // version of every policy in the members and the verdicts of their dataplanes are probed: nothing that is enforced may be open, and
-// no revoked grant may come back.
+// no grant may come back whose revocation was reported as realized.
 func TestMoveBetweenEngines(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -130,7 +133,9 @@ func (m *moving) startProbes() {
 		m.probes[member] = p
 		for i := range m.n {
 			p.enforce(m.object(i), true)
-			p.revoke(m.object(i), earlyApp)
+			if err := p.isRevoked(m.ctx, m.object(i), earlyApp); err != nil {
+				m.Fatal(err)
+			}
 		}
 		dataplane := startDataplaneProbe(m.T, m.ctx, m.f, member, wanted[member])
 		m.ends[member] = func() { end(); dataplane() }
@@ -163,43 +168,70 @@ func (m *moving) workloads(clients map[string]*bool) (out []demo.Workload, wante
 	return out, wanted
 }
 
-// grantEach replaces the grants for every resource by those of some applications.
-func (m *moving) grantEach(apps ...string) {
+// grantEach replaces the grants for every resource by those of some applications, and returns the generations of the policies.
+func (m *moving) grantEach(apps ...string) []int64 {
 	m.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.granted = map[int][]string{}
+	var generations []int64
 	for i := range m.n {
 		m.granted[i] = apps
-		if err := m.grant(i, apps); err != nil {
+		generation, err := m.grant(i, apps)
+		if err != nil {
 			m.Fatal(err)
 		}
+		generations = append(generations, generation)
 	}
+	return generations
 }
 
 // retain revokes the grants of all other applications for every resource, and waits until the members have it.
 func (m *moving) retain(apps ...string) {
 	m.Helper()
-	for _, p := range m.probes {
-		for i := range m.n {
-			p.revoke(m.object(i), lateApp)
-		}
-	}
-	m.grantEach(apps...)
-	m.until("the grant is revoked during the moves", func() error {
-		for member, p := range m.probes {
-			for i := range m.n {
-				if p.admits(m.object(i), lateApp) {
-					return fmt.Errorf("%s admits %s to resource %d", member, lateApp, i)
-				}
+	generations := m.grantEach(apps...)
+	for i := range m.n {
+		m.until(fmt.Sprintf("the grant for resource %d is revoked during the moves", i), func() error {
+			if err := m.isRealized(m.ctx, i, generations[i]); err != nil {
+				return err
 			}
-		}
-		return nil
-	})
+			return m.isRevoked(m.ctx, i, lateApp)
+		})
+	}
 }
 
-// grant writes the statements of a resource.
-func (m *moving) grant(i int, apps []string) error {
+// isRealized checks that the status reports a policy as realized, of at least a generation.
+func (m *moving) isRealized(ctx context.Context, i int, generation int64) error {
+	u, err := m.host.Resource(accessPolicies).Get(ctx, fmt.Sprint("p", i), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	var p v1alpha1.AccessControlPolicy
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p); err != nil {
+		return err
+	}
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionRealized)
+	switch {
+	case c == nil || c.ObservedGeneration < generation:
+		return fmt.Errorf("policy %d has no status of generation %d", i, generation)
+	case c.Status != metav1.ConditionTrue:
+		return fmt.Errorf("policy %d is not realized: %s", i, c.Message)
+	}
+	return nil
+}
+
+// isRevoked records that the revocation of a grant was reported as realized.
+func (m *moving) isRevoked(ctx context.Context, i int, app string) error {
+	for _, p := range m.probes {
+		if err := p.isRevoked(ctx, m.object(i), app); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grant writes the statements of a resource, and returns the generation of the policy.
+func (m *moving) grant(i int, apps []string) (int64, error) {
 	var statements []any
 	for _, app := range apps {
 		statements = append(statements, map[string]any{"sid": "app-" + app, "effect": "Allow", "subjects": []any{"trnv1:rsc:trip-com:iam:sa:app/" + app},
@@ -207,13 +239,17 @@ func (m *moving) grant(i int, apps []string) error {
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"statements": statements}})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return m.patchPolicy(i, patch)
+	u, err := m.host.Resource(accessPolicies).Patch(m.ctx, fmt.Sprint("p", i), "application/merge-patch+json", patch, metav1.PatchOptions{})
+	if err != nil {
+		return 0, err
+	}
+	return u.GetGeneration(), nil
 }
 
-// churn grants each resource to one application after the other, and revokes each grant when all members have it, until the returned
-// function is called. A grant and a revocation must reach every member in time, whatever moves.
+// churn grants each resource to one application after the other, and revokes each grant when it is realized, until the returned function
+// is called. A grant and a revocation must reach every member in time, whatever moves.
 func (m *moving) churn() (end func()) {
 	m.Helper()
 	ctx, cancel := context.WithCancel(m.ctx)
@@ -254,8 +290,8 @@ func (m *moving) churn() (end func()) {
 	return end
 }
 
-// pass makes a grant, revokes it when the members have it, and waits until they do not have it any more. It returns how long the slower of
-// the two took.
+// pass makes a grant, revokes it when the members have it, and waits until the revocation is reported as realized. It returns how long the
+// slower of the two took.
 func (m *moving) pass(ctx context.Context, i int, app string) (slower time.Duration, err error) {
 	name := m.object(i)
 	for _, grant := range []bool{true, false} {
@@ -263,12 +299,8 @@ func (m *moving) pass(ctx context.Context, i int, app string) (slower time.Durat
 		apps := append([]string{}, m.granted[i]...)
 		if grant {
 			apps = append(apps, app)
-		} else {
-			for _, p := range m.probes {
-				p.revoke(name, app)
-			}
 		}
-		err := m.grant(i, apps)
+		generation, err := m.grant(i, apps)
 		m.mu.Unlock()
 		if err != nil {
 			return 0, err
@@ -281,7 +313,13 @@ func (m *moving) pass(ctx context.Context, i int, app string) (slower time.Durat
 					return errors.New("not in " + member)
 				}
 			}
-			return nil
+			if grant {
+				return nil
+			}
+			if err := m.isRealized(limited, i, generation); err != nil {
+				return err
+			}
+			return m.isRevoked(limited, i, app)
 		})
 		cancel()
 		if err != nil {
@@ -290,11 +328,6 @@ func (m *moving) pass(ctx context.Context, i int, app string) (slower time.Durat
 		slower = max(slower, time.Since(began))
 	}
 	return slower, nil
-}
-
-func (m *moving) patchPolicy(i int, patch []byte) error {
-	_, err := m.host.Resource(accessPolicies).Patch(m.ctx, fmt.Sprint("p", i), "application/merge-patch+json", patch, metav1.PatchOptions{})
-	return err
 }
 
 // moveInPieces moves a member by a command that is killed after several of its steps and repeated each time, while the adapter is

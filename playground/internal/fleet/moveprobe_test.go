@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -23,29 +24,34 @@ import (
 )
 
 // memberProbe follows every version of a member's policies by a watch. A policy of an enforced resource may never be absent, may never
-// let anybody in by default, must always admit the application whose grant stays, and may not admit an application again whose grant was
-// revoked.
+// let anybody in by default, must always admit the application whose grant stays, and may not admit an application again whose revocation
+// was reported as realized.
 type memberProbe struct {
-	member string
+	member   string
+	policies dynamic.ResourceInterface
 	// kept is the application that every policy has to admit.
 	kept string
 
 	mu       sync.Mutex
 	enforced map[string]bool
-	// admitted are the applications of the last version of each policy, and revoked those whose grant was revoked: true when a later
-	// version did not admit them any more.
+	// admitted are the applications of the last version of each policy, and revoked those whose revocation was reported as realized, with
+	// the version that the member had then.
 	admitted map[string]map[string]bool
-	revoked  map[string]map[string]bool
+	revoked  map[string]map[string]string
 	versions int
+	// returned counts the versions that admit an application which an earlier version of the policy did not admit any more. Each
+	// application has one grant for a resource, so KubeFed wrote an earlier version of the record there.
+	returned int
+	left     map[string]map[string]bool
 	problems []string
 }
 
 // startMemberProbe probes a member until the returned function is called, which fails the test if there were problems.
 func startMemberProbe(t *testing.T, ctx context.Context, client dynamic.Interface, member, kept string) (*memberProbe, func()) {
 	t.Helper()
-	p := &memberProbe{member: member, kept: kept, enforced: map[string]bool{}, admitted: map[string]map[string]bool{}, revoked: map[string]map[string]bool{}}
-	policies := client.Resource(ccnpResource)
-	list, err := policies.List(ctx, metav1.ListOptions{})
+	p := &memberProbe{member: member, kept: kept, policies: client.Resource(ccnpResource), enforced: map[string]bool{}, admitted: map[string]map[string]bool{}, revoked: map[string]map[string]string{},
+		left: map[string]map[string]bool{}}
+	list, err := p.policies.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +61,7 @@ func startMemberProbe(t *testing.T, ctx context.Context, client dynamic.Interfac
 	ctx, cancel := context.WithCancel(ctx)
 	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return policies.Watch(ctx, o)
+			return p.policies.Watch(ctx, o)
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +85,7 @@ func startMemberProbe(t *testing.T, ctx context.Context, client dynamic.Interfac
 			<-ended
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			t.Logf("%s: %d versions of policies were seen", member, p.versions)
+			t.Logf("%s: %d versions of policies were seen; %d had a grant again, before its revocation was reported as realized", member, p.versions, p.returned)
 			for _, text := range p.problems {
 				t.Error(text)
 			}
@@ -126,17 +132,26 @@ func (p *memberProbe) see(event watch.EventType, u *unstructured.Unstructured) {
 	if p.enforced[name] && !names(spec, p.kept) {
 		fail("it does not admit %s: %s", p.kept, spec)
 	}
-	for app, left := range p.revoked[name] {
-		switch {
-		case !names(spec, app):
-			p.revoked[name][app] = true
-		case left:
-			fail("the revoked grant of %s is back: %s", app, spec)
+	for app, since := range p.revoked[name] {
+		if later, err := resourceversion.CompareResourceVersion(u.GetResourceVersion(), since); (err != nil || later > 0) && names(spec, app) {
+			fail("the revoked grant of %s is back since version %s: %s", app, since, spec)
 		}
 	}
+	before := p.admitted[name]
 	p.admitted[name] = map[string]bool{"": true}
 	for word := range strings.SplitSeq(string(spec), `"`) {
 		p.admitted[name][word] = true
+	}
+	if p.left[name] == nil {
+		p.left[name] = map[string]bool{}
+	}
+	for word := range before {
+		p.left[name][word] = p.left[name][word] || !p.admitted[name][word]
+	}
+	for word := range p.admitted[name] {
+		if p.left[name][word] && !before[word] && len(word) == len(otherApp) {
+			p.returned++
+		}
 	}
 }
 
@@ -156,14 +171,19 @@ func (p *memberProbe) enforce(name string, enforced bool) {
 	p.enforced[name] = enforced
 }
 
-// revoke records that a grant, which the member has, is about to be revoked.
-func (p *memberProbe) revoke(name, app string) {
+// isRevoked records that the revocation of a grant was reported as realized. No later version may contain it.
+func (p *memberProbe) isRevoked(ctx context.Context, name, app string) error {
+	u, err := p.policies.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.revoked[name] == nil {
-		p.revoked[name] = map[string]bool{}
+		p.revoked[name] = map[string]string{}
 	}
-	p.revoked[name][app] = false
+	p.revoked[name][app] = u.GetResourceVersion()
+	return nil
 }
 
 // dataplaneProbe reads the verdicts of a member's dataplane without pause.

@@ -218,6 +218,7 @@ export const messages: Readonly<Record<string, string>> = {
   "state.host-pods": "the policy is there, and pods of the resource stay open, because they use the network of their node, where no policy selects them: {pods}",
   "state.host-pods-unknown": "the policy is there, and it is not known whether pods of the resource use the network of their node, where no policy selects them: {reason}",
   "state.in-ambient": "the policy is there, and Istio does not enforce rules about requests for every pod of the resource, because these are in ambient, while the member declares sidecars: {pods}",
+  "state.kubefed-may-revert": "the member has {object} as it should be, and KubeFed has not handled the last change yet: as long as the member moves between engines, KubeFed may still write an earlier version",
   "state.kubefed-says": "{state}; KubeFed reports {word}",
   "state.leaked": "{object} is present though it should not be: look at KubeFed's status, or delete it in the member",
   "state.may-match-nothing": "the policy is there, and may match nothing: {reason}",

@@ -1145,6 +1145,7 @@ export const messages: Readonly<Record<string, string>> = {
   "state.host-pods-unknown": "策略已在成员集群中，但不知道该资源是否有 Pod 使用节点网络（任何策略都不会选中它们）：{reason}",
   "state.in-ambient": "策略已在成员集群中，但 Istio 不会对该资源的所有 Pod 执行针对请求的规则，因为以下 Pod 处于 ambient 中，而该成员集群声明的是 sidecar：{pods}",
   "state.kept": "在状态条件所述的问题解决之前，该成员集群保持原样",
+  "state.kubefed-may-revert": "成员集群中的 {object} 已符合要求，但 KubeFed 尚未处理最近一次变更：在成员集群切换引擎期间，KubeFed 仍可能写入较早的版本",
   "state.kubefed-says": "{state}；KubeFed 的说法：{word}",
   "state.leaked": "{object} 本不应存在：请查看 KubeFed 的状态，或在成员集群中删除它",
   "state.may-match-nothing": "策略已在成员集群中，但可能匹配不到任何对象：{reason}",
