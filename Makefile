@@ -237,12 +237,13 @@ conformance-wire: root node-parts ## Compare decisions with connections through 
 DURATION ?= 0
 OUTAGES ?=
 CHANGES ?=
+DIRECT ?= m2
 
 .PHONY: faults
-faults: web parts ## Inject random faults into a fleet for STEPS steps (SEED= repeats the sequence of a run, DURATION=1h runs that long, OUTAGES=clock and CHANGES=foreign select by name)
+faults: web parts ## Inject random faults into a fleet for STEPS steps (SEED= repeats the sequence of a run, DURATION=1h runs that long, OUTAGES=clock and CHANGES=foreign select by name, DIRECT=m1,m2 the members of the direct engine)
 	@hack/step "programs for drills" go build -tags drill,$(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/drill/ ./cmd/acp-adapter ./cmd/flow-collector ./cmd/portal
 	@cd $(PLAYGROUND) && ../hack/step "fault drill" go build -o $(BIN)/ ./cmd/acp-faults
-	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION) --outages '$(OUTAGES)' --changes '$(CHANGES)'
+	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION) --outages '$(OUTAGES)' --changes '$(CHANGES)' --direct '$(DIRECT)'
 
 MEMBERS ?= 100
 RESOURCES ?= 1000

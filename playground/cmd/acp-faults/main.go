@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/acp-io/acp/playground/internal/faults"
@@ -35,7 +36,9 @@ func start(ctx context.Context) error {
 	flag.Uint64Var(&o.Seed, "seed", 0, "seed of the random sequence; 0 chooses one and prints it")
 	flag.StringVar(&o.Outages, "outages", "", "run only outages whose name contains this text")
 	flag.StringVar(&o.Changes, "changes", "", "make only manual changes whose name contains this text, every other step, and each at least once")
+	direct := flag.String("direct", "m2", "members that use the direct engine, separated by commas; all others use KubeFed")
 	flag.Parse()
+	o.Direct = strings.FieldsFunc(*direct, func(r rune) bool { return r == ',' })
 	var err error
 	if o.Repo, err = run.FindRepo(*repo); err != nil {
 		return err

@@ -134,10 +134,11 @@ func cutAll(_ context.Context, d *drill) (*outage, string, error) {
 	}}, "both", nil
 }
 
-// revokeToken revokes the tokens of KubeFed, of the adapter, or of both in a random member.
+// revokeToken revokes the tokens of the member's engine, of the adapter as a reader, or of both in a random member.
 func revokeToken(ctx context.Context, d *drill) (*outage, string, error) {
 	m := pick(d.Rand, fleet.Members())
-	whose := pick(d.Rand, [][]string{{fleet.KubeFed}, {fleet.Adapter}, {fleet.KubeFed, fleet.Adapter}})
+	writer := d.Fleet.Writer(m)
+	whose := pick(d.Rand, [][]string{{writer}, {fleet.Adapter}, {writer, fleet.Adapter}})
 	o := &outage{members: []string{m}, unreadable: slices.Contains(whose, fleet.Adapter), remaining: 1 + d.IntN(2),
 		end: func(ctx context.Context) error { return d.Fleet.Revoke(ctx, m) }}
 	return o, fmt.Sprintf("of %v in %s", whose, m), d.Fleet.Revoke(ctx, m, whose...)

@@ -34,6 +34,8 @@ type Options struct {
 	// Steps is the number of steps. When Duration is not zero, the run takes steps for that long instead.
 	Steps    int
 	Duration time.Duration
+	// Direct are the members that use the direct engine. All others use KubeFed.
+	Direct []string
 	// Outages restricts the outages to those whose name contains this text. Empty means all.
 	Outages string
 	// Changes restricts the manual changes to those whose name contains this text. Every other step instead of every tenth is then a
@@ -56,6 +58,11 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	}
 	if len(manualChangesMatching(o.Changes)) == 0 {
 		return fmt.Errorf("no manual change has a name that contains %q", o.Changes)
+	}
+	for _, m := range o.Direct {
+		if !slices.Contains(fleet.Members(), m) {
+			return fmt.Errorf("%q is no member: the members are %v", m, fleet.Members())
+		}
 	}
 	dir, err := os.MkdirTemp("", "acp-faults-")
 	if err != nil {
@@ -93,7 +100,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	}
 	return run.Up(ctx, run.Options{
 		Repo: o.Repo, StateDir: filepath.Join(dir, "state"), Port: port, PortExplicit: true, BinDir: o.BinDir, Self: o.Self,
-		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true, Clocks: clocks, Catalog: catalog,
+		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true, Direct: o.Direct, Clocks: clocks, Catalog: catalog,
 		Between: func(member, address string) (string, error) {
 			w, err := newMemberProxy(member, address)
 			if err != nil {

@@ -26,6 +26,7 @@ type Fleet struct {
 	appliers   map[string]*Applier
 	nodes      string
 	hostOnly   bool
+	direct     []string
 }
 
 // These are the layers of the processes. A process needs those in lower layers and is stopped before them.
@@ -55,12 +56,14 @@ type Config struct {
 	Repo       string
 	Built      parts.Built
 	Supervisor *supervisor.Supervisor
-	// Guarded makes the members refuse changes of objects that ACP manages by every user but KubeFed and the break-glass group,
+	// Guarded makes the members refuse changes of objects that ACP manages by every user but their engine's and the break-glass group,
 	// including the administrator of the playground.
 	Guarded bool
 	// Between, when not nil, is called with the name of a member and the address of its API server, and returns the address under
 	// which the member is registered, for example that of a proxy.
 	Between func(member, address string) (string, error)
+	// Direct are the members into which the adapter writes itself. KubeFed writes into all others.
+	Direct []string
 	// Nodes is the path of acp-nodes, which runs the members as real Kubernetes nodes with Cilium. When it is empty, the members are
 	// API servers only.
 	Nodes string
@@ -82,6 +85,7 @@ func New(c Config) (*Fleet, error) {
 		appliers:   map[string]*Applier{},
 		nodes:      c.Nodes,
 		hostOnly:   c.HostOnly,
+		direct:     c.Direct,
 	}
 	var err error
 	if f.PKI, err = EnsurePKI(c.Layout.PKI()); err != nil {
@@ -115,6 +119,19 @@ func New(c Config) (*Fleet, error) {
 
 // Applier returns the applier of a cluster.
 func (f *Fleet) Applier(cluster string) *Applier { return f.appliers[cluster] }
+
+// Writer returns the short name of the user who writes into a member: KubeFed's, or the direct engine's.
+func (f *Fleet) Writer(member string) string {
+	if slices.Contains(f.direct, member) {
+		return Direct
+	}
+	return KubeFed
+}
+
+// byKubeFed returns the members into which KubeFed writes.
+func (f *Fleet) byKubeFed() []string {
+	return slices.DeleteFunc(Members(), func(m string) bool { return f.Writer(m) != KubeFed })
+}
 
 // SetUpMember applies the objects that a member needs again, as at the start.
 func (f *Fleet) SetUpMember(ctx context.Context, member string) error {

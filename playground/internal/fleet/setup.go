@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/tokens"
 	"github.com/acp-io/acp/playground/internal/parts"
 )
@@ -82,20 +84,26 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 			}
 			endpoint = "https://" + address
 		}
-		out = append(out,
-			tokenSecret(KubeFedNamespace, "kubefed-"+m, f.Tokens[m][KubeFed]),
-			tokenSecret(ACPNamespace, "acp-reader-"+m, f.Tokens[m][Adapter]),
+		annotations := map[string]any{federation.AnnotationIstio: declaredIstio}
+		var writer *unstructured.Unstructured
+		if f.Writer(m) == Direct {
+			annotations[federation.AnnotationEngine] = string(federation.EngineDirect)
+			writer = tokenSecret(ACPNamespace, federation.DirectSecretName(m), f.Tokens[m][Direct])
+		} else {
+			// `kubectl acp cluster join` writes the same: the annotation records that KubeFed has this token. Otherwise the adapter would
+			// pass it to KubeFed while KubeFed is busy.
+			annotations[federation.AnnotationRenewed] = tokens.Fingerprint(f.Tokens[m][KubeFed])
+			writer = tokenSecret(KubeFedNamespace, "kubefed-"+m, f.Tokens[m][KubeFed])
+		}
+		out = append(out, writer, tokenSecret(ACPNamespace, "acp-reader-"+m, f.Tokens[m][Adapter]),
 			&unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "core.kubefed.io/v1beta1",
 				"kind":       "KubeFedCluster",
-				"metadata": map[string]any{"name": m, "namespace": KubeFedNamespace, "annotations": map[string]any{"acp.io/istio": declaredIstio,
-					// `kubectl acp cluster join` writes the same: the annotation records that KubeFed has this token. Otherwise the
-					// adapter would pass it to KubeFed while KubeFed is busy.
-					"acp.io/token-renewed": tokens.Fingerprint(f.Tokens[m][KubeFed])}},
+				"metadata":   map[string]any{"name": m, "namespace": KubeFedNamespace, "annotations": annotations},
 				"spec": map[string]any{
 					"apiEndpoint": endpoint,
 					"caBundle":    base64.StdEncoding.EncodeToString(ca),
-					"secretRef":   map[string]any{"name": "kubefed-" + m},
+					"secretRef":   map[string]any{"name": writer.GetName()},
 				},
 			}})
 	}
@@ -132,7 +140,11 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		return err
 	}
 	objects = append(objects, manifest...)
-	for _, dir := range []string{"deploy/rbac/member", "deploy/istio"} {
+	dirs := []string{"deploy/rbac/member", "deploy/istio"}
+	if f.Writer(member) == Direct {
+		dirs = append(dirs, "deploy/rbac/direct")
+	}
+	for _, dir := range dirs {
 		more, err := ParseDir(filepath.Join(f.Repo, dir))
 		if err != nil {
 			return err
@@ -143,11 +155,15 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		objects = append(objects, ciliumConfig(member), ciliumAgents())
 	}
 	if f.guarded {
-		guard, err := ParseDir(filepath.Join(f.Repo, "deploy/guard"))
-		if err != nil {
-			return err
+		engine := federation.EngineKubeFed
+		if f.Writer(member) == Direct {
+			engine = federation.EngineDirect
 		}
-		objects = append(objects, guard...)
+		policies, err := guard.Objects(guard.Credentials{}, engine.Writer())
+		if err != nil {
+			return fmt.Errorf("render the guard of %s: %w", member, err)
+		}
+		objects = append(objects, policies...)
 	}
 	if err := f.appliers[member].Apply(ctx, objects); err != nil {
 		return fmt.Errorf("set up member %s: %w", member, err)
@@ -177,7 +193,7 @@ func (f *Fleet) startKubeFed(ctx context.Context) error {
 	if err := f.supervisor.StartAndWait(ctx, "kubefed"); err != nil {
 		return err
 	}
-	return f.each(Members(), func(m string) error {
+	return f.each(f.byKubeFed(), func(m string) error {
 		return poll(ctx, "KubeFed does not find member "+m+" ready", func(ctx context.Context) error {
 			obj, err := f.appliers[Host].Client.Resource(kubeFedClusterResource).Namespace(KubeFedNamespace).Get(ctx, m, metav1.GetOptions{})
 			if err != nil {

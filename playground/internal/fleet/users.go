@@ -39,6 +39,8 @@ const (
 	Admin = "admin"
 	// KubeFed is the account of KubeFed's controller-manager.
 	KubeFed = "kubefed"
+	// Direct is the account of the direct engine, with which acp-adapter writes into a member.
+	Direct = "acp-direct"
 	// Adapter is the account of acp-adapter.
 	Adapter = "acp-adapter"
 	// Portal is the account of the portal.
@@ -64,6 +66,7 @@ func users(cluster string) map[string]user {
 	return map[string]user{
 		Admin:     admin,
 		KubeFed:   serviceAccount(ACPNamespace, "acp-pusher"), // the guard allows this user
+		Direct:    serviceAccount(ACPNamespace, "acp-direct"),
 		Adapter:   serviceAccount(ACPNamespace, "acp-adapter"),
 		Dataplane: serviceAccount("kube-system", "acp-dataplane"),
 	}

@@ -79,6 +79,7 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 			Supervisor: sup,
 			Guarded:    o.Guard,
 			Between:    o.Between,
+			Direct:     o.Direct,
 			Nodes:      o.Nodes,
 			ExtraPorts: r.extraPorts(),
 		},
