@@ -3,8 +3,12 @@ package clickhouse
 import (
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/audittest"
@@ -42,6 +46,7 @@ func BenchmarkStore(b *testing.B) {
 		}
 		took += time.Since(begun)
 	}
+	ours := took
 	fmt.Printf("bench clickhouse_rows_per_s %.0f rows/s\n", float64(*benchFlows)/took.Seconds())
 	took = 0
 	for m := range minutes {
@@ -70,6 +75,48 @@ func BenchmarkStore(b *testing.B) {
 		logColumns(b, s, table)
 	}
 	audittest.PrintPages(b, "flows_page_p99_clickhouse", audittest.Pages(ctx, b, s, fleet, audittest.T0, audittest.T0.Add(benchSpan), *benchPages))
+	bare := newBareTable(b, s)
+	took = 0
+	for i := range batches {
+		took += bare.insert(b, fleet.Flows(audittest.T0.Add(time.Duration(i)*span), span, benchBatch), fmt.Sprint(i))
+	}
+	b.Logf("bare table: %.0f rows/s", float64(*benchFlows)/took.Seconds())
+	fmt.Printf("bench clickhouse_vs_bare %.2f x\n", took.Seconds()/ours.Seconds())
+}
+
+// bareTable is a table with the columns, codecs and order of the raw flows, and without edges, roll-ups and deduplication: what any
+// program has to insert to keep the same rows.
+type bareTable struct{ s *Store }
+
+func newBareTable(b *testing.B, s *Store) bareTable {
+	b.Helper()
+	if err := s.conn.Exec(b.Context(), "CREATE TABLE bare AS flows ENGINE = MergeTree PARTITION BY toDate(slot) "+
+		"ORDER BY (slot, edge, destination_address, source_address, micros)"); err != nil {
+		b.Fatal(err)
+	}
+	return bareTable{s}
+}
+
+// insert inserts flows as the store does, with as many rows at a time and as many inserts under way, and returns how long the server took:
+// the columns are made before.
+func (t bareTable) insert(b *testing.B, flows []audit.Flow, batch string) time.Duration {
+	b.Helper()
+	var blocks []*flowColumns
+	for part := range slices.Chunk(flows, flowsPerInsert) {
+		blocks = append(blocks, flowsOf(part, map[edgeID]datedEdge{}, batch))
+	}
+	begun := time.Now()
+	g, ctx := errgroup.WithContext(b.Context())
+	g.SetLimit(maxConcurrentInserts)
+	for _, block := range blocks {
+		g.Go(func() error {
+			return t.s.insert(ctx, strings.Replace(flowsInsert, "INTO flows", "INTO bare", 1), "", block.columns()...)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(begun)
 }
 
 func logColumns(b *testing.B, s *Store, table string) {
