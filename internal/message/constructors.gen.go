@@ -1424,6 +1424,66 @@ func GuardWindowRange() Message {
 	return Message{Code: "guard.window-range", Text: "The window is between a minute and a day."}
 }
 
+// HistoryGapBeforeRecords is "The records begin at {begin:time}. Nothing is known of earlier changes, except what the objects of today still show.".
+func HistoryGapBeforeRecords(begin time.Time) Message {
+	return build("history.gap-before-records", param{"begin", begin})
+}
+
+// HistoryGapClass is "{object} was changed outside of the portal at {at:time}. Which actions it had before is not recorded.".
+func HistoryGapClass(object string, at time.Time) Message {
+	return build("history.gap-class", param{"at", at}, param{"object", object})
+}
+
+// HistoryGapFailed is "The statement of {ticket} had failed at this time. It is not known whether the host cluster had it.".
+func HistoryGapFailed(ticket string) Message {
+	return build("history.gap-failed", param{"ticket", ticket})
+}
+
+// HistoryGapMode is "{object} was changed at {at:time}, and what it said before is not certain. The mode at this time is not known.".
+func HistoryGapMode(object string, at time.Time) Message {
+	return build("history.gap-mode", param{"at", at}, param{"object", object})
+}
+
+// HistoryGapNoRecords is "Nothing is recorded yet.".
+func HistoryGapNoRecords() Message {
+	return Message{Code: "history.gap-no-records", Text: "Nothing is recorded yet."}
+}
+
+// HistoryGapOthers is "Policies or protections changed outside of the portal since then, the last at {at:time}: {count}. They may have named this resource; their earlier content is not recorded.".
+func HistoryGapOthers(count int, at time.Time) Message {
+	return build("history.gap-others", param{"at", at}, param{"count", count})
+}
+
+// HistoryGapPolicies is "A policy about this resource was changed outside of the portal at {at:time}. What it said before is not recorded.".
+func HistoryGapPolicies(at time.Time) Message {
+	return build("history.gap-policies", param{"at", at})
+}
+
+// HistoryGapPolicy is "{object}, which is about this resource, was changed outside of the portal at {at:time}. What it said before is not recorded.".
+func HistoryGapPolicy(object string, at time.Time) Message {
+	return build("history.gap-policy", param{"at", at}, param{"object", object})
+}
+
+// HistoryGapRestored is "The portal's database was restored from a backup at {at:time}. Tickets between the backup and the restore are not recorded.".
+func HistoryGapRestored(at time.Time) Message {
+	return build("history.gap-restored", param{"at", at})
+}
+
+// HistoryGapRollout is "The stricter mode of {ticket} was being rolled out. Members that did not have it yet refused less.".
+func HistoryGapRollout(ticket string) Message {
+	return build("history.gap-rollout", param{"ticket", ticket})
+}
+
+// HistoryGapUnread is "There are more records than one answer reads. The answer may lack changes until {at:time}.".
+func HistoryGapUnread(at time.Time) Message {
+	return build("history.gap-unread", param{"at", at})
+}
+
+// HistoryInstantFuture is "Choose a time that is not in the future.".
+func HistoryInstantFuture() Message {
+	return Message{Code: "history.instant-future", Text: "Choose a time that is not in the future."}
+}
+
 // HostChangedMeanwhile is "it was changed by another writer meanwhile".
 func HostChangedMeanwhile() Message {
 	return Message{Code: "host.changed-meanwhile", Text: "it was changed by another writer meanwhile"}

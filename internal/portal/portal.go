@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/flowapi"
 	"github.com/acp-io/acp/internal/portal/governanceapi"
+	"github.com/acp-io/acp/internal/portal/historyapi"
 	"github.com/acp-io/acp/internal/portal/insightapi"
 	"github.com/acp-io/acp/internal/portal/ledgerapi"
 	"github.com/acp-io/acp/internal/portal/notificationapi"
@@ -83,6 +84,7 @@ type (
 	catalogAPI      = catalogapi.API
 	flowAPI         = flowapi.API
 	governanceAPI   = governanceapi.API
+	historyAPI      = historyapi.API
 	insightAPI      = insightapi.API
 	ledgerAPI       = ledgerapi.API
 	notificationAPI = notificationapi.API
@@ -97,6 +99,7 @@ type api struct {
 	*catalogAPI
 	*flowAPI
 	*governanceAPI
+	*historyAPI
 	*insightAPI
 	*ledgerAPI
 	*notificationAPI
@@ -117,6 +120,7 @@ func newAPI(s *core.Server, c Config) *api {
 		catalogAPI:      &catalogapi.API{Data: data, Workloads: c.Workloads},
 		flowAPI:         &flowapi.API{Data: data},
 		governanceAPI:   governanceapi.New(data),
+		historyAPI:      &historyapi.API{Data: data, Ledger: c.Ledger},
 		insightAPI:      &insightapi.API{Data: data, Insight: c.Insight},
 		ledgerAPI:       &ledgerapi.API{Data: data, Server: s, Ledger: c.Ledger, Witnesses: c.Witnesses},
 		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels},

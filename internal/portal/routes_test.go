@@ -92,7 +92,8 @@ var samples = []string{
 }
 
 // queries are the required query parameters of operations.
-var queries = map[string]string{"getDevice": "?userCode=BCDF-BCDF", "search": "?q=app", "getAccessPath": "?from=app-888&to=bobs-cluster"}
+var queries = map[string]string{"getDevice": "?userCode=BCDF-BCDF", "search": "?q=app", "getAccessPath": "?from=app-888&to=bobs-cluster",
+	"listPastAccess": "?at=2026-01-01T00%3A00%3A00Z", "listAccessPeriods": "?application=app-888"}
 
 // refusedRoles are the roles of TestRoutePermissions that may not call a route of a row at all.
 var refusedRoles = map[core.Callers]map[string]bool{

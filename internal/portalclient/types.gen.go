@@ -58,6 +58,75 @@ func (e AccessNodeKind) Valid() bool {
 	}
 }
 
+// Defines values for AccessPeriodReach.
+const (
+	AccessPeriodReachAllowed AccessPeriodReach = "allowed"
+	AccessPeriodReachNone    AccessPeriodReach = "none"
+	AccessPeriodReachOpen    AccessPeriodReach = "open"
+	AccessPeriodReachUnknown AccessPeriodReach = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the AccessPeriodReach enum.
+func (e AccessPeriodReach) Valid() bool {
+	switch e {
+	case AccessPeriodReachAllowed:
+		return true
+	case AccessPeriodReachNone:
+		return true
+	case AccessPeriodReachOpen:
+		return true
+	case AccessPeriodReachUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AccessPeriodCauseKind.
+const (
+	AccessPeriodCauseKindAudit      AccessPeriodCauseKind = "audit"
+	AccessPeriodCauseKindAuditEnded AccessPeriodCauseKind = "audit-ended"
+	AccessPeriodCauseKindBegan      AccessPeriodCauseKind = "began"
+	AccessPeriodCauseKindClass      AccessPeriodCauseKind = "class"
+	AccessPeriodCauseKindExpired    AccessPeriodCauseKind = "expired"
+	AccessPeriodCauseKindFailed     AccessPeriodCauseKind = "failed"
+	AccessPeriodCauseKindGranted    AccessPeriodCauseKind = "granted"
+	AccessPeriodCauseKindMode       AccessPeriodCauseKind = "mode"
+	AccessPeriodCauseKindOutside    AccessPeriodCauseKind = "outside"
+	AccessPeriodCauseKindRecords    AccessPeriodCauseKind = "records"
+	AccessPeriodCauseKindRevoked    AccessPeriodCauseKind = "revoked"
+)
+
+// Valid indicates whether the value is a known member of the AccessPeriodCauseKind enum.
+func (e AccessPeriodCauseKind) Valid() bool {
+	switch e {
+	case AccessPeriodCauseKindAudit:
+		return true
+	case AccessPeriodCauseKindAuditEnded:
+		return true
+	case AccessPeriodCauseKindBegan:
+		return true
+	case AccessPeriodCauseKindClass:
+		return true
+	case AccessPeriodCauseKindExpired:
+		return true
+	case AccessPeriodCauseKindFailed:
+		return true
+	case AccessPeriodCauseKindGranted:
+		return true
+	case AccessPeriodCauseKindMode:
+		return true
+	case AccessPeriodCauseKindOutside:
+		return true
+	case AccessPeriodCauseKindRecords:
+		return true
+	case AccessPeriodCauseKindRevoked:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for BulkDecisionDecision.
 const (
 	BulkDecisionDecisionApprove BulkDecisionDecision = "approve"
@@ -439,6 +508,45 @@ func (e GuardState) Valid() bool {
 	}
 }
 
+// Defines values for HistoryGapKind.
+const (
+	HistoryGapKindBeforeRecords HistoryGapKind = "before-records"
+	HistoryGapKindClassChanged  HistoryGapKind = "class-changed"
+	HistoryGapKindModeUnknown   HistoryGapKind = "mode-unknown"
+	HistoryGapKindOthersChanged HistoryGapKind = "others-changed"
+	HistoryGapKindPolicyChanged HistoryGapKind = "policy-changed"
+	HistoryGapKindRestored      HistoryGapKind = "restored"
+	HistoryGapKindRollout       HistoryGapKind = "rollout"
+	HistoryGapKindTicketFailed  HistoryGapKind = "ticket-failed"
+	HistoryGapKindUnread        HistoryGapKind = "unread"
+)
+
+// Valid indicates whether the value is a known member of the HistoryGapKind enum.
+func (e HistoryGapKind) Valid() bool {
+	switch e {
+	case HistoryGapKindBeforeRecords:
+		return true
+	case HistoryGapKindClassChanged:
+		return true
+	case HistoryGapKindModeUnknown:
+		return true
+	case HistoryGapKindOthersChanged:
+		return true
+	case HistoryGapKindPolicyChanged:
+		return true
+	case HistoryGapKindRestored:
+		return true
+	case HistoryGapKindRollout:
+		return true
+	case HistoryGapKindTicketFailed:
+		return true
+	case HistoryGapKindUnread:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MeLanguage.
 const (
 	MeLanguageEn MeLanguage = "en"
@@ -502,6 +610,36 @@ func (e Mode) Valid() bool {
 	case ModeEnforce:
 		return true
 	case ModeObserve:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ModeChangeKind.
+const (
+	ModeChangeKindAudit        ModeChangeKind = "audit"
+	ModeChangeKindAuditEnded   ModeChangeKind = "audit-ended"
+	ModeChangeKindAuditExpired ModeChangeKind = "audit-expired"
+	ModeChangeKindAuditFailed  ModeChangeKind = "audit-failed"
+	ModeChangeKindOutside      ModeChangeKind = "outside"
+	ModeChangeKindTicket       ModeChangeKind = "ticket"
+)
+
+// Valid indicates whether the value is a known member of the ModeChangeKind enum.
+func (e ModeChangeKind) Valid() bool {
+	switch e {
+	case ModeChangeKindAudit:
+		return true
+	case ModeChangeKindAuditEnded:
+		return true
+	case ModeChangeKindAuditExpired:
+		return true
+	case ModeChangeKindAuditFailed:
+		return true
+	case ModeChangeKindOutside:
+		return true
+	case ModeChangeKindTicket:
 		return true
 	default:
 		return false
@@ -598,6 +736,24 @@ func (e OwnerRefKind) Valid() bool {
 	case OwnerRefKindGroup:
 		return true
 	case OwnerRefKindPerson:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PastAccessEffect.
+const (
+	PastAccessEffectAllow PastAccessEffect = "Allow"
+	PastAccessEffectDeny  PastAccessEffect = "Deny"
+)
+
+// Valid indicates whether the value is a known member of the PastAccessEffect enum.
+func (e PastAccessEffect) Valid() bool {
+	switch e {
+	case PastAccessEffectAllow:
+		return true
+	case PastAccessEffectDeny:
 		return true
 	default:
 		return false
@@ -1462,6 +1618,24 @@ func (e WorkloadResultsItemsOutcome) Valid() bool {
 	}
 }
 
+// Defines values for Format.
+const (
+	FormatCsv  Format = "csv"
+	FormatJson Format = "json"
+)
+
+// Valid indicates whether the value is a known member of the Format enum.
+func (e Format) Valid() bool {
+	switch e {
+	case FormatCsv:
+		return true
+	case FormatJson:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListAccessParamsSort.
 const (
 	ListAccessParamsSortMinusPolicy   ListAccessParamsSort = "-policy"
@@ -1723,6 +1897,60 @@ func (e ListResourcesParamsSort) Valid() bool {
 	case ListResourcesParamsSortRelevance:
 		return true
 	case ListResourcesParamsSortTitle:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListAccessPeriodsParamsFormat.
+const (
+	ListAccessPeriodsParamsFormatCsv  ListAccessPeriodsParamsFormat = "csv"
+	ListAccessPeriodsParamsFormatJson ListAccessPeriodsParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the ListAccessPeriodsParamsFormat enum.
+func (e ListAccessPeriodsParamsFormat) Valid() bool {
+	switch e {
+	case ListAccessPeriodsParamsFormatCsv:
+		return true
+	case ListAccessPeriodsParamsFormatJson:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListModeHistoryParamsFormat.
+const (
+	ListModeHistoryParamsFormatCsv  ListModeHistoryParamsFormat = "csv"
+	ListModeHistoryParamsFormatJson ListModeHistoryParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the ListModeHistoryParamsFormat enum.
+func (e ListModeHistoryParamsFormat) Valid() bool {
+	switch e {
+	case ListModeHistoryParamsFormatCsv:
+		return true
+	case ListModeHistoryParamsFormatJson:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListPastAccessParamsFormat.
+const (
+	ListPastAccessParamsFormatCsv  ListPastAccessParamsFormat = "csv"
+	ListPastAccessParamsFormatJson ListPastAccessParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the ListPastAccessParamsFormat enum.
+func (e ListPastAccessParamsFormat) Valid() bool {
+	switch e {
+	case ListPastAccessParamsFormatCsv:
+		return true
+	case ListPastAccessParamsFormatJson:
 		return true
 	default:
 		return false
@@ -1997,6 +2225,56 @@ type AccessPath struct {
 	Direct []AccessEdge `json:"direct"`
 	From   CatalogRef   `json:"from"`
 	To     CatalogRef   `json:"to"`
+}
+
+// AccessPeriod defines model for AccessPeriod.
+type AccessPeriod struct {
+	Began     []AccessPeriodCause `json:"began"`
+	Ended     []AccessPeriodCause `json:"ended"`
+	From      time.Time           `json:"from"`
+	Mode      *Mode               `json:"mode,omitempty"`
+	ModeKnown bool                `json:"modeKnown"`
+
+	// Reach `allowed`: by statements; `open`: the mode refused nobody; `unknown`: the records do not say
+	Reach AccessPeriodReach `json:"reach"`
+
+	// Reached the actions that were let through
+	Reached []string `json:"reached"`
+
+	// Tickets the tickets whose statements named the application
+	Tickets []PeriodTicket `json:"tickets"`
+
+	// To absent: it lasts
+	To *time.Time `json:"to,omitempty"`
+
+	// Uncertain the records do not cover the period
+	Uncertain bool `json:"uncertain"`
+}
+
+// AccessPeriodReach `allowed`: by statements; `open`: the mode refused nobody; `unknown`: the records do not say
+type AccessPeriodReach string
+
+// AccessPeriodCause defines model for AccessPeriodCause.
+type AccessPeriodCause struct {
+	Kind AccessPeriodCauseKind `json:"kind"`
+
+	// Object KIND/NAME of a change outside of the portal; absent: none, or the caller may not see it
+	Object        *string `json:"object,omitempty"`
+	Ticket        *string `json:"ticket,omitempty"`
+	TicketVisible *bool   `json:"ticketVisible,omitempty"`
+}
+
+// AccessPeriodCauseKind defines model for AccessPeriodCause.Kind.
+type AccessPeriodCauseKind string
+
+// AccessPeriodList defines model for AccessPeriodList.
+type AccessPeriodList struct {
+	// Cut there are older changes
+	Cut   bool           `json:"cut"`
+	Items []AccessPeriod `json:"items"`
+
+	// RecordsBegin nothing is recorded before
+	RecordsBegin *time.Time `json:"recordsBegin,omitempty"`
 }
 
 // AccessReview defines model for AccessReview.
@@ -2728,6 +3006,21 @@ type Guard struct {
 // GuardState of the admission policy that protects what ACP wrote there
 type GuardState string
 
+// HistoryGap something that the records do not cover
+type HistoryGap struct {
+	At   *time.Time     `json:"at,omitempty"`
+	Kind HistoryGapKind `json:"kind"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
+
+	// Object KIND/NAME, or a ticket; absent: no single object, or the caller may not see it
+	Object *string `json:"object,omitempty"`
+}
+
+// HistoryGapKind defines model for HistoryGapKind.
+type HistoryGapKind string
+
 // Home defines model for Home.
 type Home struct {
 	// Denied refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most
@@ -3139,6 +3432,44 @@ type Message = message.Message
 // Mode defines model for Mode.
 type Mode string
 
+// ModeChange defines model for ModeChange.
+type ModeChange struct {
+	At time.Time `json:"at"`
+	By *Person   `json:"by,omitempty"`
+
+	// ByGuard the guard of the rollout did it
+	ByGuard      *bool              `json:"byGuard,omitempty"`
+	ClusterModes *[]PastClusterMode `json:"clusterModes,omitempty"`
+
+	// EffectiveAt when every member had the change of a ticket; absent: not yet, or no ticket
+	EffectiveAt *time.Time     `json:"effectiveAt,omitempty"`
+	From        *Mode          `json:"from,omitempty"`
+	Kind        ModeChangeKind `json:"kind"`
+	Object      *string        `json:"object,omitempty"`
+
+	// OutsideBy who changed the object outside of the portal: kubernetes:USER, or unknown
+	OutsideBy *string `json:"outsideBy,omitempty"`
+	Reason    *string `json:"reason,omitempty"`
+	Ticket    *string `json:"ticket,omitempty"`
+	To        *Mode   `json:"to,omitempty"`
+
+	// Until the end of a temporary audit
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// ModeChangeKind defines model for ModeChange.Kind.
+type ModeChangeKind string
+
+// ModeHistory defines model for ModeHistory.
+type ModeHistory struct {
+	// Cut there are older changes
+	Cut   bool         `json:"cut"`
+	Items []ModeChange `json:"items"`
+
+	// RecordsBegin nothing is recorded before
+	RecordsBegin *time.Time `json:"recordsBegin,omitempty"`
+}
+
 // NewAccessReview defines model for NewAccessReview.
 type NewAccessReview struct {
 	Deadline time.Time `json:"deadline"`
@@ -3445,6 +3776,77 @@ type OwnerRef struct {
 // OwnerRefKind defines model for OwnerRef.Kind.
 type OwnerRefKind string
 
+// PastAccess what a statement said about the resource at an instant in the past
+type PastAccess struct {
+	Actions []string `json:"actions"`
+
+	// Counting the statement had an effect
+	Counting bool             `json:"counting"`
+	Effect   PastAccessEffect `json:"effect"`
+
+	// NotAfter the end that was known last; a ticket may have been shortened later
+	NotAfter  *time.Time `json:"notAfter,omitempty"`
+	NotBefore *time.Time `json:"notBefore,omitempty"`
+	Policy    string     `json:"policy"`
+
+	// Reached the actions of these that all statements and the mode together let through; absent: not decided, because the subject is no exact name or the resource had no class
+	Reached *[]string `json:"reached,omitempty"`
+
+	// Reason of the ticket, if the caller may see it
+	Reason    *string    `json:"reason,omitempty"`
+	Requester *Person    `json:"requester,omitempty"`
+	Resource  CatalogRef `json:"resource"`
+	Sid       string     `json:"sid"`
+
+	// Since when its ticket became effective
+	Since   *time.Time `json:"since,omitempty"`
+	Subject CatalogRef `json:"subject"`
+
+	// Ticket the ticket that gave it; absent: none, or not known
+	Ticket        *string `json:"ticket,omitempty"`
+	TicketItem    *int    `json:"ticketItem,omitempty"`
+	TicketVisible *bool   `json:"ticketVisible,omitempty"`
+
+	// Uncertain it is not certain that the statement existed, or that it said this
+	Uncertain bool `json:"uncertain"`
+}
+
+// PastAccessEffect defines model for PastAccess.Effect.
+type PastAccessEffect string
+
+// PastAccessList defines model for PastAccessList.
+type PastAccessList struct {
+	At time.Time `json:"at"`
+
+	// ClusterModes members that had another mode
+	ClusterModes *[]PastClusterMode `json:"clusterModes,omitempty"`
+
+	// Gaps empty: the records cover the instant
+	Gaps  []HistoryGap `json:"gaps"`
+	Items []PastAccess `json:"items"`
+
+	// Limited the caller sees only rows of their own applications
+	Limited   bool  `json:"limited"`
+	Mode      *Mode `json:"mode,omitempty"`
+	ModeKnown bool  `json:"modeKnown"`
+	Onboarded bool  `json:"onboarded"`
+
+	// Open no connection was refused, whatever the statements said: the mode was Observe or Audit
+	Open bool `json:"open"`
+
+	// RecordsBegin the first record
+	RecordsBegin *time.Time `json:"recordsBegin,omitempty"`
+
+	// TemporaryAuditUntil the end of the temporary audit that was active
+	TemporaryAuditUntil *time.Time `json:"temporaryAuditUntil,omitempty"`
+}
+
+// PastClusterMode defines model for PastClusterMode.
+type PastClusterMode struct {
+	Cluster string `json:"cluster"`
+	Mode    Mode   `json:"mode"`
+}
+
 // PathDecision what is decided of a new connection
 type PathDecision struct {
 	Action string `json:"action"`
@@ -3457,6 +3859,12 @@ type PathDecision struct {
 	// Policy whose statement decided
 	Policy *string `json:"policy,omitempty"`
 	Sid    *string `json:"sid,omitempty"`
+}
+
+// PeriodTicket defines model for PeriodTicket.
+type PeriodTicket struct {
+	Ticket  string `json:"ticket"`
+	Visible bool   `json:"visible"`
 }
 
 // Person defines model for Person.
@@ -4848,6 +5256,9 @@ type FlowUntil = time.Time
 // FlowVerdict defines model for FlowVerdict.
 type FlowVerdict = []Verdict
 
+// Format defines model for Format.
+type Format string
+
 // Id defines model for Id.
 type Id = string
 
@@ -5356,6 +5767,18 @@ type ListResourcesParamsSensitivity string
 // ListResourcesParamsSort defines parameters for ListResources.
 type ListResourcesParamsSort string
 
+// ListAccessPeriodsParams defines parameters for ListAccessPeriods.
+type ListAccessPeriodsParams struct {
+	// Application an application id
+	Application string `form:"application" json:"application"`
+
+	// Format `csv`: as a table for spreadsheets
+	Format *ListAccessPeriodsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// ListAccessPeriodsParamsFormat defines parameters for ListAccessPeriods.
+type ListAccessPeriodsParamsFormat string
+
 // ListResourceConnectionsParams defines parameters for ListResourceConnections.
 type ListResourceConnectionsParams struct {
 	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
@@ -5363,6 +5786,27 @@ type ListResourceConnectionsParams struct {
 	// Since absent: 24 hours ago
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
 }
+
+// ListModeHistoryParams defines parameters for ListModeHistory.
+type ListModeHistoryParams struct {
+	// Format `csv`: as a table for spreadsheets
+	Format *ListModeHistoryParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// ListModeHistoryParamsFormat defines parameters for ListModeHistory.
+type ListModeHistoryParamsFormat string
+
+// ListPastAccessParams defines parameters for ListPastAccess.
+type ListPastAccessParams struct {
+	// At an instant that is not in the future
+	At time.Time `form:"at" json:"at"`
+
+	// Format `csv`: as a table for spreadsheets
+	Format *ListPastAccessParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// ListPastAccessParamsFormat defines parameters for ListPastAccess.
+type ListPastAccessParamsFormat string
 
 // GetResourceProposalParams defines parameters for GetResourceProposal.
 type GetResourceProposalParams struct {

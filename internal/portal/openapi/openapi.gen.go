@@ -67,6 +67,75 @@ func (e AccessNodeKind) Valid() bool {
 	}
 }
 
+// Defines values for AccessPeriodReach.
+const (
+	AccessPeriodReachAllowed AccessPeriodReach = "allowed"
+	AccessPeriodReachNone    AccessPeriodReach = "none"
+	AccessPeriodReachOpen    AccessPeriodReach = "open"
+	AccessPeriodReachUnknown AccessPeriodReach = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the AccessPeriodReach enum.
+func (e AccessPeriodReach) Valid() bool {
+	switch e {
+	case AccessPeriodReachAllowed:
+		return true
+	case AccessPeriodReachNone:
+		return true
+	case AccessPeriodReachOpen:
+		return true
+	case AccessPeriodReachUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AccessPeriodCauseKind.
+const (
+	AccessPeriodCauseKindAudit      AccessPeriodCauseKind = "audit"
+	AccessPeriodCauseKindAuditEnded AccessPeriodCauseKind = "audit-ended"
+	AccessPeriodCauseKindBegan      AccessPeriodCauseKind = "began"
+	AccessPeriodCauseKindClass      AccessPeriodCauseKind = "class"
+	AccessPeriodCauseKindExpired    AccessPeriodCauseKind = "expired"
+	AccessPeriodCauseKindFailed     AccessPeriodCauseKind = "failed"
+	AccessPeriodCauseKindGranted    AccessPeriodCauseKind = "granted"
+	AccessPeriodCauseKindMode       AccessPeriodCauseKind = "mode"
+	AccessPeriodCauseKindOutside    AccessPeriodCauseKind = "outside"
+	AccessPeriodCauseKindRecords    AccessPeriodCauseKind = "records"
+	AccessPeriodCauseKindRevoked    AccessPeriodCauseKind = "revoked"
+)
+
+// Valid indicates whether the value is a known member of the AccessPeriodCauseKind enum.
+func (e AccessPeriodCauseKind) Valid() bool {
+	switch e {
+	case AccessPeriodCauseKindAudit:
+		return true
+	case AccessPeriodCauseKindAuditEnded:
+		return true
+	case AccessPeriodCauseKindBegan:
+		return true
+	case AccessPeriodCauseKindClass:
+		return true
+	case AccessPeriodCauseKindExpired:
+		return true
+	case AccessPeriodCauseKindFailed:
+		return true
+	case AccessPeriodCauseKindGranted:
+		return true
+	case AccessPeriodCauseKindMode:
+		return true
+	case AccessPeriodCauseKindOutside:
+		return true
+	case AccessPeriodCauseKindRecords:
+		return true
+	case AccessPeriodCauseKindRevoked:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for BulkDecisionDecision.
 const (
 	BulkDecisionDecisionApprove BulkDecisionDecision = "approve"
@@ -448,6 +517,45 @@ func (e GuardState) Valid() bool {
 	}
 }
 
+// Defines values for HistoryGapKind.
+const (
+	HistoryGapKindBeforeRecords HistoryGapKind = "before-records"
+	HistoryGapKindClassChanged  HistoryGapKind = "class-changed"
+	HistoryGapKindModeUnknown   HistoryGapKind = "mode-unknown"
+	HistoryGapKindOthersChanged HistoryGapKind = "others-changed"
+	HistoryGapKindPolicyChanged HistoryGapKind = "policy-changed"
+	HistoryGapKindRestored      HistoryGapKind = "restored"
+	HistoryGapKindRollout       HistoryGapKind = "rollout"
+	HistoryGapKindTicketFailed  HistoryGapKind = "ticket-failed"
+	HistoryGapKindUnread        HistoryGapKind = "unread"
+)
+
+// Valid indicates whether the value is a known member of the HistoryGapKind enum.
+func (e HistoryGapKind) Valid() bool {
+	switch e {
+	case HistoryGapKindBeforeRecords:
+		return true
+	case HistoryGapKindClassChanged:
+		return true
+	case HistoryGapKindModeUnknown:
+		return true
+	case HistoryGapKindOthersChanged:
+		return true
+	case HistoryGapKindPolicyChanged:
+		return true
+	case HistoryGapKindRestored:
+		return true
+	case HistoryGapKindRollout:
+		return true
+	case HistoryGapKindTicketFailed:
+		return true
+	case HistoryGapKindUnread:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MeLanguage.
 const (
 	MeLanguageEn MeLanguage = "en"
@@ -511,6 +619,36 @@ func (e Mode) Valid() bool {
 	case ModeEnforce:
 		return true
 	case ModeObserve:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ModeChangeKind.
+const (
+	ModeChangeKindAudit        ModeChangeKind = "audit"
+	ModeChangeKindAuditEnded   ModeChangeKind = "audit-ended"
+	ModeChangeKindAuditExpired ModeChangeKind = "audit-expired"
+	ModeChangeKindAuditFailed  ModeChangeKind = "audit-failed"
+	ModeChangeKindOutside      ModeChangeKind = "outside"
+	ModeChangeKindTicket       ModeChangeKind = "ticket"
+)
+
+// Valid indicates whether the value is a known member of the ModeChangeKind enum.
+func (e ModeChangeKind) Valid() bool {
+	switch e {
+	case ModeChangeKindAudit:
+		return true
+	case ModeChangeKindAuditEnded:
+		return true
+	case ModeChangeKindAuditExpired:
+		return true
+	case ModeChangeKindAuditFailed:
+		return true
+	case ModeChangeKindOutside:
+		return true
+	case ModeChangeKindTicket:
 		return true
 	default:
 		return false
@@ -607,6 +745,24 @@ func (e OwnerRefKind) Valid() bool {
 	case OwnerRefKindGroup:
 		return true
 	case OwnerRefKindPerson:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PastAccessEffect.
+const (
+	PastAccessEffectAllow PastAccessEffect = "Allow"
+	PastAccessEffectDeny  PastAccessEffect = "Deny"
+)
+
+// Valid indicates whether the value is a known member of the PastAccessEffect enum.
+func (e PastAccessEffect) Valid() bool {
+	switch e {
+	case PastAccessEffectAllow:
+		return true
+	case PastAccessEffectDeny:
 		return true
 	default:
 		return false
@@ -1471,6 +1627,24 @@ func (e WorkloadResultsItemsOutcome) Valid() bool {
 	}
 }
 
+// Defines values for Format.
+const (
+	FormatCsv  Format = "csv"
+	FormatJson Format = "json"
+)
+
+// Valid indicates whether the value is a known member of the Format enum.
+func (e Format) Valid() bool {
+	switch e {
+	case FormatCsv:
+		return true
+	case FormatJson:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListAccessParamsSort.
 const (
 	ListAccessParamsSortMinusPolicy   ListAccessParamsSort = "-policy"
@@ -1732,6 +1906,60 @@ func (e ListResourcesParamsSort) Valid() bool {
 	case ListResourcesParamsSortRelevance:
 		return true
 	case ListResourcesParamsSortTitle:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListAccessPeriodsParamsFormat.
+const (
+	ListAccessPeriodsParamsFormatCsv  ListAccessPeriodsParamsFormat = "csv"
+	ListAccessPeriodsParamsFormatJson ListAccessPeriodsParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the ListAccessPeriodsParamsFormat enum.
+func (e ListAccessPeriodsParamsFormat) Valid() bool {
+	switch e {
+	case ListAccessPeriodsParamsFormatCsv:
+		return true
+	case ListAccessPeriodsParamsFormatJson:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListModeHistoryParamsFormat.
+const (
+	ListModeHistoryParamsFormatCsv  ListModeHistoryParamsFormat = "csv"
+	ListModeHistoryParamsFormatJson ListModeHistoryParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the ListModeHistoryParamsFormat enum.
+func (e ListModeHistoryParamsFormat) Valid() bool {
+	switch e {
+	case ListModeHistoryParamsFormatCsv:
+		return true
+	case ListModeHistoryParamsFormatJson:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListPastAccessParamsFormat.
+const (
+	ListPastAccessParamsFormatCsv  ListPastAccessParamsFormat = "csv"
+	ListPastAccessParamsFormatJson ListPastAccessParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the ListPastAccessParamsFormat enum.
+func (e ListPastAccessParamsFormat) Valid() bool {
+	switch e {
+	case ListPastAccessParamsFormatCsv:
+		return true
+	case ListPastAccessParamsFormatJson:
 		return true
 	default:
 		return false
@@ -2006,6 +2234,56 @@ type AccessPath struct {
 	Direct []AccessEdge `json:"direct"`
 	From   CatalogRef   `json:"from"`
 	To     CatalogRef   `json:"to"`
+}
+
+// AccessPeriod defines model for AccessPeriod.
+type AccessPeriod struct {
+	Began     []AccessPeriodCause `json:"began"`
+	Ended     []AccessPeriodCause `json:"ended"`
+	From      time.Time           `json:"from"`
+	Mode      *Mode               `json:"mode,omitempty"`
+	ModeKnown bool                `json:"modeKnown"`
+
+	// Reach `allowed`: by statements; `open`: the mode refused nobody; `unknown`: the records do not say
+	Reach AccessPeriodReach `json:"reach"`
+
+	// Reached the actions that were let through
+	Reached []string `json:"reached"`
+
+	// Tickets the tickets whose statements named the application
+	Tickets []PeriodTicket `json:"tickets"`
+
+	// To absent: it lasts
+	To *time.Time `json:"to,omitempty"`
+
+	// Uncertain the records do not cover the period
+	Uncertain bool `json:"uncertain"`
+}
+
+// AccessPeriodReach `allowed`: by statements; `open`: the mode refused nobody; `unknown`: the records do not say
+type AccessPeriodReach string
+
+// AccessPeriodCause defines model for AccessPeriodCause.
+type AccessPeriodCause struct {
+	Kind AccessPeriodCauseKind `json:"kind"`
+
+	// Object KIND/NAME of a change outside of the portal; absent: none, or the caller may not see it
+	Object        *string `json:"object,omitempty"`
+	Ticket        *string `json:"ticket,omitempty"`
+	TicketVisible *bool   `json:"ticketVisible,omitempty"`
+}
+
+// AccessPeriodCauseKind defines model for AccessPeriodCause.Kind.
+type AccessPeriodCauseKind string
+
+// AccessPeriodList defines model for AccessPeriodList.
+type AccessPeriodList struct {
+	// Cut there are older changes
+	Cut   bool           `json:"cut"`
+	Items []AccessPeriod `json:"items"`
+
+	// RecordsBegin nothing is recorded before
+	RecordsBegin *time.Time `json:"recordsBegin,omitempty"`
 }
 
 // AccessReview defines model for AccessReview.
@@ -2737,6 +3015,21 @@ type Guard struct {
 // GuardState of the admission policy that protects what ACP wrote there
 type GuardState string
 
+// HistoryGap something that the records do not cover
+type HistoryGap struct {
+	At   *time.Time     `json:"at,omitempty"`
+	Kind HistoryGapKind `json:"kind"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message Message `json:"message"`
+
+	// Object KIND/NAME, or a ticket; absent: no single object, or the caller may not see it
+	Object *string `json:"object,omitempty"`
+}
+
+// HistoryGapKind defines model for HistoryGapKind.
+type HistoryGapKind string
+
 // Home defines model for Home.
 type Home struct {
 	// Denied refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most
@@ -3148,6 +3441,44 @@ type Message = message.Message
 // Mode defines model for Mode.
 type Mode string
 
+// ModeChange defines model for ModeChange.
+type ModeChange struct {
+	At time.Time `json:"at"`
+	By *Person   `json:"by,omitempty"`
+
+	// ByGuard the guard of the rollout did it
+	ByGuard      *bool              `json:"byGuard,omitempty"`
+	ClusterModes *[]PastClusterMode `json:"clusterModes,omitempty"`
+
+	// EffectiveAt when every member had the change of a ticket; absent: not yet, or no ticket
+	EffectiveAt *time.Time     `json:"effectiveAt,omitempty"`
+	From        *Mode          `json:"from,omitempty"`
+	Kind        ModeChangeKind `json:"kind"`
+	Object      *string        `json:"object,omitempty"`
+
+	// OutsideBy who changed the object outside of the portal: kubernetes:USER, or unknown
+	OutsideBy *string `json:"outsideBy,omitempty"`
+	Reason    *string `json:"reason,omitempty"`
+	Ticket    *string `json:"ticket,omitempty"`
+	To        *Mode   `json:"to,omitempty"`
+
+	// Until the end of a temporary audit
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// ModeChangeKind defines model for ModeChange.Kind.
+type ModeChangeKind string
+
+// ModeHistory defines model for ModeHistory.
+type ModeHistory struct {
+	// Cut there are older changes
+	Cut   bool         `json:"cut"`
+	Items []ModeChange `json:"items"`
+
+	// RecordsBegin nothing is recorded before
+	RecordsBegin *time.Time `json:"recordsBegin,omitempty"`
+}
+
 // NewAccessReview defines model for NewAccessReview.
 type NewAccessReview struct {
 	Deadline time.Time `json:"deadline"`
@@ -3454,6 +3785,77 @@ type OwnerRef struct {
 // OwnerRefKind defines model for OwnerRef.Kind.
 type OwnerRefKind string
 
+// PastAccess what a statement said about the resource at an instant in the past
+type PastAccess struct {
+	Actions []string `json:"actions"`
+
+	// Counting the statement had an effect
+	Counting bool             `json:"counting"`
+	Effect   PastAccessEffect `json:"effect"`
+
+	// NotAfter the end that was known last; a ticket may have been shortened later
+	NotAfter  *time.Time `json:"notAfter,omitempty"`
+	NotBefore *time.Time `json:"notBefore,omitempty"`
+	Policy    string     `json:"policy"`
+
+	// Reached the actions of these that all statements and the mode together let through; absent: not decided, because the subject is no exact name or the resource had no class
+	Reached *[]string `json:"reached,omitempty"`
+
+	// Reason of the ticket, if the caller may see it
+	Reason    *string    `json:"reason,omitempty"`
+	Requester *Person    `json:"requester,omitempty"`
+	Resource  CatalogRef `json:"resource"`
+	Sid       string     `json:"sid"`
+
+	// Since when its ticket became effective
+	Since   *time.Time `json:"since,omitempty"`
+	Subject CatalogRef `json:"subject"`
+
+	// Ticket the ticket that gave it; absent: none, or not known
+	Ticket        *string `json:"ticket,omitempty"`
+	TicketItem    *int    `json:"ticketItem,omitempty"`
+	TicketVisible *bool   `json:"ticketVisible,omitempty"`
+
+	// Uncertain it is not certain that the statement existed, or that it said this
+	Uncertain bool `json:"uncertain"`
+}
+
+// PastAccessEffect defines model for PastAccess.Effect.
+type PastAccessEffect string
+
+// PastAccessList defines model for PastAccessList.
+type PastAccessList struct {
+	At time.Time `json:"at"`
+
+	// ClusterModes members that had another mode
+	ClusterModes *[]PastClusterMode `json:"clusterModes,omitempty"`
+
+	// Gaps empty: the records cover the instant
+	Gaps  []HistoryGap `json:"gaps"`
+	Items []PastAccess `json:"items"`
+
+	// Limited the caller sees only rows of their own applications
+	Limited   bool  `json:"limited"`
+	Mode      *Mode `json:"mode,omitempty"`
+	ModeKnown bool  `json:"modeKnown"`
+	Onboarded bool  `json:"onboarded"`
+
+	// Open no connection was refused, whatever the statements said: the mode was Observe or Audit
+	Open bool `json:"open"`
+
+	// RecordsBegin the first record
+	RecordsBegin *time.Time `json:"recordsBegin,omitempty"`
+
+	// TemporaryAuditUntil the end of the temporary audit that was active
+	TemporaryAuditUntil *time.Time `json:"temporaryAuditUntil,omitempty"`
+}
+
+// PastClusterMode defines model for PastClusterMode.
+type PastClusterMode struct {
+	Cluster string `json:"cluster"`
+	Mode    Mode   `json:"mode"`
+}
+
 // PathDecision what is decided of a new connection
 type PathDecision struct {
 	Action string `json:"action"`
@@ -3466,6 +3868,12 @@ type PathDecision struct {
 	// Policy whose statement decided
 	Policy *string `json:"policy,omitempty"`
 	Sid    *string `json:"sid,omitempty"`
+}
+
+// PeriodTicket defines model for PeriodTicket.
+type PeriodTicket struct {
+	Ticket  string `json:"ticket"`
+	Visible bool   `json:"visible"`
 }
 
 // Person defines model for Person.
@@ -4857,6 +5265,9 @@ type FlowUntil = time.Time
 // FlowVerdict defines model for FlowVerdict.
 type FlowVerdict = []Verdict
 
+// Format defines model for Format.
+type Format string
+
 // Id defines model for Id.
 type Id = string
 
@@ -5365,6 +5776,18 @@ type ListResourcesParamsSensitivity string
 // ListResourcesParamsSort defines parameters for ListResources.
 type ListResourcesParamsSort string
 
+// ListAccessPeriodsParams defines parameters for ListAccessPeriods.
+type ListAccessPeriodsParams struct {
+	// Application an application id
+	Application string `form:"application" json:"application"`
+
+	// Format `csv`: as a table for spreadsheets
+	Format *ListAccessPeriodsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// ListAccessPeriodsParamsFormat defines parameters for ListAccessPeriods.
+type ListAccessPeriodsParamsFormat string
+
 // ListResourceConnectionsParams defines parameters for ListResourceConnections.
 type ListResourceConnectionsParams struct {
 	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
@@ -5372,6 +5795,27 @@ type ListResourceConnectionsParams struct {
 	// Since absent: 24 hours ago
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
 }
+
+// ListModeHistoryParams defines parameters for ListModeHistory.
+type ListModeHistoryParams struct {
+	// Format `csv`: as a table for spreadsheets
+	Format *ListModeHistoryParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// ListModeHistoryParamsFormat defines parameters for ListModeHistory.
+type ListModeHistoryParamsFormat string
+
+// ListPastAccessParams defines parameters for ListPastAccess.
+type ListPastAccessParams struct {
+	// At an instant that is not in the future
+	At time.Time `form:"at" json:"at"`
+
+	// Format `csv`: as a table for spreadsheets
+	Format *ListPastAccessParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// ListPastAccessParamsFormat defines parameters for ListPastAccess.
+type ListPastAccessParamsFormat string
 
 // GetResourceProposalParams defines parameters for GetResourceProposal.
 type GetResourceProposalParams struct {
@@ -5862,12 +6306,21 @@ type ServerInterface interface {
 	// ListResourceAccess Who can reach the resource (its owners, security and auditors; others see only their own applications)
 	// (GET /resources/{id}/access)
 	ListResourceAccess(c *gin.Context, id Id)
+	// ListAccessPeriods When an application could reach the resource, by the records (owners of either, security and auditors)
+	// (GET /resources/{id}/access-periods)
+	ListAccessPeriods(c *gin.Context, id Id, params ListAccessPeriodsParams)
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(c *gin.Context, id Id, params ListResourceConnectionsParams)
 	// GetResourceEvidence The evidence score of the resource, which Enforce requires (owners, security, auditors)
 	// (GET /resources/{id}/evidence)
 	GetResourceEvidence(c *gin.Context, id Id)
+	// ListModeHistory The changes of the resource's mode and its temporary audits (its owners, security and auditors)
+	// (GET /resources/{id}/mode-history)
+	ListModeHistory(c *gin.Context, id Id, params ListModeHistoryParams)
+	// ListPastAccess Who could reach the resource at an instant, by the records (its owners, security and auditors; others see only their own applications)
+	// (GET /resources/{id}/past-access)
+	ListPastAccess(c *gin.Context, id Id, params ListPastAccessParams)
 	// GetResourceProposal Propose a policy from the observed clients, each with its evidence (owners, security, auditors)
 	// (GET /resources/{id}/proposal)
 	GetResourceProposal(c *gin.Context, id Id, params GetResourceProposalParams)
@@ -8411,6 +8864,50 @@ func (siw *ServerInterfaceWrapper) ListResourceAccess(c *gin.Context) {
 	siw.Handler.ListResourceAccess(c, id)
 }
 
+// ListAccessPeriods operation middleware
+func (siw *ServerInterfaceWrapper) ListAccessPeriods(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAccessPeriodsParams
+
+	// ------------- Required query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "application", c.Request.URL.Query(), &params.Application, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter application: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "format" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "format", c.Request.URL.Query(), &params.Format, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter format: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListAccessPeriods(c, id, params)
+}
+
 // ListResourceConnections operation middleware
 func (siw *ServerInterfaceWrapper) ListResourceConnections(c *gin.Context) {
 
@@ -8478,6 +8975,86 @@ func (siw *ServerInterfaceWrapper) GetResourceEvidence(c *gin.Context) {
 	}
 
 	siw.Handler.GetResourceEvidence(c, id)
+}
+
+// ListModeHistory operation middleware
+func (siw *ServerInterfaceWrapper) ListModeHistory(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListModeHistoryParams
+
+	// ------------- Optional query parameter "format" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "format", c.Request.URL.Query(), &params.Format, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter format: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListModeHistory(c, id, params)
+}
+
+// ListPastAccess operation middleware
+func (siw *ServerInterfaceWrapper) ListPastAccess(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListPastAccessParams
+
+	// ------------- Required query parameter "at" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "at", c.Request.URL.Query(), &params.At, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter at: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "format" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "format", c.Request.URL.Query(), &params.Format, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter format: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListPastAccess(c, id, params)
 }
 
 // GetResourceProposal operation middleware
@@ -9837,6 +10414,9 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/resources", wrapper.ListResources)
 	router.GET(options.BaseURL+"/resources/:id", wrapper.GetResource)
 	router.GET(options.BaseURL+"/resources/:id/access", wrapper.ListResourceAccess)
+	router.GET(options.BaseURL+"/resources/:id/past-access", wrapper.ListPastAccess)
+	router.GET(options.BaseURL+"/resources/:id/access-periods", wrapper.ListAccessPeriods)
+	router.GET(options.BaseURL+"/resources/:id/mode-history", wrapper.ListModeHistory)
 	router.GET(options.BaseURL+"/resources/:id/connections", wrapper.ListResourceConnections)
 	router.GET(options.BaseURL+"/tickets", wrapper.ListTickets)
 	router.POST(options.BaseURL+"/tickets", wrapper.CreateTicket)
@@ -12445,6 +13025,66 @@ func (response ListResourceAccessdefaultApplicationProblemPlusJSONResponse) Visi
 	return err
 }
 
+type ListAccessPeriodsRequestObject struct {
+	Id     Id `json:"id"`
+	Params ListAccessPeriodsParams
+}
+
+type ListAccessPeriodsResponseObject interface {
+	VisitListAccessPeriodsResponse(w http.ResponseWriter) error
+}
+
+type ListAccessPeriods200JSONResponse AccessPeriodList
+
+func (response ListAccessPeriods200JSONResponse) VisitListAccessPeriodsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAccessPeriods200TextcsvResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ListAccessPeriods200TextcsvResponse) VisitListAccessPeriodsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/csv")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type ListAccessPeriodsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAccessPeriodsdefaultApplicationProblemPlusJSONResponse) VisitListAccessPeriodsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListResourceConnectionsRequestObject struct {
 	Id     Id `json:"id"`
 	Params ListResourceConnectionsParams
@@ -12513,6 +13153,126 @@ type GetResourceEvidencedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetResourceEvidencedefaultApplicationProblemPlusJSONResponse) VisitGetResourceEvidenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListModeHistoryRequestObject struct {
+	Id     Id `json:"id"`
+	Params ListModeHistoryParams
+}
+
+type ListModeHistoryResponseObject interface {
+	VisitListModeHistoryResponse(w http.ResponseWriter) error
+}
+
+type ListModeHistory200JSONResponse ModeHistory
+
+func (response ListModeHistory200JSONResponse) VisitListModeHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListModeHistory200TextcsvResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ListModeHistory200TextcsvResponse) VisitListModeHistoryResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/csv")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type ListModeHistorydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListModeHistorydefaultApplicationProblemPlusJSONResponse) VisitListModeHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPastAccessRequestObject struct {
+	Id     Id `json:"id"`
+	Params ListPastAccessParams
+}
+
+type ListPastAccessResponseObject interface {
+	VisitListPastAccessResponse(w http.ResponseWriter) error
+}
+
+type ListPastAccess200JSONResponse PastAccessList
+
+func (response ListPastAccess200JSONResponse) VisitListPastAccessResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPastAccess200TextcsvResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ListPastAccess200TextcsvResponse) VisitListPastAccessResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/csv")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type ListPastAccessdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListPastAccessdefaultApplicationProblemPlusJSONResponse) VisitListPastAccessResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -14260,12 +15020,21 @@ type StrictServerInterface interface {
 	// ListResourceAccess Who can reach the resource (its owners, security and auditors; others see only their own applications)
 	// (GET /resources/{id}/access)
 	ListResourceAccess(ctx context.Context, request ListResourceAccessRequestObject) (ListResourceAccessResponseObject, error)
+	// ListAccessPeriods When an application could reach the resource, by the records (owners of either, security and auditors)
+	// (GET /resources/{id}/access-periods)
+	ListAccessPeriods(ctx context.Context, request ListAccessPeriodsRequestObject) (ListAccessPeriodsResponseObject, error)
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(ctx context.Context, request ListResourceConnectionsRequestObject) (ListResourceConnectionsResponseObject, error)
 	// GetResourceEvidence The evidence score of the resource, which Enforce requires (owners, security, auditors)
 	// (GET /resources/{id}/evidence)
 	GetResourceEvidence(ctx context.Context, request GetResourceEvidenceRequestObject) (GetResourceEvidenceResponseObject, error)
+	// ListModeHistory The changes of the resource's mode and its temporary audits (its owners, security and auditors)
+	// (GET /resources/{id}/mode-history)
+	ListModeHistory(ctx context.Context, request ListModeHistoryRequestObject) (ListModeHistoryResponseObject, error)
+	// ListPastAccess Who could reach the resource at an instant, by the records (its owners, security and auditors; others see only their own applications)
+	// (GET /resources/{id}/past-access)
+	ListPastAccess(ctx context.Context, request ListPastAccessRequestObject) (ListPastAccessResponseObject, error)
 	// GetResourceProposal Propose a policy from the observed clients, each with its evidence (owners, security, auditors)
 	// (GET /resources/{id}/proposal)
 	GetResourceProposal(ctx context.Context, request GetResourceProposalRequestObject) (GetResourceProposalResponseObject, error)
@@ -16171,6 +16940,33 @@ func (sh *strictHandler) ListResourceAccess(ctx *gin.Context, id Id) {
 	}
 }
 
+// ListAccessPeriods operation middleware
+func (sh *strictHandler) ListAccessPeriods(ctx *gin.Context, id Id, params ListAccessPeriodsParams) {
+	var request ListAccessPeriodsRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAccessPeriods(ctx, request.(ListAccessPeriodsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAccessPeriods")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListAccessPeriodsResponseObject); ok {
+		if err := validResponse.VisitListAccessPeriodsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListResourceConnections operation middleware
 func (sh *strictHandler) ListResourceConnections(ctx *gin.Context, id Id, params ListResourceConnectionsParams) {
 	var request ListResourceConnectionsRequestObject
@@ -16217,6 +17013,60 @@ func (sh *strictHandler) GetResourceEvidence(ctx *gin.Context, id Id) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetResourceEvidenceResponseObject); ok {
 		if err := validResponse.VisitGetResourceEvidenceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListModeHistory operation middleware
+func (sh *strictHandler) ListModeHistory(ctx *gin.Context, id Id, params ListModeHistoryParams) {
+	var request ListModeHistoryRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListModeHistory(ctx, request.(ListModeHistoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListModeHistory")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListModeHistoryResponseObject); ok {
+		if err := validResponse.VisitListModeHistoryResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListPastAccess operation middleware
+func (sh *strictHandler) ListPastAccess(ctx *gin.Context, id Id, params ListPastAccessParams) {
+	var request ListPastAccessRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListPastAccess(ctx, request.(ListPastAccessRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListPastAccess")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListPastAccessResponseObject); ok {
+		if err := validResponse.VisitListPastAccessResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

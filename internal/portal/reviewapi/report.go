@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/approval"
@@ -115,16 +114,7 @@ func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Lin
 		}
 	}
 	for i := range row {
-		row[i] = harmless(row[i])
+		row[i] = core.HarmlessCell(row[i])
 	}
 	return row
-}
-
-// harmless returns text of users in a form that spreadsheets do not read as a formula. Some read the wide forms of the
-// signs, too.
-func harmless(s string) string {
-	if first, _ := utf8.DecodeRuneInString(s); s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
-		return "'" + s
-	}
-	return s
 }

@@ -49,6 +49,9 @@ export const keys = {
     all: ["access"],
     ofApplication: (id: string) => ["access", "application", id],
     ofResource: (id: string) => ["access", "resource", id],
+    past: (id: string, at: string | undefined) => ["access", "resource", id, "past", at],
+    periods: (resource: string, application: string) => ["access", "resource", resource, "periods", application],
+    modes: (id: string) => ["access", "resource", id, "modes"],
   },
   connections: {
     ofApplication: (id: string, decisions: readonly string[]) => ["connections", "application", id, decisions],

@@ -152,6 +152,39 @@ export function useResourceAccess(id: string, enabled = true) {
   });
 }
 
+/** asJSON returns an answer that could also be a table as CSV, which is returned only on request. */
+async function asJSON<T>(answer: Promise<T>): Promise<Exclude<T, string>> {
+  const value = await answer;
+  if (typeof value === "string") throw new TypeError("the answer is not JSON");
+  return value as Exclude<T, string>;
+}
+
+/** usePastAccess reads who could reach the resource at an instant; nothing without one. */
+export function usePastAccess(id: string, at: string | undefined) {
+  return useQuery({
+    queryKey: keys.access.past(id, at),
+    queryFn: ({ signal }) => asJSON(unwrap(client.GET("/resources/{id}/past-access", { signal, params: { path: { id }, query: { at: at ?? "" } } }))),
+    enabled: at !== undefined,
+  });
+}
+
+/** useAccessPeriods reads when an application could reach a resource; nothing without both. */
+export function useAccessPeriods(resource: string, application: string) {
+  return useQuery({
+    queryKey: keys.access.periods(resource, application),
+    queryFn: ({ signal }) => asJSON(unwrap(client.GET("/resources/{id}/access-periods", { signal, params: { path: { id: resource }, query: { application } } }))),
+    enabled: resource !== "" && application !== "",
+  });
+}
+
+/** useModeHistory reads the changes of the mode of a resource. */
+export function useModeHistory(id: string) {
+  return useQuery({
+    queryKey: keys.access.modes(id),
+    queryFn: ({ signal }) => asJSON(unwrap(client.GET("/resources/{id}/mode-history", { signal, params: { path: { id } } }))),
+  });
+}
+
 /** connectionsInterval is the interval in milliseconds at which connections are read. No event reports them, so they are polled. */
 const connectionsInterval = 10_000;
 

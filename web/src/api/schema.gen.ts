@@ -157,6 +157,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/resources/{id}/past-access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Who could reach the resource at an instant, by the records (its owners, security and auditors; others see only their own applications)
+         * @description gaps say what the records do not cover: with a gap, further applications may have had access
+         */
+        get: operations["listPastAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/access-periods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** When an application could reach the resource, by the records (owners of either, security and auditors) */
+        get: operations["listAccessPeriods"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/mode-history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** The changes of the resource's mode and its temporary audits (its owners, security and auditors) */
+        get: operations["listModeHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/resources/{id}/connections": {
         parameters: {
             query?: {
@@ -1956,6 +2019,165 @@ export interface components {
             notAfter?: string;
             members?: components["schemas"]["MemberCounts"];
             clusters?: components["schemas"]["ClusterState"][];
+        };
+        /** @description what a statement said about the resource at an instant in the past */
+        PastAccess: {
+            /** @enum {string} */
+            effect: "Allow" | "Deny";
+            subject: components["schemas"]["CatalogRef"];
+            resource: components["schemas"]["CatalogRef"];
+            actions: string[];
+            /** @description the actions of these that all statements and the mode together let through; absent: not decided, because the subject is no exact name or the resource had no class */
+            reached?: string[];
+            policy: string;
+            sid: string;
+            /** @description the ticket that gave it; absent: none, or not known */
+            ticket?: string;
+            ticketItem?: number;
+            ticketVisible?: boolean;
+            requester?: components["schemas"]["Person"];
+            /** @description of the ticket, if the caller may see it */
+            reason?: string;
+            /**
+             * Format: date-time
+             * @description when its ticket became effective
+             */
+            since?: string;
+            /** Format: date-time */
+            notBefore?: string;
+            /**
+             * Format: date-time
+             * @description the end that was known last; a ticket may have been shortened later
+             */
+            notAfter?: string;
+            /** @description the statement had an effect */
+            counting: boolean;
+            /** @description it is not certain that the statement existed, or that it said this */
+            uncertain: boolean;
+        };
+        /** @enum {string} */
+        HistoryGapKind: "before-records" | "unread" | "restored" | "policy-changed" | "others-changed" | "mode-unknown" | "class-changed" | "rollout" | "ticket-failed";
+        /** @description something that the records do not cover */
+        HistoryGap: {
+            kind: components["schemas"]["HistoryGapKind"];
+            /** Format: date-time */
+            at?: string;
+            /** @description KIND/NAME, or a ticket; absent: no single object, or the caller may not see it */
+            object?: string;
+            message: components["schemas"]["Message"];
+        };
+        PastAccessList: {
+            /** Format: date-time */
+            at: string;
+            items: components["schemas"]["PastAccess"][];
+            /** @description empty: the records cover the instant */
+            gaps: components["schemas"]["HistoryGap"][];
+            onboarded: boolean;
+            modeKnown: boolean;
+            mode?: components["schemas"]["Mode"];
+            /** @description members that had another mode */
+            clusterModes?: components["schemas"]["PastClusterMode"][];
+            /**
+             * Format: date-time
+             * @description the end of the temporary audit that was active
+             */
+            temporaryAuditUntil?: string;
+            /** @description no connection was refused, whatever the statements said: the mode was Observe or Audit */
+            open: boolean;
+            /** @description the caller sees only rows of their own applications */
+            limited: boolean;
+            /**
+             * Format: date-time
+             * @description the first record
+             */
+            recordsBegin?: string;
+        };
+        AccessPeriodCause: {
+            /** @enum {string} */
+            kind: "granted" | "revoked" | "expired" | "began" | "failed" | "mode" | "audit" | "audit-ended" | "class" | "outside" | "records";
+            ticket?: string;
+            ticketVisible?: boolean;
+            /** @description KIND/NAME of a change outside of the portal; absent: none, or the caller may not see it */
+            object?: string;
+        };
+        AccessPeriod: {
+            /** Format: date-time */
+            from: string;
+            /**
+             * Format: date-time
+             * @description absent: it lasts
+             */
+            to?: string;
+            /**
+             * @description `allowed`: by statements; `open`: the mode refused nobody; `unknown`: the records do not say
+             * @enum {string}
+             */
+            reach: "allowed" | "open" | "none" | "unknown";
+            mode?: components["schemas"]["Mode"];
+            modeKnown: boolean;
+            /** @description the actions that were let through */
+            reached: string[];
+            /** @description the records do not cover the period */
+            uncertain: boolean;
+            /** @description the tickets whose statements named the application */
+            tickets: components["schemas"]["PeriodTicket"][];
+            began: components["schemas"]["AccessPeriodCause"][];
+            ended: components["schemas"]["AccessPeriodCause"][];
+        };
+        PeriodTicket: {
+            ticket: string;
+            visible: boolean;
+        };
+        AccessPeriodList: {
+            items: components["schemas"]["AccessPeriod"][];
+            /** @description there are older changes */
+            cut: boolean;
+            /**
+             * Format: date-time
+             * @description nothing is recorded before
+             */
+            recordsBegin?: string;
+        };
+        ModeChange: {
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            kind: "ticket" | "outside" | "audit" | "audit-ended" | "audit-expired" | "audit-failed";
+            /**
+             * Format: date-time
+             * @description when every member had the change of a ticket; absent: not yet, or no ticket
+             */
+            effectiveAt?: string;
+            from?: components["schemas"]["Mode"];
+            to?: components["schemas"]["Mode"];
+            clusterModes?: components["schemas"]["PastClusterMode"][];
+            /**
+             * Format: date-time
+             * @description the end of a temporary audit
+             */
+            until?: string;
+            by?: components["schemas"]["Person"];
+            /** @description the guard of the rollout did it */
+            byGuard?: boolean;
+            /** @description who changed the object outside of the portal: kubernetes:USER, or unknown */
+            outsideBy?: string;
+            reason?: string;
+            ticket?: string;
+            object?: string;
+        };
+        ModeHistory: {
+            items: components["schemas"]["ModeChange"][];
+            /** @description there are older changes */
+            cut: boolean;
+            /**
+             * Format: date-time
+             * @description nothing is recorded before
+             */
+            recordsBegin?: string;
+        };
+        PastClusterMode: {
+            cluster: string;
+            mode: components["schemas"]["Mode"];
         };
         AccessList: {
             items: components["schemas"]["Access"][];
@@ -4123,6 +4345,8 @@ export interface components {
         };
     };
     parameters: {
+        /** @description `csv`: as a table for spreadsheets */
+        Format: "json" | "csv";
         /** @description the catalog id */
         Id: string;
         ReviewId: string;
@@ -4404,6 +4628,94 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AccessList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPastAccess: {
+        parameters: {
+            query: {
+                /** @description an instant that is not in the future */
+                at: string;
+                /** @description `csv`: as a table for spreadsheets */
+                format?: components["parameters"]["Format"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PastAccessList"];
+                    "text/csv": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listAccessPeriods: {
+        parameters: {
+            query: {
+                /** @description an application id */
+                application: string;
+                /** @description `csv`: as a table for spreadsheets */
+                format?: components["parameters"]["Format"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Newest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessPeriodList"];
+                    "text/csv": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listModeHistory: {
+        parameters: {
+            query?: {
+                /** @description `csv`: as a table for spreadsheets */
+                format?: components["parameters"]["Format"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Newest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModeHistory"];
+                    "text/csv": string;
                 };
             };
             default: components["responses"]["Problem"];

@@ -31,6 +31,20 @@ export type MemberCounts = Schemas["MemberCounts"];
 export type CatalogRef = Schemas["CatalogRef"];
 /** Access is a statement by which an application may, or may not, reach a resource. */
 export type Access = Schemas["Access"];
+/** PastAccess is what a statement said about a resource at an instant in the past. */
+export type PastAccess = Schemas["PastAccess"];
+/** PastAccessList says who could reach a resource at an instant, and what the records do not cover. */
+export type PastAccessList = Schemas["PastAccessList"];
+/** AccessPeriod is a time in which nothing about the access of an application to a resource changed. */
+export type AccessPeriod = Schemas["AccessPeriod"];
+/** AccessPeriodCause is what began or ended a period. */
+export type AccessPeriodCause = Schemas["AccessPeriodCause"];
+/** AccessPeriodList is the list of the periods of one application and one resource. */
+export type AccessPeriodList = Schemas["AccessPeriodList"];
+/** ModeChange is a change of the mode of a resource, or of its temporary audit. */
+export type ModeChange = Schemas["ModeChange"];
+/** HistoryGap is something that the records do not cover. */
+export type HistoryGap = Schemas["HistoryGap"];
 /** Connection is a number of equal connections between two ends in one member. */
 export type Connection = Schemas["Connection"];
 /** ConnectionList is a list of connections with the window that it covers. */

@@ -2,6 +2,7 @@ import { useTranslation } from "react-i18next";
 import { useParams } from "react-router";
 import { useApplicationUnused } from "../api/flows";
 import { refused, useApplication, useApplicationAccess, useApplicationConnections, useMe } from "../api/queries";
+import { AccessPeriodsSection } from "../components/AccessPeriodsSection";
 import { AccessTable } from "../components/AccessTable";
 import { ConnectionsSection, useOnlyRefused } from "../components/ConnectionsSection";
 import { UnusedSection, useUnusedDays } from "../components/evidence/UnusedSection";
@@ -34,6 +35,7 @@ function Sections({ id, mine }: { id: string; mine: boolean }) {
         </Loaded>
       </Section>
       <ConnectionsSection id="refused" title={onlyRefused ? t("application.refused") : t("application.connections")} query={connections} peer="resource" request={mine} flows={`/flows?subject=${encodeURIComponent(id)}`} />
+      {answers && <AccessPeriodsSection application={id} />}
       {answers && <UnusedSection query={unused} about="applications" />}
       <WorkloadsSection application={id} />
       <TicketsSection about="application" id={id} empty={t("application.ticketsEmpty")} />

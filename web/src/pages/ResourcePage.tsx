@@ -4,6 +4,7 @@ import { useParams } from "react-router";
 import { useEvidence, useResourceUnused } from "../api/flows";
 import { refused, useMe, useResource, useResourceAccess, useResourceConnections } from "../api/queries";
 import type { Resource } from "../api/types";
+import { AccessPeriodsSection } from "../components/AccessPeriodsSection";
 import { AccessTable } from "../components/AccessTable";
 import { ModeBadge, SensitivityBadge } from "../components/Badge";
 import { ConnectionsSection, useOnlyRefused } from "../components/ConnectionsSection";
@@ -15,7 +16,9 @@ import { UnusedSection, useUnusedDays } from "../components/evidence/UnusedSecti
 import { EmptyState, Loaded } from "../components/Feedback";
 import { Owners, ShortName } from "../components/Names";
 import { canSeeGovernance } from "../components/GovernanceOnly";
+import { ModeHistorySection } from "../components/ModeHistorySection";
 import { Page, Section } from "../components/Page";
+import { PastAccessSection } from "../components/PastAccessSection";
 import { ProtectionPanel } from "../components/ProtectionPanel";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import tables from "../components/Tables.module.css";
@@ -83,12 +86,15 @@ function Sections({ resource }: { resource: Resource }) {
           }
         </Loaded>
       </Section>
+      <PastAccessSection resource={resource} />
+      {answers && <AccessPeriodsSection resource={resource.id} />}
       <ConnectionsSection id="tried" title={t("resource.tried")} query={connections} peer="application" flows={`/flows?resource=${encodeURIComponent(resource.id)}`} />
       <Section title={t("resource.protection")} aside={protection && t("resource.statements", { count: protection.statements })} testId="protection">
         <ModeRequests resource={resource} />
         <TemporaryAudit resource={resource} />
         <ProtectionPanel protection={protection} />
       </Section>
+      {answers && <ModeHistorySection resource={resource} />}
       {answers && <Known resource={resource} />}
       <Section title={t("resource.actions")}>
         {resource.actions.length === 0 ? (

@@ -1,0 +1,299 @@
+package accesshistory
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/externalchanges"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Kinds of objects whose changes outside of the portal the ledger records, as in the objects of its lines.
+const (
+	kindPolicy     = "AccessControlPolicy"
+	kindProtection = approval.ObjectProtectedResource
+	kindClass      = approval.ObjectResourceClass
+)
+
+// Records is what is recorded about the access to one resource. It must not be changed after the first query.
+type Records struct {
+	Resource string // its name
+	Now      time.Time
+	// Present are the objects of the host cluster. The methods do not change them.
+	Present policy.Input
+	// Snapshot is the snapshot of Present.
+	Snapshot *policy.Snapshot
+	// Tickets are those about the resource and about classes, with their events, in no order.
+	Tickets []*approval.Ticket
+	// Lines are the ledger's entries about changes of objects outside of the portal and about the resource itself, in no order.
+	Lines []ledger.Entry
+	// Begin is the time of the ledger's first line. Nothing is recorded before it.
+	Begin time.Time
+	// Restored are the times at which the portal's database was restored from a backup, so that later records were lost.
+	Restored []time.Time
+	// Unread is the instant up to which not all records were read, because there are too many; zero if all were read.
+	Unread time.Time
+
+	indexed bool
+	items   []*item
+	objects map[string]*timeline
+	audits  []auditLine
+	// policies are the present policies by name, protections the present protections of the resource by name.
+	policies    map[string]*v1alpha1.AccessControlPolicy
+	protected   map[string]*v1alpha1.ProtectedResource
+	namesByKind map[string][]string // of the recorded objects, sorted
+}
+
+// item is an item of a ticket that grants access to the resource, with what happened to its statement.
+type item struct {
+	ticket *approval.Ticket
+	at     int
+	events []approval.Event // those that say whether the statement exists, in order
+}
+
+func (i *item) get() *approval.Item { return &i.ticket.Items[i.at] }
+
+// object is the policy that has the statement of the item.
+func (i *item) object() string {
+	return key(kindPolicy, cmp.Or(i.get().Policy, policy.PolicyNameFor(i.get().ResourceName)))
+}
+
+// lastEvent returns the last event up to an instant, and whether there are later ones.
+func (i *item) lastEvent(at time.Time) (last *approval.Event, later bool) {
+	for k := range i.events {
+		if i.events[k].At.After(at) {
+			return last, true
+		}
+		last = &i.events[k]
+	}
+	return last, false
+}
+
+// change is one recorded change of an object.
+type change struct {
+	at       time.Time
+	external bool // outside of the portal, so that the content is not recorded
+	created  bool // the object did not exist before
+	deleted  bool
+	// actor is the user of an external change; empty if it is unknown, so that the change may be older than its record.
+	actor         string
+	before, after json.RawMessage
+	ticket        *approval.Ticket
+	item          int
+	effective     time.Time // when the change was effective; zero if it is not
+}
+
+// timeline contains the changes of the object with one name, in order.
+type timeline struct {
+	kind, name string
+	changes    []change
+}
+
+func key(kind, name string) string { return kind + "/" + name }
+
+// auditLine is a ledger line about a temporary audit of the resource.
+type auditLine struct {
+	entry ledger.Entry
+	until time.Time
+}
+
+// index sorts the records by their subjects.
+func (r *Records) index() {
+	if r.indexed {
+		return
+	}
+	r.indexed, r.objects = true, map[string]*timeline{}
+	r.policies = make(map[string]*v1alpha1.AccessControlPolicy, len(r.Present.Policies))
+	for _, p := range r.Present.Policies {
+		r.policies[p.Name] = p
+	}
+	r.protected = map[string]*v1alpha1.ProtectedResource{}
+	for _, t := range r.Tickets {
+		for i := range t.Items {
+			switch it := &t.Items[i]; {
+			case t.Kind.Access() && it.ResourceName == r.Resource:
+				r.items = append(r.items, newItem(t, i))
+			case it.Change != nil && it.WrittenGeneration > 0:
+				r.addTicketChange(t, i)
+			}
+		}
+	}
+	slices.SortFunc(r.items, func(a, b *item) int {
+		return cmp.Or(cmp.Compare(a.ticket.Number, b.ticket.Number), cmp.Compare(a.at, b.at))
+	})
+	for _, e := range r.Lines {
+		kind, name, ok := strings.Cut(e.Object, "/")
+		switch {
+		case ok && strings.HasPrefix(e.Action, "object."):
+			c := change{at: e.At, external: true, created: e.Action == externalchanges.ActionCreated, deleted: e.Action == externalchanges.ActionDeleted}
+			if e.Actor != externalchanges.Unknown {
+				c.actor = e.Actor
+			}
+			r.timelineOf(kind, name).add(c)
+		case strings.HasPrefix(e.Action, "resource.temporary-audit"):
+			until, _ := time.Parse(time.RFC3339, e.Details["until"])
+			r.audits = append(r.audits, auditLine{e, until})
+		}
+	}
+	for _, p := range r.Present.Resources {
+		if string(p.Spec.Resource) == r.Resource {
+			r.protected[p.Name] = p
+			r.timelineOf(kindProtection, p.Name).addCreation(p.CreationTimestamp.Time)
+		}
+	}
+	for _, c := range r.Present.ResourceClasses {
+		r.timelineOf(kindClass, c.Name).addCreation(c.CreationTimestamp.Time)
+	}
+	for _, o := range r.objects {
+		slices.SortStableFunc(o.changes, func(a, b change) int { return a.at.Compare(b.at) })
+	}
+	r.namesByKind = map[string][]string{}
+	for _, o := range r.objects {
+		r.namesByKind[o.kind] = append(r.namesByKind[o.kind], o.name)
+	}
+	for _, names := range r.namesByKind {
+		slices.Sort(names)
+	}
+	slices.SortStableFunc(r.audits, func(a, b auditLine) int { return a.entry.At.Compare(b.entry.At) })
+}
+
+func newItem(t *approval.Ticket, i int) *item {
+	out := &item{ticket: t, at: i}
+	for _, e := range t.Events {
+		if e.Item != i && (e.Item != approval.WholeTicket || len(t.Items) > 1) {
+			continue
+		}
+		switch e.Kind {
+		case approval.EventWritten, approval.EventEffective, approval.EventFailed, approval.EventRevokeWritten:
+			out.events = append(out.events, e)
+		}
+	}
+	slices.SortStableFunc(out.events, func(a, b approval.Event) int { return a.At.Compare(b.At) })
+	return out
+}
+
+// addTicketChange adds the change of an object by a ticket, if it is about an object that the answers depend on.
+func (r *Records) addTicketChange(t *approval.Ticket, i int) {
+	it := &t.Items[i]
+	switch it.Change.Kind {
+	case kindProtection:
+		if it.ResourceName != r.Resource {
+			return
+		}
+	case kindClass:
+	default:
+		return
+	}
+	c := change{created: it.Change.Verb == approval.VerbCreate, deleted: it.Change.Verb == approval.VerbDelete, before: it.Change.Before,
+		after: it.Change.After, ticket: t, item: i}
+	for _, e := range t.Events {
+		switch {
+		case e.Item != i:
+		case e.Kind == approval.EventWritten && c.at.IsZero():
+			c.at = e.At
+		case e.Kind == approval.EventEffective:
+			c.effective = e.At
+		}
+	}
+	if !c.at.IsZero() {
+		r.timelineOf(it.Change.Kind, it.Change.Name).add(c)
+	}
+}
+
+func (r *Records) timelineOf(kind, name string) *timeline {
+	o := r.objects[key(kind, name)]
+	if o == nil {
+		o = &timeline{kind: kind, name: name}
+		r.objects[key(kind, name)] = o
+	}
+	return o
+}
+
+func (o *timeline) add(c change) { o.changes = append(o.changes, c) }
+
+// recordingDelay bounds the time between the creation of an object by a ticket and the record of the ticket.
+const recordingDelay = 2 * time.Minute
+
+// addCreation adds the creation of the present object, unless a ticket explains it.
+func (o *timeline) addCreation(at time.Time) {
+	if !slices.ContainsFunc(o.changes, func(c change) bool {
+		return c.ticket != nil && c.created && !c.at.Before(at) && c.at.Sub(at) < recordingDelay
+	}) {
+		o.add(change{at: at, created: true})
+	}
+}
+
+// around returns the last change up to an instant and the first one after it; nil if there is none.
+func (o *timeline) around(at time.Time) (before, after *change) {
+	if o == nil {
+		return nil, nil
+	}
+	for i := range o.changes {
+		if o.changes[i].at.After(at) {
+			return before, &o.changes[i]
+		}
+		before = &o.changes[i]
+	}
+	return before, nil
+}
+
+// externalAfter returns the first change outside of the portal after an instant; nil if there is none.
+func (o *timeline) externalAfter(at time.Time) *change {
+	if o == nil {
+		return nil
+	}
+	for i := range o.changes {
+		if o.changes[i].external && o.changes[i].at.After(at) {
+			return &o.changes[i]
+		}
+	}
+	return nil
+}
+
+// content is what is known about the content of an object at an instant.
+type content struct {
+	exists bool
+	// known reports that exists and spec are certain.
+	known bool
+	// spec is the content in canonical JSON; nil if the present object has it.
+	spec  json.RawMessage
+	cause *change // the change after which the content is not known
+}
+
+// contentAt returns the content of an object at an instant. A ticket's change contains the content before and after it, and was written
+// only because the object had the former. Other changes are recorded without content.
+func (o *timeline) contentAt(at time.Time, present bool) content {
+	before, after := o.around(at)
+	switch {
+	case after == nil:
+		return content{exists: present, known: true}
+	case after.created:
+		return content{known: true}
+	case !after.external:
+		// Without an earlier record it is not certain that the object existed already.
+		return content{exists: true, known: before != nil, spec: after.before, cause: after}
+	case before != nil && before.ticket != nil && after.actor != "":
+		// The time of a change whose user is known is exact, so the content is still that of the ticket.
+		return content{exists: !before.deleted, known: true, spec: before.after}
+	}
+	return content{exists: present, cause: after}
+}
+
+// protections returns the names of the resource's ProtectedResources, present and past, sorted.
+func (r *Records) protections() []string {
+	var names []string
+	for _, name := range r.namesByKind[kindProtection] {
+		o := r.objects[key(kindProtection, name)]
+		if name == policy.PolicyNameFor(r.Resource) || r.protected[name] != nil ||
+			slices.ContainsFunc(o.changes, func(c change) bool { return c.ticket != nil }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,360 @@
+package accesshistory
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// GapKind says why the records do not cover an instant.
+type GapKind string
+
+const (
+	// GapBeforeRecords means that nothing was recorded yet.
+	GapBeforeRecords GapKind = "before-records"
+	// GapUnread means that there are more records than one request reads.
+	GapUnread GapKind = "unread"
+	// GapRestored means that the portal's database was restored later, so that records were lost.
+	GapRestored GapKind = "restored"
+	// GapPolicy means that a policy about the resource was changed outside of the portal later. Its earlier content is not recorded.
+	GapPolicy GapKind = "policy-changed"
+	// GapOthers means that other policies or protections were changed or deleted outside of the portal later. They may have named the
+	// resource.
+	GapOthers GapKind = "others-changed"
+	// GapMode means that the mode is not known: the protection was changed outside of the portal later, or its creation was not recorded.
+	GapMode GapKind = "mode-unknown"
+	// GapClass means that a class was changed outside of the portal later, so that the actions of the resource may have been others.
+	GapClass GapKind = "class-changed"
+	// GapWaves means that Enforce was being rolled out, so that some members did not have it yet.
+	GapWaves GapKind = "rollout"
+	// GapFailed means that the statement of a ticket had failed, so that it is not known whether the host cluster had it.
+	GapFailed GapKind = "ticket-failed"
+)
+
+// Gap is something that the records do not cover.
+type Gap struct {
+	Kind GapKind
+	// At is when the cause happened; zero if there is no single cause.
+	At     time.Time
+	Object string // KIND/NAME, or the ID of a ticket; empty if there is no single object
+	Count  int    // of objects, for GapOthers
+}
+
+// state is the reconstruction of the objects at an instant.
+type state struct {
+	at        time.Time
+	snapshot  *policy.Snapshot
+	gaps      []Gap
+	modeKnown bool
+	exists    bool // the resource was onboarded
+	// protections are the resource's ProtectedResources.
+	protections []*v1alpha1.ProtectedResource
+	// uncertain are the statements of which it is not certain that they existed.
+	uncertain map[policy.Ref]bool
+	tickets   map[policy.Ref]*item
+}
+
+func (s *state) gap(g Gap) { s.gaps = append(s.gaps, g) }
+
+// stateAt reconstructs the objects at an instant. It reuses the previous snapshot as far as possible, which may be nil.
+func (r *Records) stateAt(at time.Time, previous *policy.Snapshot) *state {
+	r.index()
+	s := &state{at: at, modeKnown: true, uncertain: map[policy.Ref]bool{}, tickets: map[policy.Ref]*item{}}
+	in := r.Present
+	// Addresses do not determine what is decided about names.
+	in.Workloads = nil
+	r.addGaps(s)
+	in.ResourceClasses = r.classesAt(s)
+	s.protections = r.protectionsAt(s)
+	in.Resources = s.protections
+	in.Policies = r.policiesAt(s)
+	if previous == nil {
+		previous = &policy.Snapshot{}
+	}
+	s.snapshot = previous.Next(in)
+	return s
+}
+
+// addGaps adds the gaps that concern all objects.
+func (r *Records) addGaps(s *state) {
+	if s.at.Before(r.Begin) || r.Begin.IsZero() && s.at.Before(r.Now) {
+		s.gap(Gap{Kind: GapBeforeRecords, At: r.Begin})
+	}
+	if s.at.Before(r.Unread) {
+		s.gap(Gap{Kind: GapUnread, At: r.Unread})
+	}
+	for _, at := range r.Restored {
+		if s.at.Before(at) {
+			s.gap(Gap{Kind: GapRestored, At: at})
+			break
+		}
+	}
+}
+
+// classesAt returns the resource classes of the state's instant.
+func (r *Records) classesAt(s *state) []*v1alpha1.ResourceClass {
+	present := map[string]*v1alpha1.ResourceClass{}
+	for _, c := range r.Present.ResourceClasses {
+		present[c.Name] = c
+	}
+	var out []*v1alpha1.ResourceClass
+	for _, name := range r.namesByKind[kindClass] {
+		o := r.objects[key(kindClass, name)]
+		c := o.contentAt(s.at, present[name] != nil)
+		if !c.known {
+			s.gap(Gap{Kind: GapClass, At: c.cause.at, Object: key(kindClass, name)})
+		}
+		switch {
+		case !c.exists:
+		case c.spec == nil:
+			if present[name] != nil {
+				out = append(out, present[name])
+			}
+		default:
+			old := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			if present[name] != nil {
+				old.ObjectMeta = present[name].ObjectMeta
+			}
+			if json.Unmarshal(c.spec, &old.Spec) == nil {
+				out = append(out, old)
+			}
+		}
+	}
+	return out
+}
+
+// protectionsAt returns the resource's protections of the state's instant.
+func (r *Records) protectionsAt(s *state) []*v1alpha1.ProtectedResource {
+	var out []*v1alpha1.ProtectedResource
+	for _, name := range r.protections() {
+		o, present := r.objects[key(kindProtection, name)], r.protected[name]
+		c := o.contentAt(s.at, present != nil)
+		if !c.known {
+			s.modeKnown = false
+			s.gap(Gap{Kind: GapMode, At: c.cause.at, Object: key(kindProtection, name)})
+		}
+		if !c.exists {
+			continue
+		}
+		p := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		switch {
+		case c.spec == nil && present == nil:
+			continue
+		case c.spec == nil:
+			p = present
+		case json.Unmarshal(c.spec, &p.Spec) != nil:
+			s.modeKnown = false
+			continue
+		}
+		s.exists = true
+		out = append(out, r.withAudit(p, p != present, o.begin(s.at), s.at))
+		if before, _ := o.around(s.at); before != nil && before.ticket != nil && s.at.Before(r.Now) &&
+			approval.Closes(before.ticket.Items[before.item].Change) &&
+			(before.effective.IsZero() || before.effective.After(s.at)) {
+			s.gap(Gap{Kind: GapWaves, At: before.at, Object: before.ticket.ID()})
+		}
+	}
+	return out
+}
+
+// withAudit returns a protection with the temporary audit that it had at an instant. Of the present spec it is kept, if no line says that
+// it began or ended since. The object exists since begin; an earlier one with its name took its temporary audit with it.
+func (r *Records) withAudit(p *v1alpha1.ProtectedResource, past bool, begin, at time.Time) *v1alpha1.ProtectedResource {
+	audit, later := r.auditAt(begin, at)
+	if !past && !later {
+		return p
+	}
+	out := *p
+	out.Spec.TemporaryAudit = audit
+	return &out
+}
+
+// begin returns when the object that existed at an instant was created, as far as it is recorded.
+func (o *timeline) begin(at time.Time) (begin time.Time) {
+	for i := range o.changes {
+		if c := &o.changes[i]; !c.at.After(at) && (c.created || c.deleted) {
+			begin = c.at
+		}
+	}
+	return begin
+}
+
+// auditAt returns the temporary audit at an instant of an object that exists since begin, nil if there was none, and whether later lines are
+// about temporary audits.
+func (r *Records) auditAt(begin, at time.Time) (audit *v1alpha1.TemporaryAudit, later bool) {
+	var before *v1alpha1.TemporaryAudit // in place of the one that failed
+	for _, l := range r.audits {
+		if l.entry.At.After(at) {
+			return audit, true
+		}
+		if l.entry.At.Before(begin) {
+			continue
+		}
+		switch l.entry.Action {
+		case "resource.temporary-audit":
+			before = audit
+			audit = &v1alpha1.TemporaryAudit{Until: metav1.NewTime(l.until), Reason: l.entry.Details["reason"],
+				By: cmp.Or(l.entry.Actor, l.entry.Details["by"]), Scope: l.entry.Details["downgrade"]}
+		case "resource.temporary-audit-ended":
+			before, audit = audit, nil
+		case "resource.temporary-audit-failed":
+			audit = before
+		}
+	}
+	return audit, false
+}
+
+// policiesAt returns the policies about the resource of the state's instant.
+func (r *Records) policiesAt(s *state) []*v1alpha1.AccessControlPolicy {
+	about := map[string]bool{}
+	for _, g := range r.Snapshot.WhoCanReach(r.Resource, s.at) {
+		about[g.Ref.Policy] = true
+	}
+	for _, i := range r.items {
+		about[i.policy()] = true
+	}
+	var out []*v1alpha1.AccessControlPolicy
+	others, protections := Gap{Kind: GapOthers}, r.protections()
+	count := func(kind string, counts func(name string, e *change) bool) {
+		for _, name := range r.namesByKind[kind] {
+			o := r.objects[key(kind, name)]
+			if e := o.externalAfter(s.at); e != nil && counts(name, e) {
+				others.Count++
+				if last := o.changes[len(o.changes)-1].at; last.After(others.At) {
+					others.At = last
+				}
+			}
+		}
+	}
+	count(kindPolicy, func(name string, e *change) bool { return !about[name] && !e.created })
+	count(kindProtection, func(name string, e *change) bool { return e.deleted && !slices.Contains(protections, name) })
+	if others.Count > 0 {
+		s.gap(others)
+	}
+	for _, name := range sortedNames(about) {
+		if p := r.policyAt(s, name, r.policies[name]); p != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func sortedNames(m map[string]bool) []string {
+	out := make([]string, 0, len(m))
+	for name := range m {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (i *item) policy() string {
+	return cmp.Or(i.get().Policy, policy.PolicyNameFor(i.get().ResourceName))
+}
+
+// policyAt returns a policy with the statements that it had at the state's instant; nil if it did not exist.
+func (r *Records) policyAt(s *state, name string, present *v1alpha1.AccessControlPolicy) *v1alpha1.AccessControlPolicy {
+	external := r.objects[key(kindPolicy, name)].externalAfter(s.at)
+	existed := present != nil && !present.CreationTimestamp.Time.After(s.at)
+	if external != nil && (external.deleted || !external.created) {
+		s.gap(Gap{Kind: GapPolicy, At: external.at, Object: key(kindPolicy, name)})
+	}
+	out := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if present != nil {
+		out.ObjectMeta = present.ObjectMeta
+	}
+	ours := map[string]bool{}
+	for _, i := range r.items {
+		if i.policy() != name {
+			continue
+		}
+		it := i.get()
+		ref := policy.Ref{Policy: name, SID: it.SID}
+		written := statementOf(present, it)
+		if written != nil {
+			ours[it.SID] = true
+		}
+		has, certain := i.hadStatement(s.at, written != nil, external != nil)
+		s.tickets[ref] = i
+		if !certain {
+			s.uncertain[ref] = true
+			s.gap(Gap{Kind: GapFailed, Object: i.ticket.ID()})
+		}
+		if has {
+			st := approval.Statement(*it)
+			if written != nil {
+				st = *written
+			}
+			out.Spec.Statements = append(out.Spec.Statements, st)
+		}
+	}
+	if existed {
+		for _, st := range present.Spec.Statements {
+			if ours[st.SID] {
+				continue
+			}
+			out.Spec.Statements = append(out.Spec.Statements, st)
+			if external != nil {
+				s.uncertain[policy.Ref{Policy: name, SID: st.SID}] = true
+			}
+		}
+	}
+	if len(out.Spec.Statements) == 0 {
+		return nil
+	}
+	if present != nil && equalStatements(present, out) {
+		return present // its parsed statements can be reused
+	}
+	return out
+}
+
+func equalStatements(a, b *v1alpha1.AccessControlPolicy) bool {
+	if len(a.Spec.Statements) != len(b.Spec.Statements) {
+		return false
+	}
+	sids := map[string]bool{}
+	for i := range a.Spec.Statements {
+		sids[a.Spec.Statements[i].SID] = true
+	}
+	return !slices.ContainsFunc(b.Spec.Statements, func(s v1alpha1.Statement) bool { return !sids[s.SID] })
+}
+
+// statementOf returns the statement of an item in a policy; nil if it has none.
+func statementOf(p *v1alpha1.AccessControlPolicy, it *approval.Item) *v1alpha1.Statement {
+	if p == nil || it.SID == "" {
+		return nil
+	}
+	i := slices.IndexFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return s.SID == it.SID })
+	if i < 0 {
+		return nil
+	}
+	return &p.Spec.Statements[i]
+}
+
+// hadStatement reports whether the host cluster had the statement of an item at an instant, and whether that is certain. The present policy
+// decides if nothing happened to the statement since.
+func (i *item) hadStatement(at time.Time, present, changedOutside bool) (has, certain bool) {
+	last, later := i.lastEvent(at)
+	switch {
+	case !later && !changedOutside:
+		return present, true
+	case last == nil:
+		return false, true
+	case last.Kind == approval.EventFailed:
+		written := i.writtenBy(at) // one that the host cluster refused was never there
+		return written, !written
+	}
+	return last.Kind != approval.EventRevokeWritten, true
+}
+
+// writtenBy reports whether the statement of an item was written up to an instant.
+func (i *item) writtenBy(at time.Time) bool {
+	return slices.ContainsFunc(i.events, func(e approval.Event) bool { return e.Kind == approval.EventWritten && !e.At.After(at) })
+}

@@ -1,0 +1,103 @@
+package historyapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/acp-io/acp/internal/accesshistory"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+	"github.com/acp-io/acp/internal/rollout"
+)
+
+// ListModeHistory implements openapi.StrictServerInterface. It is for people who may see the connections of the resource.
+func (a *API) ListModeHistory(ctx context.Context, r openapi.ListModeHistoryRequestObject) (openapi.ListModeHistoryResponseObject, error) {
+	e, err := a.InspectableResource(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	table, err := isCSV(r.Params.Format)
+	if err != nil {
+		return nil, err
+	}
+	in, err := a.Input()
+	if err != nil {
+		return nil, err
+	}
+	reader := accesshistory.Reader{Tickets: a.Tickets.Store, Ledger: a.Ledger}
+	history, err := reader.Modes(core.RequestContext(ctx), e, in, a.Now())
+	if err != nil {
+		return nil, err
+	}
+	list := openapi.ModeHistory{Items: []openapi.ModeChange{}, Cut: history.Cut, RecordsBegin: views.Time(history.Begin)}
+	for i := range history.Changes {
+		list.Items = append(list.Items, modeChange(a.Catalog(), &history.Changes[i]))
+	}
+	if table {
+		return &modesTable{modeTable(e, &list)}, nil
+	}
+	return openapi.ListModeHistory200JSONResponse(list), nil
+}
+
+func modeChange(c *catalog.Catalog, m *accesshistory.ModeChange) openapi.ModeChange {
+	x := openapi.ModeChange{At: m.At.UTC(), Kind: openapi.ModeChangeKind(m.Kind), EffectiveAt: views.Time(m.Effective), Until: views.Time(m.Until),
+		Reason: core.Optional(m.Reason), Object: core.Optional(m.Object)}
+	if m.From != "" {
+		x.From = new(openapi.Mode(m.From))
+	}
+	if m.To != "" {
+		x.To = new(openapi.Mode(m.To))
+	}
+	if len(m.Clusters) > 0 {
+		modes := make([]openapi.PastClusterMode, 0, len(m.Clusters))
+		for _, each := range m.Clusters {
+			modes = append(modes, openapi.PastClusterMode{Cluster: string(each.Cluster), Mode: openapi.Mode(each.Mode)})
+		}
+		x.ClusterModes = &modes
+	}
+	switch {
+	case m.Kind == accesshistory.ModeOutside:
+		x.OutsideBy = core.Optional(m.Actor)
+	case m.Actor == rollout.GuardName:
+		x.ByGuard = new(true)
+	case m.Actor != "":
+		x.By = new(views.Person(c, m.Actor))
+	}
+	if m.Ticket != nil {
+		x.Ticket = new(m.Ticket.ID())
+	}
+	return x
+}
+
+// modesTable is the answer as CSV.
+type modesTable struct{ core.Table }
+
+// VisitListModeHistoryResponse implements openapi.ListModeHistoryResponseObject.
+func (t *modesTable) VisitListModeHistoryResponse(w http.ResponseWriter) error { return t.Write(w) }
+
+func modeTable(e catalog.Entity, list *openapi.ModeHistory) core.Table {
+	out := core.Table{Name: "modes-" + e.ID + ".csv", Columns: []string{
+		"resource", "at", "kind", "from", "to", "other modes", "effective at", "until", "by", "reason",
+		"ticket", "object",
+	}}
+	for _, x := range list.Items {
+		var others []string
+		for _, m := range core.Value(x.ClusterModes) {
+			others = append(others, m.Cluster+"="+string(m.Mode))
+		}
+		by := core.Value(x.OutsideBy)
+		switch {
+		case x.By != nil:
+			by = x.By.Id
+		case core.Value(x.ByGuard):
+			by = rollout.GuardName
+		}
+		out.Rows = append(out.Rows, []string{e.Name, instant(&x.At), string(x.Kind), string(core.Value(x.From)), string(core.Value(x.To)),
+			strings.Join(others, " "),
+			instant(x.EffectiveAt), instant(x.Until), by, core.Value(x.Reason), core.Value(x.Ticket), core.Value(x.Object)})
+	}
+	return out
+}

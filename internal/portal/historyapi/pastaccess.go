@@ -1,0 +1,155 @@
+package historyapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/internal/accesshistory"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+// ListPastAccess implements openapi.StrictServerInterface. Who may see the present access of a resource may see its past one, with the same
+// rows.
+func (a *API) ListPastAccess(ctx context.Context, r openapi.ListPastAccessRequestObject) (openapi.ListPastAccessResponseObject, error) {
+	who, c := core.Caller(ctx), a.Catalog()
+	e, err := views.EntityOrNotFound(c.Resource(r.Id))
+	if err != nil {
+		return nil, err
+	}
+	table, err := isCSV(r.Params.Format)
+	if err != nil {
+		return nil, err
+	}
+	at, err := a.past(r.Params.At)
+	if err != nil {
+		return nil, err
+	}
+	records, err := a.records(ctx, e, at)
+	if err != nil {
+		return nil, err
+	}
+	answer := records.WhoCould(at)
+	all := views.MayInspect(c, who, e)
+	if !all {
+		answer.Lines = slices.DeleteFunc(answer.Lines, func(l accesshistory.Line) bool { return !views.OwnsApplication(c, who, l.Subject) })
+	}
+	actor, err := a.Tickets.Actor(core.RequestContext(ctx), who)
+	if err != nil {
+		return nil, err
+	}
+	list := openapi.PastAccessList{At: at, Items: []openapi.PastAccess{}, Gaps: gapViews(answer.Gaps, all), Onboarded: answer.Onboarded,
+		ModeKnown: answer.ModeKnown,
+		Open:      answer.Open(), Limited: !all, RecordsBegin: views.Time(records.Begin)}
+	if answer.ModeKnown {
+		list.Mode = new(openapi.Mode(answer.Mode))
+		modes := make([]openapi.PastClusterMode, 0, len(answer.ClusterModes))
+		for _, m := range answer.ClusterModes {
+			modes = append(modes, openapi.PastClusterMode{Cluster: string(m.Cluster), Mode: openapi.Mode(m.Mode)})
+		}
+		list.ClusterModes = &modes
+		if answer.Audit != nil {
+			list.TemporaryAuditUntil = views.Time(answer.Audit.Until.Time)
+		}
+	}
+	for i := range answer.Lines {
+		list.Items = append(list.Items, pastAccess(c, actor, &answer.Lines[i]))
+	}
+	if table {
+		return &pastAccessTable{pastTable(e, &list)}, nil
+	}
+	return openapi.ListPastAccess200JSONResponse(list), nil
+}
+
+// gapViews returns the views of gaps, each text once.
+func gapViews(gaps []accesshistory.Gap, named bool) []openapi.HistoryGap {
+	out := []openapi.HistoryGap{}
+	for _, g := range gaps {
+		if g.Kind == accesshistory.GapFailed && !named {
+			continue // rows of the caller's own applications are marked; the tickets of others are not named
+		}
+		m := gapMessage(g, named)
+		if slices.ContainsFunc(out, func(x openapi.HistoryGap) bool { return x.Message.Same(m) }) {
+			continue
+		}
+		x := openapi.HistoryGap{Kind: openapi.HistoryGapKind(g.Kind), At: views.Time(g.At), Message: m}
+		if named {
+			x.Object = core.Optional(g.Object)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func pastAccess(c *catalog.Catalog, who approval.Actor, l *accesshistory.Line) openapi.PastAccess {
+	x := openapi.PastAccess{Effect: openapi.PastAccessEffect(l.Effect), Subject: views.Ref(c, l.Subject), Resource: views.Ref(c, l.Resource),
+		Actions: append([]string{}, l.Actions...), Policy: l.Ref.Policy, Sid: l.Ref.SID, Counting: l.Counting, Uncertain: l.Uncertain,
+		NotBefore: views.Time(l.NotBefore), NotAfter: views.Time(l.NotAfter)}
+	if l.Decided {
+		x.Reached = new(append([]string{}, l.Reached...))
+	}
+	if t := l.Ticket; t != nil {
+		may := approval.MayDoItem(c, who, t, l.Item)
+		x.Ticket, x.TicketItem, x.TicketVisible = new(t.ID()), new(l.Item), new(may.See)
+		x.Since = views.Time(views.GrantedAt(t, l.Item))
+		if may.See {
+			x.Reason, x.Requester = core.Optional(t.Reason), new(views.Person(c, t.Requester))
+		}
+	}
+	return x
+}
+
+// pastAccessTable is the answer as CSV.
+type pastAccessTable struct{ core.Table }
+
+// VisitListPastAccessResponse implements openapi.ListPastAccessResponseObject.
+func (t *pastAccessTable) VisitListPastAccessResponse(w http.ResponseWriter) error { return t.Write(w) }
+
+// pastTable returns the table of an answer. Its first rows say what the records do not cover, so that an exported table never looks complete if
+// it is not.
+func pastTable(e catalog.Entity, list *openapi.PastAccessList) core.Table {
+	at := list.At.UTC().Format(time.RFC3339)
+	out := core.Table{Name: "access-" + e.ID + "-" + strings.ReplaceAll(at, ":", "") + ".csv", Columns: []string{
+		"kind", "at", "mode", "subject", "subject title",
+		"resource", "effect", "actions", "let through", "uncertain", "ticket", "requester", "reason", "since", "ends at", "policy", "sid", "note",
+	}}
+	mode := "unknown"
+	if list.ModeKnown {
+		mode = string(*list.Mode)
+	}
+	note := func(kind, text string) {
+		row := make([]string, len(out.Columns))
+		row[0], row[1], row[2], row[5], row[len(row)-1] = kind, at, mode, e.Name, text
+		out.Rows = append(out.Rows, row)
+	}
+	for _, g := range list.Gaps {
+		note("gap", g.Message.Text)
+	}
+	if list.Open {
+		note("open", "No connection was refused in this mode, whatever the statements said.")
+	}
+	if list.Limited {
+		note("limited", "Only rows of the caller's own applications.")
+	}
+	for _, x := range list.Items {
+		reached := "not decided"
+		if x.Reached != nil {
+			reached = strings.Join(*x.Reached, " ")
+		}
+		requester := ""
+		if x.Requester != nil {
+			requester = x.Requester.Id
+		}
+		out.Rows = append(out.Rows, []string{"access", at, mode, x.Subject.Name, x.Subject.Title, x.Resource.Name, string(x.Effect),
+			strings.Join(x.Actions, " "), reached,
+			strconv.FormatBool(x.Uncertain), core.Value(x.Ticket), requester, core.Value(x.Reason), instant(x.Since), instant(x.NotAfter), x.Policy, x.Sid, ""})
+	}
+	return out
+}
