@@ -17,6 +17,7 @@ const places: Place[] = [
   { name: 'profile', path: '/profile' },
   { name: 'terms', path: '/terms' },
   { name: 'device', path: '/device' },
+  { name: 'past-access', path: '/resources/bobs-cluster?past=2026-01-01T12:00:00Z' },
 ];
 
 for (const look of looks) {
@@ -35,6 +36,24 @@ test('who has no right to it is told so, and nothing is shown', async ({ browser
   }
   await expect(page.getByTestId('nav-ledger')).toHaveCount(0);
   await expect(page.getByTestId('nav-delegations').first()).toBeVisible();
+  await context.close();
+});
+
+test('who could reach a resource is answered for an instant, with what the records do not cover', async ({ browser }) => {
+  const { page, context } = await logIn(browser, 'dave');
+  const now = new Date().toISOString();
+  await page.goto(`/resources/bobs-cluster?past=${now}`);
+  await expect(page.getByTestId('past-mode')).toBeVisible();
+  await expect(page.getByTestId('past').getByTestId('history-gaps')).toHaveCount(0);
+  const table = await page.request.get((await page.getByTestId('past-csv').getAttribute('href')) ?? '');
+  expect(table.status()).toBe(200);
+  expect(table.headers()['content-type']).toContain('text/csv');
+  expect(await table.text()).toMatch(/^\uFEFF?kind,at,mode,/);
+
+  await page.getByTestId('past-at').fill('2026-01-01T12:00');
+  await page.getByTestId('past-show').click();
+  await expect(page.getByTestId('past').getByTestId('history-gaps')).toBeVisible();
+  await expect(page).toHaveURL(/past=2026-01-01T/);
   await context.close();
 });
 

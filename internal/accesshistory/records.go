@@ -59,11 +59,6 @@ type item struct {
 
 func (i *item) get() *approval.Item { return &i.ticket.Items[i.at] }
 
-// object is the policy that has the statement of the item.
-func (i *item) object() string {
-	return key(kindPolicy, cmp.Or(i.get().Policy, policy.PolicyNameFor(i.get().ResourceName)))
-}
-
 // lastEvent returns the last event up to an instant, and whether there are later ones.
 func (i *item) lastEvent(at time.Time) (last *approval.Event, later bool) {
 	for k := range i.events {

@@ -262,7 +262,7 @@ func (i *item) policy() string {
 // policyAt returns a policy with the statements that it had at the state's instant; nil if it did not exist.
 func (r *Records) policyAt(s *state, name string, present *v1alpha1.AccessControlPolicy) *v1alpha1.AccessControlPolicy {
 	external := r.objects[key(kindPolicy, name)].externalAfter(s.at)
-	existed := present != nil && !present.CreationTimestamp.Time.After(s.at)
+	existed := present != nil && !present.CreationTimestamp.After(s.at)
 	if external != nil && (external.deleted || !external.created) {
 		s.gap(Gap{Kind: GapPolicy, At: external.at, Object: key(kindPolicy, name)})
 	}
