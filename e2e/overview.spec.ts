@@ -37,6 +37,7 @@ test('the whole on one screen: members, who reaches what, and from each to the r
     await page.getByTestId('access-level').getByText('Resource').click();
     await page.getByTestId('graph-find').click();
     await page.getByTestId('graph-find').fill('billing');
+    await expect(page.getByRole('option', { name: /billing/i }).first()).toBeVisible();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await expect(page).toHaveURL(/subject=/);

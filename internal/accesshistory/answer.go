@@ -37,8 +37,8 @@ type Line struct {
 	Item   int
 	// Uncertain reports that it is not certain that the statement existed or said this.
 	Uncertain bool
-	// Reached are the actions that the evaluator allowed to the subject, in the base mode. They are nil if the subject is no exact name, or
-	// the resource has no class.
+	// Reached are the actions that the evaluator allowed to the subject, in the base mode. They are nil if the subject is no exact name,
+	// the resource has no class, or neither the statement is certain nor the mode known.
 	Reached []string
 	// Decided reports that Reached was evaluated.
 	Decided bool
@@ -70,7 +70,7 @@ func (r *Records) line(s *state, g policy.Grant) Line {
 	if i := s.tickets[g.Ref]; i != nil && i.get().ApplicationName == g.Subject {
 		l.Ticket, l.Item = i.ticket, i.at
 	}
-	if !strings.HasSuffix(g.Subject, "*") {
+	if !strings.HasSuffix(g.Subject, "*") && (s.modeKnown || !l.Uncertain) {
 		l.Reached, l.Decided = reached(s.snapshot, g.Subject, r.Resource, g.Actions, s.at)
 	}
 	return l

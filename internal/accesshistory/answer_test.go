@@ -247,6 +247,38 @@ func TestWhoCould(t *testing.T) {
 	}
 }
 
+// TestIncompleteRecords checks that the present objects are no evidence of an instant after which changes may not be recorded.
+func TestIncompleteRecords(t *testing.T) {
+	w := newWorld(t)
+	w.mode("Enforce")
+	w.grant(1, 0)
+	w.kubectl("hand", bobs, v1alpha1.Subject(app(7)))
+	at := w.now
+	w.hour()
+	known := []string{"app/1 T-2 [redis:connect]", "app/7 [redis:connect]"}
+	doubtful := []string{"app/1 T-2 [redis:connect]", "app/7 [] uncertain"}
+	for name, tc := range map[string]struct {
+		change func(r *Records)
+		known  bool
+		want   []string
+	}{
+		"complete":           {func(*Records) {}, true, known},
+		"restored later":     {func(r *Records) { r.Restored = []time.Time{w.now} }, false, doubtful},
+		"not all was read":   {func(r *Records) { r.Unread = w.now }, false, doubtful},
+		"before the records": {func(r *Records) { r.Begin = w.now }, false, doubtful},
+	} {
+		r := w.records()
+		tc.change(r)
+		got := r.WhoCould(at)
+		if d := cmp.Diff(tc.want, said(got)); d != "" || got.ModeKnown != tc.known || got.Open() {
+			t.Errorf("%s: mode known %v, open %v; lines: %s", name, got.ModeKnown, got.Open(), d)
+		}
+	}
+	if got := w.records().WhoCould(start.Add(-time.Hour)); got.ModeKnown || got.Open() {
+		t.Errorf("before the records, the mode is known (%v) or nobody was refused (%v)", got.ModeKnown, got.Open())
+	}
+}
+
 func TestDeniesDecide(t *testing.T) {
 	w := newWorld(t)
 	w.mode("Enforce")

@@ -70,11 +70,14 @@ func (r *Records) stateAt(at time.Time, previous *policy.Snapshot) *state {
 	in := r.Present
 	// Addresses do not determine what is decided about names.
 	in.Workloads = nil
-	r.addGaps(s)
+	incomplete := r.addGaps(s)
 	in.ResourceClasses = r.classesAt(s)
 	s.protections = r.protectionsAt(s)
 	in.Resources = s.protections
 	in.Policies = r.policiesAt(s)
+	if incomplete {
+		r.doubt(s, in.Policies)
+	}
 	if previous == nil {
 		previous = &policy.Snapshot{}
 	}
@@ -82,8 +85,22 @@ func (r *Records) stateAt(at time.Time, previous *policy.Snapshot) *state {
 	return s
 }
 
-// addGaps adds the gaps that concern all objects.
-func (r *Records) addGaps(s *state) {
+// doubt marks what the present objects say of an instant after which changes may not have been read or recorded: the mode is not known, and
+// only a statement whose ticket says that it was written is certain.
+func (r *Records) doubt(s *state, policies []*v1alpha1.AccessControlPolicy) {
+	s.modeKnown = false
+	for _, p := range policies {
+		for i := range p.Spec.Statements {
+			ref := policy.Ref{Policy: p.Name, SID: p.Spec.Statements[i].SID}
+			if it := s.tickets[ref]; it == nil || !it.writtenBy(s.at) {
+				s.uncertain[ref] = true
+			}
+		}
+	}
+}
+
+// addGaps adds the gaps that concern all objects, and reports whether there are any.
+func (r *Records) addGaps(s *state) bool {
 	if s.at.Before(r.Begin) || r.Begin.IsZero() && s.at.Before(r.Now) {
 		s.gap(Gap{Kind: GapBeforeRecords, At: r.Begin})
 	}
@@ -96,6 +113,7 @@ func (r *Records) addGaps(s *state) {
 			break
 		}
 	}
+	return len(s.gaps) > 0
 }
 
 // classesAt returns the resource classes of the state's instant.

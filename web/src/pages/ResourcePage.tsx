@@ -86,16 +86,16 @@ function Sections({ resource }: { resource: Resource }) {
           }
         </Loaded>
       </Section>
-      <PastAccessSection resource={resource} />
-      {answers && <AccessPeriodsSection resource={resource.id} />}
       <ConnectionsSection id="tried" title={t("resource.tried")} query={connections} peer="application" flows={`/flows?resource=${encodeURIComponent(resource.id)}`} />
       <Section title={t("resource.protection")} aside={protection && t("resource.statements", { count: protection.statements })} testId="protection">
         <ModeRequests resource={resource} />
         <TemporaryAudit resource={resource} />
         <ProtectionPanel protection={protection} />
       </Section>
-      {answers && <ModeHistorySection resource={resource} />}
       {answers && <Known resource={resource} />}
+      <PastAccessSection resource={resource} />
+      {answers && <AccessPeriodsSection resource={resource.id} />}
+      {answers && <ModeHistorySection resource={resource} />}
       <Section title={t("resource.actions")}>
         {resource.actions.length === 0 ? (
           <EmptyState>{t("resource.actionsEmpty")}</EmptyState>
