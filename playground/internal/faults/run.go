@@ -100,7 +100,8 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	}
 	return run.Up(ctx, run.Options{
 		Repo: o.Repo, StateDir: filepath.Join(dir, "state"), Port: port, PortExplicit: true, BinDir: o.BinDir, Self: o.Self,
-		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true, Direct: o.Direct, Clocks: clocks, Catalog: catalog,
+		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true, Clocks: clocks, Catalog: catalog,
+		Direct: o.Direct,
 		Between: func(member, address string) (string, error) {
 			w, err := newMemberProxy(member, address)
 			if err != nil {

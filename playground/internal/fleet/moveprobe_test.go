@@ -49,8 +49,8 @@ type memberProbe struct {
 // startMemberProbe probes a member until the returned function is called, which fails the test if there were problems.
 func startMemberProbe(t *testing.T, ctx context.Context, client dynamic.Interface, member, kept string) (*memberProbe, func()) {
 	t.Helper()
-	p := &memberProbe{member: member, kept: kept, policies: client.Resource(ccnpResource), enforced: map[string]bool{}, admitted: map[string]map[string]bool{}, revoked: map[string]map[string]string{},
-		left: map[string]map[string]bool{}}
+	p := &memberProbe{member: member, kept: kept, policies: client.Resource(ccnpResource), enforced: map[string]bool{},
+		admitted: map[string]map[string]bool{}, revoked: map[string]map[string]string{}, left: map[string]map[string]bool{}}
 	list, err := p.policies.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func startMemberProbe(t *testing.T, ctx context.Context, client dynamic.Interfac
 			<-ended
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			t.Logf("%s: %d versions of policies were seen; %d had a grant again, before its revocation was reported as realized", member, p.versions, p.returned)
+			t.Logf("%s: %d versions of policies were seen; %d had a grant again before its revocation was realized", member, p.versions, p.returned)
 			for _, text := range p.problems {
 				t.Error(text)
 			}
