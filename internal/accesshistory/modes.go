@@ -118,15 +118,7 @@ func ticketModes(t *approval.Ticket, resource string) []ModeChange {
 		if json.Unmarshal(it.Change.After, &after) == nil {
 			c.Clusters = after.ClusterModes
 		}
-		for _, e := range t.Events {
-			switch {
-			case e.Item != i:
-			case e.Kind == approval.EventWritten && c.At.IsZero():
-				c.At = e.At
-			case e.Kind == approval.EventEffective:
-				c.Effective = e.At
-			}
-		}
+		c.At, c.Effective = changeTimes(t, i)
 		if !c.At.IsZero() {
 			out = append(out, c)
 		}

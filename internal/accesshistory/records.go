@@ -187,18 +187,24 @@ func (r *Records) addTicketChange(t *approval.Ticket, i int) {
 	}
 	c := change{created: it.Change.Verb == approval.VerbCreate, deleted: it.Change.Verb == approval.VerbDelete, before: it.Change.Before,
 		after: it.Change.After, ticket: t, item: i}
-	for _, e := range t.Events {
-		switch {
-		case e.Item != i:
-		case e.Kind == approval.EventWritten && c.at.IsZero():
-			c.at = e.At
-		case e.Kind == approval.EventEffective:
-			c.effective = e.At
-		}
-	}
+	c.at, c.effective = changeTimes(t, i)
 	if !c.at.IsZero() {
 		r.timelineOf(it.Change.Kind, it.Change.Name).add(c)
 	}
+}
+
+// changeTimes returns when the change of an item was written first, and when every member had it; zero if it was not, or does not have it.
+func changeTimes(t *approval.Ticket, item int) (written, effective time.Time) {
+	for _, e := range t.Events {
+		switch {
+		case e.Item != item:
+		case e.Kind == approval.EventWritten && written.IsZero():
+			written = e.At
+		case e.Kind == approval.EventEffective:
+			effective = e.At
+		}
+	}
+	return written, effective
 }
 
 func (r *Records) timelineOf(kind, name string) *timeline {

@@ -76,7 +76,7 @@ func (r *Records) stateAt(at time.Time, previous *policy.Snapshot) *state {
 	in.Resources = s.protections
 	in.Policies = r.policiesAt(s)
 	if incomplete {
-		r.doubt(s, in.Policies)
+		markUncertain(s, in.Policies)
 	}
 	if previous == nil {
 		previous = &policy.Snapshot{}
@@ -85,9 +85,9 @@ func (r *Records) stateAt(at time.Time, previous *policy.Snapshot) *state {
 	return s
 }
 
-// doubt marks what the present objects say of an instant after which changes may not have been read or recorded: the mode is not known, and
-// only a statement whose ticket says that it was written is certain.
-func (r *Records) doubt(s *state, policies []*v1alpha1.AccessControlPolicy) {
+// markUncertain marks a state of an instant after which changes may be missing in the records: the mode is not known, and a statement is
+// certain only if its ticket says that it was written by then.
+func markUncertain(s *state, policies []*v1alpha1.AccessControlPolicy) {
 	s.modeKnown = false
 	for _, p := range policies {
 		for i := range p.Spec.Statements {

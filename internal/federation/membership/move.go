@@ -75,8 +75,9 @@ func (j *Join) untilKubeFed(ctx context.Context, ready bool) error {
 			last = fmt.Errorf("read KubeFedCluster %s: %w", j.Cluster.Name, err)
 			return false, nil
 		}
-		last = nil
-		return readyForKubeFed(u) == ready, nil
+		var c federation.Cluster
+		c, last = federation.ParseCluster(u)
+		return last == nil && c.ReadyForKubeFed == ready, nil
 	})
 	switch {
 	case err == nil:
@@ -90,17 +91,6 @@ func (j *Join) untilKubeFed(ctx context.Context, ready bool) error {
 	}
 	return fmt.Errorf("KubeFed still finds %s ready, so its account there is kept: if KubeFed runs, look at its log, and repeat the command; "+
 		"if it does not run any more, delete the condition Ready in the status of the KubeFedCluster, and repeat the command", j.Cluster.Name)
-}
-
-// readyForKubeFed reports whether KubeFed finds a member ready.
-func readyForKubeFed(u *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		if m, ok := c.(map[string]any); ok && m["type"] == "Ready" {
-			return m["status"] == "True"
-		}
-	}
-	return false
 }
 
 // leftBehind returns the engine whose account or token a move left behind that was interrupted or given up, or "".

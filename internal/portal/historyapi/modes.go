@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/accesshistory"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/portal/core"
@@ -52,11 +53,7 @@ func modeChange(c *catalog.Catalog, m *accesshistory.ModeChange) openapi.ModeCha
 		x.To = new(openapi.Mode(m.To))
 	}
 	if len(m.Clusters) > 0 {
-		modes := make([]openapi.PastClusterMode, 0, len(m.Clusters))
-		for _, each := range m.Clusters {
-			modes = append(modes, openapi.PastClusterMode{Cluster: string(each.Cluster), Mode: openapi.Mode(each.Mode)})
-		}
-		x.ClusterModes = &modes
+		x.ClusterModes = new(clusterModes(m.Clusters))
 	}
 	switch {
 	case m.Kind == accesshistory.ModeOutside:
@@ -70,6 +67,15 @@ func modeChange(c *catalog.Catalog, m *accesshistory.ModeChange) openapi.ModeCha
 		x.Ticket = new(m.Ticket.ID())
 	}
 	return x
+}
+
+// clusterModes returns the views of the modes of single members.
+func clusterModes(modes []v1alpha1.ClusterMode) []openapi.PastClusterMode {
+	out := make([]openapi.PastClusterMode, 0, len(modes))
+	for _, m := range modes {
+		out = append(out, openapi.PastClusterMode{Cluster: string(m.Cluster), Mode: openapi.Mode(m.Mode)})
+	}
+	return out
 }
 
 // modesTable is the answer as CSV.

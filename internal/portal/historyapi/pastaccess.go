@@ -50,11 +50,7 @@ func (a *API) ListPastAccess(ctx context.Context, r openapi.ListPastAccessReques
 		Open:      answer.Open(), Limited: !all, RecordsBegin: views.Time(records.Begin)}
 	if answer.ModeKnown {
 		list.Mode = new(openapi.Mode(answer.Mode))
-		modes := make([]openapi.PastClusterMode, 0, len(answer.ClusterModes))
-		for _, m := range answer.ClusterModes {
-			modes = append(modes, openapi.PastClusterMode{Cluster: string(m.Cluster), Mode: openapi.Mode(m.Mode)})
-		}
-		list.ClusterModes = &modes
+		list.ClusterModes = new(clusterModes(answer.ClusterModes))
 		if answer.Audit != nil {
 			list.TemporaryAuditUntil = views.Time(answer.Audit.Until.Time)
 		}

@@ -168,7 +168,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who could reach the resource at an instant, by the records (its owners, security and auditors; others see only their own applications)
+         * Who could reach the resource at a date and time, as far as the records show (owners, security and auditors see all rows; others only those of their own applications)
          * @description gaps say what the records do not cover: with a gap, further applications may have had access
          */
         get: operations["listPastAccess"];

@@ -15,8 +15,8 @@ import { Section } from "./Page";
 import tables from "./Tables.module.css";
 import { DayAndTime } from "./Time";
 
-/** What says what a change did. */
-function What({ row }: { row: ModeChange }) {
+/** ChangeDescription shows the kind of a change of the mode, the modes before and after it, and since when every member has it. */
+function ChangeDescription({ row }: { row: ModeChange }) {
   const { t } = useTranslation();
   const words = useWords();
   const others = row.clusterModes ?? [];
@@ -39,7 +39,8 @@ function What({ row }: { row: ModeChange }) {
   );
 }
 
-function Who({ row }: { row: ModeChange }) {
+/** ChangeActor names the person or the program that made a change. */
+function ChangeActor({ row }: { row: ModeChange }) {
   const { t } = useTranslation();
   if (row.by) return <PersonName person={row.by} />;
   if (row.byGuard) return t("modes.guard");
@@ -52,8 +53,8 @@ export function ModeHistorySection({ resource }: { resource: Resource }) {
   const query = useModeHistory(resource.id);
   const columns: Column<ModeChange>[] = [
     { key: "at", header: t("modes.at"), nowrap: true, sortBy: (row) => instant(row.at), cell: (row) => <DayAndTime at={row.at} /> },
-    { key: "what", header: t("modes.what"), sortBy: (row) => row.kind, cell: (row) => <What row={row} /> },
-    { key: "who", header: t("modes.who"), cell: (row) => <Who row={row} /> },
+    { key: "what", header: t("modes.what"), sortBy: (row) => row.kind, cell: (row) => <ChangeDescription row={row} /> },
+    { key: "who", header: t("modes.who"), cell: (row) => <ChangeActor row={row} /> },
     { key: "reason", header: t("modes.reason"), sortBy: (row) => row.reason, cell: (row) => row.reason },
     { key: "ticket", header: t("access.ticket"), nowrap: true, sortBy: (row) => row.ticket, cell: (row) => row.ticket && <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link> },
   ];
