@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/acp-io/acp/playground/internal/fleet"
 	"github.com/acp-io/acp/playground/internal/parts"
@@ -57,6 +58,9 @@ const (
 	applyType    = "application/apply-patch+yaml"
 	mergeType    = "application/merge-patch+json"
 	metadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+	// lastName is the name of the object that the last step creates.
+	lastName = "last"
 )
 
 type tree map[string]any
@@ -170,12 +174,14 @@ func steps() []step {
 		{name: "a group that is not served", method: "GET", path: "/apis/example.com/v1/things"},
 		{name: "a body that is no JSON", method: "POST", path: policiesPath, kind: "application/json", body: "{"},
 		{name: "an unknown patch", method: "PATCH", path: one, kind: "text/plain", body: "{}"},
+		{name: "create the last object", method: "POST", path: policiesPath, query: "fieldManager=b", kind: "application/json",
+			body: rule(lastName, tree{"x": "z"}, nil, "1")},
 	}
 }
 
 func TestConformance(t *testing.T) {
 	real, light := startReal(t), startLight(t)
-	watches := map[*target]func() []any{}
+	watches := map[*target]func(last string) []any{}
 	for _, s := range []*target{real, light} {
 		if _, err := s.do(t.Context(), step{method: "GET", path: policiesPath}); err != nil {
 			t.Fatal(err)
@@ -195,7 +201,7 @@ func TestConformance(t *testing.T) {
 			t.Errorf("%s: the light server answers differently (-real +light):\n%s", s.name, d)
 		}
 	}
-	want, got := watches[real](), watches[light]()
+	want, got := watches[real](lastName), watches[light](lastName)
 	if len(want) < 10 {
 		t.Errorf("the real server sent only %d events", len(want))
 	}
@@ -371,47 +377,68 @@ func withoutSchema(v any) {
 	}
 }
 
-// watch begins a watch from the version of the last list. The returned function ends it when no event has come for a second, and returns
-// the events.
-func (s *target) watch(t *testing.T) func() []any {
+// watch begins a watch from the version of the last list. The returned function ends it, and returns the events up to the one of the
+// named object. A kube-apiserver may refuse a watch, or end it, while it prepares the storage of a new kind, so the watch begins again, from
+// the version of its last event.
+func (s *target) watch(t *testing.T) func(last string) []any {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+policiesPath+"?watch=true&resourceVersion="+s.listed, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+s.tokens["admin"])
-	res, err := s.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	events := make(chan any, 100)
+	events := make(chan map[string]any, 100)
 	go func() {
-		defer close(events)
-		defer res.Body.Close()
-		for in := json.NewDecoder(res.Body); ; {
-			var event struct {
-				Type   string         `json:"type"`
-				Object map[string]any `json:"object"`
-			}
-			if in.Decode(&event) != nil {
-				return
-			}
-			one := normalize(event.Object)
-			one["type"] = event.Type
-			events <- one
+		for version := s.listed; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+			version = s.stream(ctx, version, events)
 		}
 	}()
-	return func() []any {
+	return func(last string) []any {
+		t.Helper()
 		defer cancel()
+		late := time.After(time.Minute)
 		var out []any
 		for {
 			select {
 			case e := <-events:
 				out = append(out, e)
-			case <-time.After(time.Second):
-				return out
+				if metadata, _ := e["metadata"].(map[string]any); metadata["name"] == last {
+					return out
+				}
+			case <-late:
+				t.Fatalf("the watch of %s did not send the event of %s: %v", s.url, last, outline(out))
 			}
+		}
+	}
+}
+
+// stream sends the events after a version to the channel until the server ends the watch. It returns the version of the last event.
+func (s *target) stream(ctx context.Context, version string, events chan<- map[string]any) string {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+policiesPath+"?watch=true&resourceVersion="+version, http.NoBody)
+	if err != nil {
+		return version
+	}
+	req.Header.Set("Authorization", "Bearer "+s.tokens["admin"])
+	client := http.Client{Transport: s.client.Transport} // without a limit of time, because a watch may last as long as all steps
+	res, err := client.Do(req)
+	if err != nil {
+		return version
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return version
+	}
+	for in := json.NewDecoder(res.Body); ; {
+		var event struct {
+			Type   string                    `json:"type"`
+			Object unstructured.Unstructured `json:"object"`
+		}
+		if in.Decode(&event) != nil {
+			return version
+		}
+		version = event.Object.GetResourceVersion()
+		one := normalize(event.Object.Object)
+		one["type"] = event.Type
+		select {
+		case events <- one:
+		case <-ctx.Done():
+			return version
 		}
 	}
 }
