@@ -47,9 +47,11 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 	public := map[string]string{
 		"getApplication":             "the catalog is for everyone who is logged in",
 		"listApplicationAccess":      "refused as a whole; that the application exists is no secret",
+		"listApplicationAccessUses":  "refused as a whole",
 		"listApplicationConnections": "refused as a whole",
 		"getResource":                "the catalog",
 		"listResourceAccess":         "rows of the caller's own applications",
+		"listResourceAccessUses":     "rows of the caller's own applications",
 		"listPastAccess":             "rows of the caller's own applications",
 		"listAccessPeriods":          "refused as a whole; that the resource and the application exist is no secret",
 		"listModeHistory":            "refused as a whole",

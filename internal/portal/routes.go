@@ -89,6 +89,15 @@ var routes = []core.Route{
 	},
 	{
 		Method:    "GET",
+		Path:      base + "/applications/:id/access/uses",
+		Operation: "listApplicationAccessUses",
+		Who:       core.Person,
+		Scope:     read,
+		Rule:      "owners, security, auditors",
+		Costs:     &core.BudgetFlows,
+	},
+	{
+		Method:    "GET",
 		Path:      base + "/applications/:id/connections",
 		Operation: "listApplicationConnections",
 		Who:       core.Person,
@@ -105,6 +114,15 @@ var routes = []core.Route{
 		Who:       core.Person,
 		Scope:     read,
 		Rule:      "owners, security, auditors; others only rows of their own applications",
+	},
+	{
+		Method:    "GET",
+		Path:      base + "/resources/:id/access/uses",
+		Operation: "listResourceAccessUses",
+		Who:       core.Person,
+		Scope:     read,
+		Rule:      "owners, security, auditors; others only rows of their own applications",
+		Costs:     &core.BudgetFlows,
 	},
 	{
 		Method:    "GET",

@@ -2086,8 +2086,11 @@ type Access struct {
 	NotAfter  *time.Time    `json:"notAfter,omitempty"`
 	NotBefore *time.Time    `json:"notBefore,omitempty"`
 	Policy    string        `json:"policy"`
-	Resource  CatalogRef    `json:"resource"`
-	Sid       string        `json:"sid"`
+
+	// Reason of the ticket, if the caller may see it
+	Reason   *string    `json:"reason,omitempty"`
+	Resource CatalogRef `json:"resource"`
+	Sid      string     `json:"sid"`
 
 	// Since when its ticket became effective, or was approved if it is not effective yet; without a ticket, notBefore; absent: not known
 	Since   *time.Time `json:"since,omitempty"`
@@ -2315,6 +2318,25 @@ type AccessReview struct {
 	Silence    ReviewSilence `json:"silence"`
 	State      ReviewState   `json:"state"`
 	WindowDays int           `json:"windowDays"`
+}
+
+// AccessUse the last connection that a statement decided, between names as a row of the access list has them
+type AccessUse struct {
+	LastUsed time.Time `json:"lastUsed"`
+	Policy   string    `json:"policy"`
+	Resource string    `json:"resource"`
+	Sid      string    `json:"sid"`
+	Subject  string    `json:"subject"`
+}
+
+// AccessUseList defines model for AccessUseList.
+type AccessUseList struct {
+	// Available false: the flows could not be read, so the last uses are unknown
+	Available bool        `json:"available"`
+	Items     []AccessUse `json:"items"`
+
+	// Since connections before it are not considered
+	Since time.Time `json:"since"`
 }
 
 // ActionInfo defines model for ActionInfo.

@@ -2095,8 +2095,11 @@ type Access struct {
 	NotAfter  *time.Time    `json:"notAfter,omitempty"`
 	NotBefore *time.Time    `json:"notBefore,omitempty"`
 	Policy    string        `json:"policy"`
-	Resource  CatalogRef    `json:"resource"`
-	Sid       string        `json:"sid"`
+
+	// Reason of the ticket, if the caller may see it
+	Reason   *string    `json:"reason,omitempty"`
+	Resource CatalogRef `json:"resource"`
+	Sid      string     `json:"sid"`
 
 	// Since when its ticket became effective, or was approved if it is not effective yet; without a ticket, notBefore; absent: not known
 	Since   *time.Time `json:"since,omitempty"`
@@ -2324,6 +2327,25 @@ type AccessReview struct {
 	Silence    ReviewSilence `json:"silence"`
 	State      ReviewState   `json:"state"`
 	WindowDays int           `json:"windowDays"`
+}
+
+// AccessUse the last connection that a statement decided, between names as a row of the access list has them
+type AccessUse struct {
+	LastUsed time.Time `json:"lastUsed"`
+	Policy   string    `json:"policy"`
+	Resource string    `json:"resource"`
+	Sid      string    `json:"sid"`
+	Subject  string    `json:"subject"`
+}
+
+// AccessUseList defines model for AccessUseList.
+type AccessUseList struct {
+	// Available false: the flows could not be read, so the last uses are unknown
+	Available bool        `json:"available"`
+	Items     []AccessUse `json:"items"`
+
+	// Since connections before it are not considered
+	Since time.Time `json:"since"`
 }
 
 // ActionInfo defines model for ActionInfo.
@@ -6132,6 +6154,9 @@ type ServerInterface interface {
 	// ListApplicationAccess List what the application can reach, and by which statement
 	// (GET /applications/{id}/access)
 	ListApplicationAccess(c *gin.Context, id Id)
+	// ListApplicationAccessUses When the statements by which the application can reach others last decided about its connections
+	// (GET /applications/{id}/access/uses)
+	ListApplicationAccessUses(c *gin.Context, id Id)
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(c *gin.Context, id Id, params ListApplicationConnectionsParams)
@@ -6309,6 +6334,9 @@ type ServerInterface interface {
 	// ListAccessPeriods When an application could reach the resource, by the records (owners of either, security and auditors)
 	// (GET /resources/{id}/access-periods)
 	ListAccessPeriods(c *gin.Context, id Id, params ListAccessPeriodsParams)
+	// ListResourceAccessUses When the statements about the resource last decided about connections to it (owners, security and auditors see all; others only their own applications)
+	// (GET /resources/{id}/access/uses)
+	ListResourceAccessUses(c *gin.Context, id Id)
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(c *gin.Context, id Id, params ListResourceConnectionsParams)
@@ -6829,6 +6857,31 @@ func (siw *ServerInterfaceWrapper) ListApplicationAccess(c *gin.Context) {
 	}
 
 	siw.Handler.ListApplicationAccess(c, id)
+}
+
+// ListApplicationAccessUses operation middleware
+func (siw *ServerInterfaceWrapper) ListApplicationAccessUses(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListApplicationAccessUses(c, id)
 }
 
 // ListApplicationConnections operation middleware
@@ -8908,6 +8961,31 @@ func (siw *ServerInterfaceWrapper) ListAccessPeriods(c *gin.Context) {
 	siw.Handler.ListAccessPeriods(c, id, params)
 }
 
+// ListResourceAccessUses operation middleware
+func (siw *ServerInterfaceWrapper) ListResourceAccessUses(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListResourceAccessUses(c, id)
+}
+
 // ListResourceConnections operation middleware
 func (siw *ServerInterfaceWrapper) ListResourceConnections(c *gin.Context) {
 
@@ -10410,10 +10488,12 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/applications", wrapper.ListApplications)
 	router.GET(options.BaseURL+"/applications/:id", wrapper.GetApplication)
 	router.GET(options.BaseURL+"/applications/:id/access", wrapper.ListApplicationAccess)
+	router.GET(options.BaseURL+"/applications/:id/access/uses", wrapper.ListApplicationAccessUses)
 	router.GET(options.BaseURL+"/applications/:id/connections", wrapper.ListApplicationConnections)
 	router.GET(options.BaseURL+"/resources", wrapper.ListResources)
 	router.GET(options.BaseURL+"/resources/:id", wrapper.GetResource)
 	router.GET(options.BaseURL+"/resources/:id/access", wrapper.ListResourceAccess)
+	router.GET(options.BaseURL+"/resources/:id/access/uses", wrapper.ListResourceAccessUses)
 	router.GET(options.BaseURL+"/resources/:id/past-access", wrapper.ListPastAccess)
 	router.GET(options.BaseURL+"/resources/:id/access-periods", wrapper.ListAccessPeriods)
 	router.GET(options.BaseURL+"/resources/:id/mode-history", wrapper.ListModeHistory)
@@ -10741,6 +10821,45 @@ type ListApplicationAccessdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListApplicationAccessdefaultApplicationProblemPlusJSONResponse) VisitListApplicationAccessResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListApplicationAccessUsesRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type ListApplicationAccessUsesResponseObject interface {
+	VisitListApplicationAccessUsesResponse(w http.ResponseWriter) error
+}
+
+type ListApplicationAccessUses200JSONResponse AccessUseList
+
+func (response ListApplicationAccessUses200JSONResponse) VisitListApplicationAccessUsesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListApplicationAccessUsesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListApplicationAccessUsesdefaultApplicationProblemPlusJSONResponse) VisitListApplicationAccessUsesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -13085,6 +13204,45 @@ func (response ListAccessPeriodsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type ListResourceAccessUsesRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type ListResourceAccessUsesResponseObject interface {
+	VisitListResourceAccessUsesResponse(w http.ResponseWriter) error
+}
+
+type ListResourceAccessUses200JSONResponse AccessUseList
+
+func (response ListResourceAccessUses200JSONResponse) VisitListResourceAccessUsesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListResourceAccessUsesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListResourceAccessUsesdefaultApplicationProblemPlusJSONResponse) VisitListResourceAccessUsesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListResourceConnectionsRequestObject struct {
 	Id     Id `json:"id"`
 	Params ListResourceConnectionsParams
@@ -14846,6 +15004,9 @@ type StrictServerInterface interface {
 	// ListApplicationAccess List what the application can reach, and by which statement
 	// (GET /applications/{id}/access)
 	ListApplicationAccess(ctx context.Context, request ListApplicationAccessRequestObject) (ListApplicationAccessResponseObject, error)
+	// ListApplicationAccessUses When the statements by which the application can reach others last decided about its connections
+	// (GET /applications/{id}/access/uses)
+	ListApplicationAccessUses(ctx context.Context, request ListApplicationAccessUsesRequestObject) (ListApplicationAccessUsesResponseObject, error)
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(ctx context.Context, request ListApplicationConnectionsRequestObject) (ListApplicationConnectionsResponseObject, error)
@@ -15023,6 +15184,9 @@ type StrictServerInterface interface {
 	// ListAccessPeriods When an application could reach the resource, by the records (owners of either, security and auditors)
 	// (GET /resources/{id}/access-periods)
 	ListAccessPeriods(ctx context.Context, request ListAccessPeriodsRequestObject) (ListAccessPeriodsResponseObject, error)
+	// ListResourceAccessUses When the statements about the resource last decided about connections to it (owners, security and auditors see all; others only their own applications)
+	// (GET /resources/{id}/access/uses)
+	ListResourceAccessUses(ctx context.Context, request ListResourceAccessUsesRequestObject) (ListResourceAccessUsesResponseObject, error)
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(ctx context.Context, request ListResourceConnectionsRequestObject) (ListResourceConnectionsResponseObject, error)
@@ -15360,6 +15524,32 @@ func (sh *strictHandler) ListApplicationAccess(ctx *gin.Context, id Id) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListApplicationAccessResponseObject); ok {
 		if err := validResponse.VisitListApplicationAccessResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListApplicationAccessUses operation middleware
+func (sh *strictHandler) ListApplicationAccessUses(ctx *gin.Context, id Id) {
+	var request ListApplicationAccessUsesRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListApplicationAccessUses(ctx, request.(ListApplicationAccessUsesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListApplicationAccessUses")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListApplicationAccessUsesResponseObject); ok {
+		if err := validResponse.VisitListApplicationAccessUsesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -16960,6 +17150,32 @@ func (sh *strictHandler) ListAccessPeriods(ctx *gin.Context, id Id, params ListA
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListAccessPeriodsResponseObject); ok {
 		if err := validResponse.VisitListAccessPeriodsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListResourceAccessUses operation middleware
+func (sh *strictHandler) ListResourceAccessUses(ctx *gin.Context, id Id) {
+	var request ListResourceAccessUsesRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListResourceAccessUses(ctx, request.(ListResourceAccessUsesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListResourceAccessUses")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListResourceAccessUsesResponseObject); ok {
+		if err := validResponse.VisitListResourceAccessUsesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -72,6 +72,9 @@ func (d *Data) AccessOf(grants []policy.Grant, from Origins) []openapi.Access {
 		if t, i := from.Item(g); t != nil {
 			may := approval.MayDoItem(c, from.Who, t, i)
 			x.Ticket, x.TicketItem, x.TicketVisible, x.CanRevoke = new(t.ID()), &i, new(may.See), new(may.Revoke)
+			if may.See {
+				x.Reason = core.Optional(t.Reason)
+			}
 			if at := GrantedAt(t, i); at.After(g.NotBefore) {
 				x.Since = Time(at)
 			}

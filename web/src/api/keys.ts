@@ -49,6 +49,8 @@ export const keys = {
     all: ["access"],
     ofApplication: (id: string) => ["access", "application", id],
     ofResource: (id: string) => ["access", "resource", id],
+    usesOfApplication: (id: string) => ["access", "application", id, "uses"],
+    usesOfResource: (id: string) => ["access", "resource", id, "uses"],
     past: (id: string, at: string | undefined) => ["access", "resource", id, "past", at],
     periods: (resource: string, application: string) => ["access", "resource", resource, "periods", application],
     modes: (id: string) => ["access", "resource", id, "modes"],

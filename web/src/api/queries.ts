@@ -134,6 +134,9 @@ export function useResource(id: string) {
   return useQuery({ ...resourceQuery(id), refetchInterval: useFallback() });
 }
 
+/** usesFresh is the time in milliseconds in which last uses are not read again: a year of connections is searched for them. */
+const usesFresh = 60_000;
+
 /** useApplicationAccess reads the statements that allow or deny access to the application. */
 export function useApplicationAccess(id: string, enabled = true) {
   return useQuery({
@@ -149,6 +152,26 @@ export function useResourceAccess(id: string, enabled = true) {
     queryKey: keys.access.ofResource(id),
     queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/access", { signal, params: { path: { id } } })),
     enabled,
+  });
+}
+
+/** useApplicationAccessUses reads when the statements about the application last decided about its connections. */
+export function useApplicationAccessUses(id: string, enabled = true) {
+  return useQuery({
+    queryKey: keys.access.usesOfApplication(id),
+    queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}/access/uses", { signal, params: { path: { id } } })),
+    enabled,
+    staleTime: usesFresh,
+  });
+}
+
+/** useResourceAccessUses reads when the statements about the resource last decided about connections to it. */
+export function useResourceAccessUses(id: string, enabled = true) {
+  return useQuery({
+    queryKey: keys.access.usesOfResource(id),
+    queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/access/uses", { signal, params: { path: { id } } })),
+    enabled,
+    staleTime: usesFresh,
   });
 }
 

@@ -77,6 +77,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/applications/{id}/access/uses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** When the statements by which the application can reach others last decided about its connections */
+        get: operations["listApplicationAccessUses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/applications/{id}/connections": {
         parameters: {
             query?: {
@@ -149,6 +169,26 @@ export interface paths {
         };
         /** Who can reach the resource (its owners, security and auditors; others see only their own applications) */
         get: operations["listResourceAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/access/uses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** When the statements about the resource last decided about connections to it (owners, security and auditors see all; others only their own applications) */
+        get: operations["listResourceAccessUses"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2005,6 +2045,8 @@ export interface components {
             /** @description position of the item of that ticket */
             ticketItem?: number;
             ticketVisible?: boolean;
+            /** @description of the ticket, if the caller may see it */
+            reason?: string;
             canRevoke?: boolean;
             /** @description the statement has an effect now (2-semantics Decision) */
             counting: boolean;
@@ -2019,6 +2061,25 @@ export interface components {
             notAfter?: string;
             members?: components["schemas"]["MemberCounts"];
             clusters?: components["schemas"]["ClusterState"][];
+        };
+        /** @description the last connection that a statement decided, between names as a row of the access list has them */
+        AccessUse: {
+            policy: string;
+            sid: string;
+            subject: string;
+            resource: string;
+            /** Format: date-time */
+            lastUsed: string;
+        };
+        AccessUseList: {
+            items: components["schemas"]["AccessUse"][];
+            /**
+             * Format: date-time
+             * @description connections before it are not considered
+             */
+            since: string;
+            /** @description false: the flows could not be read, so the last uses are unknown */
+            available: boolean;
         };
         /** @description what a statement said about the resource at an instant in the past */
         PastAccess: {
@@ -4519,6 +4580,30 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listApplicationAccessUses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statements that were used */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessUseList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listApplicationConnections: {
         parameters: {
             query?: {
@@ -4628,6 +4713,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AccessList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listResourceAccessUses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statements that were used */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessUseList"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -31,6 +31,8 @@ export type MemberCounts = Schemas["MemberCounts"];
 export type CatalogRef = Schemas["CatalogRef"];
 /** Access is a statement by which an application may, or may not, reach a resource. */
 export type Access = Schemas["Access"];
+/** AccessUse is the last connection that a statement decided, between two names. */
+export type AccessUse = Schemas["AccessUse"];
 /** PastAccess is what a statement said about a resource at an instant in the past. */
 export type PastAccess = Schemas["PastAccess"];
 /** PastAccessList says who could reach a resource at an instant, and what the records do not cover. */

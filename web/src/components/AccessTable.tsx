@@ -2,7 +2,8 @@ import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import type { Access } from "../api/types";
+import { useApplicationAccessUses, useResourceAccessUses } from "../api/queries";
+import type { Access, AccessUse } from "../api/types";
 import { ClusterChips } from "./ClusterChips";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
@@ -10,18 +11,44 @@ import { RefName } from "./Names";
 import { RevokeDialog } from "./RevokeDialog";
 import classes from "./Tables.module.css";
 import { RelativeTime } from "./Time";
+import { accessCSV } from "../lib/csv-tables";
+import { flowsPath } from "../lib/flow-link";
 import { instant } from "../lib/table-sort";
 
 interface Props {
   items: Access[];
   peer: "application" | "resource";
   label: string;
+  /** The id of the application or resource that the page is about. */
+  about: string;
 }
 
-/** AccessTable lists the statements that allow or deny access, with their origin and the members in which they apply. */
-export function AccessTable({ items, peer, label }: Props) {
+const keyOfUse = (policy: string, sid: string, subject: string, resource: string) => [policy, sid, subject, resource].join("\n");
+
+/** useLastUses returns the last use of a statement between two names: undefined while it is not known, null if none was seen. */
+function useLastUses(peer: Props["peer"], about: string): (row: Access) => string | null | undefined {
+  const ofApplication = useApplicationAccessUses(about, peer === "resource");
+  const ofResource = useResourceAccessUses(about, peer === "application");
+  const { data } = peer === "resource" ? ofApplication : ofResource;
+  if (!data?.available) return () => undefined;
+  const found = new Map(data.items.map((use: AccessUse) => [keyOfUse(use.policy, use.sid, use.subject, use.resource), use.lastUsed]));
+  return (row) => found.get(keyOfUse(row.policy, row.sid, row.subject.name, row.resource.name)) ?? null;
+}
+
+/** LastUse shows when a statement was last used, as a link to the connections of its two names. */
+function LastUse({ row, at }: { row: Access; at: string | null | undefined }) {
+  const { t } = useTranslation();
+  if (at === undefined) return <span className={classes.muted} title={t("access.useUnknownHelp")}>{t("access.useUnknown")}</span>;
+  const path = flowsPath({ subject: row.subject, resource: row.resource });
+  const text = at === null ? <span className={classes.muted} title={t("access.notSeenHelp")}>{t("access.notSeen")}</span> : <RelativeTime at={at} />;
+  return path ? <Link to={path} aria-label={at === null ? t("access.connectionsOf", { subject: row.subject.title, resource: row.resource.title }) : undefined}>{text}</Link> : text;
+}
+
+/** AccessTable lists the statements that allow or deny access, with their origin, their last use and the members in which they apply. */
+export function AccessTable({ items, peer, label, about }: Props) {
   const { t } = useTranslation();
   const [revoking, setRevoking] = useState<Access>();
+  const lastUse = useLastUses(peer, about);
   const anyRevocable = items.some((item) => item.canRevoke && item.ticket);
 
   const columns: Column<Access>[] = [
@@ -53,16 +80,21 @@ export function AccessTable({ items, peer, label }: Props) {
     },
     { key: "since", header: t("access.since"), nowrap: true, cell: (row) => row.since && <RelativeTime at={row.since} />, sortBy: (row) => instant(row.since) },
     { key: "until", header: t("access.until"), nowrap: true, cell: (row) => (row.notAfter ? <RelativeTime at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>), sortBy: (row) => instant(row.notAfter) },
+    { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse row={row} at={lastUse(row)} />, sortBy: (row) => instant(lastUse(row) ?? undefined) },
     { key: "clusters", header: t("access.clusters"), cell: (row) => <ClusterChips clusters={row.clusters} /> },
     {
       key: "ticket",
       header: t("access.ticket"),
       sortBy: (row) => row.ticket,
-      nowrap: true,
       cell: (row) => {
         if (!row.ticket) return <span className={classes.muted}>{t("access.noTicket")}</span>;
         if (row.ticketVisible === false) return <span title={t("access.hiddenTicket")}>{row.ticket}</span>;
-        return <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>;
+        return (
+          <span className={classes.stack}>
+            <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>
+            {row.reason && <span className={classes.reason} title={row.reason}>{row.reason}</span>}
+          </span>
+        );
       },
     },
   ];
@@ -89,7 +121,7 @@ export function AccessTable({ items, peer, label }: Props) {
 
   return (
     <>
-      <DataTable sortParam="access-sort" label={label} columns={columns} rows={items} rowKey={(row) => `${row.policy}/${row.sid}/${row.subject.name}/${row.resource.name}`} rowTestId={(row) => `access-row-${row.sid}`} dim={(row) => !row.counting} testId="access-table" />
+      <DataTable sortParam="access-sort" label={label} columns={columns} rows={items} rowKey={(row) => `${row.policy}/${row.sid}/${row.subject.name}/${row.resource.name}`} rowTestId={(row) => `access-row-${row.sid}`} dim={(row) => !row.counting} testId="access-table" csv={accessCSV(about, lastUse)} />
       {revoking?.ticket && (
         <RevokeDialog
           ticketId={revoking.ticket}

@@ -2,6 +2,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useApplicationAccess, useMayRequest, useResourceAccess } from "../api/queries";
 import type { Access, ConnectionList } from "../api/types";
+import { foldedConnectionsCSV } from "../lib/csv-tables";
 import { fold, isRefused } from "../lib/fold";
 import type { FoldedConnection } from "../lib/fold";
 import { grantOf } from "../lib/grants";
@@ -143,5 +144,5 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
       cell: (row) => (refusedRow(row) ? <Refused row={row} peer={peer} offers={offers} /> : <DecidedBy row={row} />),
     },
   );
-  return <DataTable partial={rows.length < folded.length} sortParam="connections-sort" label={label} columns={columns} rows={rows} rowKey={(row) => row.key} rowTestId={() => "connection-row"} testId="connections-table" />;
+  return <DataTable partial={rows.length < folded.length} sortParam="connections-sort" label={label} columns={columns} rows={rows} rowKey={(row) => row.key} rowTestId={() => "connection-row"} testId="connections-table" csv={foldedConnectionsCSV} />;
 }

@@ -7,6 +7,9 @@ import { useTranslation } from "react-i18next";
 import { nextSort, parseSort, sortRows, writeSort } from "../lib/table-sort";
 import type { Sort, Sortable } from "../lib/table-sort";
 import { useFilters } from "../lib/use-filters";
+import type { CsvTable } from "../lib/csv";
+import { TableDownload } from "./TableDownload";
+import type { Pages } from "./TableDownload";
 import classes from "./DataTable.module.css";
 
 /** Column is one column of a table: its header, the content of its cells and how it is sorted. */
@@ -32,12 +35,19 @@ interface DataTableProps<Row> {
   /** Called when a row is clicked. A control in the row must do the same for the keyboard. */
   onRow?: (row: Row) => void;
   testId?: string;
-  /** More rows are on the server. Sorting only those that were read would show a wrong order, so only the server can sort the table. */
+  /**
+   * More rows are on the server, as `query` says unless this is set. Sorting only those that were read would show a wrong order, so only
+   * the server can sort the table; and a file of them would not be complete, so there is none without the query.
+   */
   partial?: boolean;
   /** The orders in which the server returns the rows (see useServerSort). Their columns can be sorted even if the table is partial. */
   orders?: readonly string[];
   /** The URL's parameter with the sort; a second table of a page needs a name of its own. */
   sortParam?: string;
+  /** The table as a file, which the reader can save. */
+  csv?: CsvTable<Row>;
+  /** The query of the rows, which also reads those that were not read yet for the file. */
+  query?: Pages<Row>;
 }
 
 /** Sorting is the sort of a table, and the function that a press on a header calls. */
@@ -98,7 +108,7 @@ function Spacer({ height, span }: { height: number; span: number }) {
 }
 
 /** VirtualRows renders only the rows near the visible area, with space in place of the others. */
-function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<Row>, "label" | "testId"> & { frame: RefObject<HTMLDivElement | null> }) {
+function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<Row>, "label" | "testId" | "csv" | "query"> & { frame: RefObject<HTMLDivElement | null> }) {
   const [margin, setMargin] = useState(0);
   // A change of size above the table changes the height of the page, so the offset is measured then.
   useEffect(() => {
@@ -177,7 +187,7 @@ function SortMenu<Row>({ columns, sort, choices: choicesOf, onSort }: Sorting & 
   );
 }
 
-function Rows<Row>({ label, rows, rowKey, testId, sorting, ...rest }: Omit<DataTableProps<Row>, "partial" | "orders" | "sortParam"> & { sorting?: Sorting }) {
+function Rows<Row>({ label, rows, rowKey, testId, sorting, ...rest }: Omit<DataTableProps<Row>, "partial" | "orders" | "sortParam" | "csv" | "query"> & { sorting?: Sorting }) {
   const frame = useRef<HTMLDivElement>(null);
   const virtual = rows.length > rowsAtOnce;
   return (
@@ -212,7 +222,7 @@ function choicesOf<Row>(column: Column<Row>, partial: boolean, orders: readonly 
 }
 
 /** SortedRows shows the rows in the order of the URL. */
-function SortedRows<Row>({ rows, columns, partial = false, orders = [], sortParam = "sort", ...rest }: DataTableProps<Row>) {
+function SortedRows<Row>({ rows, columns, partial = false, orders = [], sortParam = "sort", ...rest }: Omit<DataTableProps<Row>, "csv" | "query">) {
   const { i18n } = useTranslation();
   const [search, change] = useFilters();
   const choices = new Map(columns.map((column) => [column.key, choicesOf(column, partial, orders)]));
@@ -230,7 +240,12 @@ function SortedRows<Row>({ rows, columns, partial = false, orders = [], sortPara
 }
 
 /** DataTable is the table of all pages. It can be sorted by the columns that the server sorts, and by those with `sortBy` when all rows were read. */
-export function DataTable<Row>({ partial = false, orders = [], sortParam, ...rest }: DataTableProps<Row>) {
+export function DataTable<Row>({ orders = [], sortParam, csv, query, partial = query?.hasNextPage ?? false, ...rest }: DataTableProps<Row>) {
   const sortable = rest.rows.length > 1 && rest.columns.some((column) => choicesOf(column, partial, orders).length > 0);
-  return sortable ? <SortedRows partial={partial} orders={orders} sortParam={sortParam} {...rest} /> : <Rows {...rest} />;
+  return (
+    <>
+      {sortable ? <SortedRows partial={partial} orders={orders} sortParam={sortParam} {...rest} /> : <Rows {...rest} />}
+      {csv && (query || !partial) && <TableDownload csv={csv} rows={rest.rows} query={query} />}
+    </>
+  );
 }

@@ -1,8 +1,10 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import type { Ticket, TicketItem } from "../api/types";
+import { useMe } from "../api/queries";
+import type { Role, Ticket, TicketItem } from "../api/types";
 import { expiryOf, nodesByResource, sumClusters } from "../lib/items";
 import { endedAt } from "../lib/timeline";
+import { flowsPath } from "../lib/flow-link";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
 import { MemberSummary, useWorstMembers } from "./MemberSummary";
@@ -34,6 +36,9 @@ function Registration({ workload }: { workload: NonNullable<TicketItem["workload
   );
 }
 
+/** seesConnections contains the roles of people who may see connections, owners only their own. */
+const seesConnections: Role[] = ["application-owner", "resource-owner", "security", "auditor"];
+
 /** About shows the fields of the item that its kind has. */
 function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   const { t } = useTranslation();
@@ -42,6 +47,7 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   // Access that is being revoked ends before its expiry date.
   const expires = expiryOf(item);
   const lasts = ticket.kind === "grant" || ticket.kind === "extend";
+  const connections = useMe().data?.roles.some((role) => seesConnections.includes(role)) && flowsPath({ subject: item.application, resource: item.resource });
   return (
     <>
       {item.application && (
@@ -67,6 +73,14 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
             {item.actions.map((action) => (
               <code key={action} className={tables.code}>{action}</code>
             ))}
+          </dd>
+        </>
+      )}
+      {connections && (
+        <>
+          <dt>{t("access.connections")}</dt>
+          <dd>
+            <Link to={connections} data-testid="ticket-flows">{t("connections.explore")}</Link>
           </dd>
         </>
       )}

@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Ticket } from "../api/types";
+import { ticketsCSV } from "../lib/csv-tables";
 import { expiryOfTicket } from "../lib/items";
 import type { TicketOrder } from "../lib/use-server-sort";
 import { useHeading } from "../lib/use-heading";
@@ -8,6 +9,7 @@ import { useWords } from "../lib/use-words";
 import { KindBadge, TicketStateBadge } from "./Badge";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
+import type { Pages } from "./TableDownload";
 import { TicketProgress } from "./TicketProgress";
 import { PersonName } from "./Names";
 import classes from "./Tables.module.css";
@@ -19,12 +21,14 @@ interface Props {
   label: string;
   requester?: boolean;
   partial?: boolean;
+  /** The query of the tickets, for those that were not read yet. */
+  query?: Pages<Ticket>;
   /** The orders in which the server returns the tickets; the table then shows the last change, too. */
   orders?: readonly TicketOrder[];
 }
 
 /** TicketTable lists tickets with their state, requester, progress and time of submission. */
-export function TicketTable({ tickets, label, requester = true, partial = false, orders }: Props) {
+export function TicketTable({ tickets, label, requester = true, partial, query, orders }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const heading = useHeading();
@@ -78,5 +82,5 @@ export function TicketTable({ tickets, label, requester = true, partial = false,
     { key: "created", header: t("requests.created"), nowrap: true, cell: (ticket) => <RelativeTime at={ticket.createdAt} />, sortBy: (ticket) => instant(ticket.createdAt) },
   );
   if (orders) columns.push({ key: "updated", header: t("requests.updated"), nowrap: true, cell: (ticket) => <RelativeTime at={ticket.updatedAt} />, sortBy: (ticket) => instant(ticket.updatedAt) });
-  return <DataTable partial={partial} orders={orders} label={label} columns={columns} rows={tickets} rowKey={(ticket) => ticket.id} rowTestId={(ticket) => `ticket-row-${ticket.id}`} testId="ticket-table" />;
+  return <DataTable partial={partial} query={query} csv={ticketsCSV} orders={orders} label={label} columns={columns} rows={tickets} rowKey={(ticket) => ticket.id} rowTestId={(ticket) => `ticket-row-${ticket.id}`} testId="ticket-table" />;
 }

@@ -2,6 +2,7 @@ import { useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
 import { useWorkloads } from "../api/queries";
 import type { Workload } from "../api/types";
+import { workloadsCSV } from "../lib/csv-tables";
 import { useWords } from "../lib/use-words";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
@@ -47,7 +48,7 @@ export function WorkloadsSection({ application }: { application: string }) {
       <Loaded query={query}>
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
-          return rows.length === 0 ? <EmptyState>{t("workloads.empty")}</EmptyState> : <DataTable partial={query.hasNextPage} sortParam="workloads-sort" label={t("workloads.title")} columns={columns} rows={rows} rowKey={(row) => row.id} />;
+          return rows.length === 0 ? <EmptyState>{t("workloads.empty")}</EmptyState> : <DataTable query={query} csv={workloadsCSV} sortParam="workloads-sort" label={t("workloads.title")} columns={columns} rows={rows} rowKey={(row) => row.id} />;
         }}
       </Loaded>
       <LoadMore query={query} param="workloads-pages" />

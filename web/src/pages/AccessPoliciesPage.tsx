@@ -18,6 +18,7 @@ import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
+import { policiesCSV } from "../lib/csv-tables";
 import { issueKinds, originKinds } from "../lib/govern";
 import { among, useFilters } from "../lib/use-filters";
 import { policyOrders, useServerSort } from "../lib/use-server-sort";
@@ -99,7 +100,7 @@ function List() {
             <>
               <CountFilter label={t("acp.issues")} values={issueKinds} counts={pages[0]?.issues ?? {}} word={(each) => t(`acp.issue.${each}`)} chosen={issue} onChange={(next) => change({ issue: next })} testId="issue" />
               {pages[0]?.unusedKnown === false && <Notice testId="unused-unknown">{t("acp.unusedUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable partial={query.hasNextPage} orders={policyOrders} label={t("acp.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `acp-${row.name}`} testId="access-policies" /> : <NoRows onClear={filtered ? () => change({ origin: undefined, issue: undefined, q: undefined }) : undefined}>{t("acp.empty")}</NoRows>}
+              {rows.length > 0 ? <DataTable query={query} csv={policiesCSV} orders={policyOrders} label={t("acp.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `acp-${row.name}`} testId="access-policies" /> : <NoRows onClear={filtered ? () => change({ origin: undefined, issue: undefined, q: undefined }) : undefined}>{t("acp.empty")}</NoRows>}
             </>
           );
         }}

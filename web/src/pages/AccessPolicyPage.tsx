@@ -16,6 +16,8 @@ import { Page, Section } from "../components/Page";
 import { YamlDetails, YamlText } from "../components/policies/YamlDetails";
 import tables from "../components/Tables.module.css";
 import { RelativeTime, DayAndTime } from "../components/Time";
+import { statementsCSV } from "../lib/csv-tables";
+import { flowsPath } from "../lib/flow-link";
 import { useWords } from "../lib/use-words";
 import { instant } from "../lib/table-sort";
 
@@ -66,6 +68,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
           <code className={tables.code}>{row.sid}</code>
           {row.effect === "Deny" && <strong>{t("effect.Deny")}</strong>}
           {row.ticket && <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>}
+          <Link to={flowsPath({ policy: detail.policy.name, sid: row.sid }) ?? ""} aria-label={t("acp.connectionsOf", { sid: row.sid })} data-testid={`flows-${row.sid}`}>{t("access.connections")}</Link>
         </span>
       ),
     },
@@ -94,7 +97,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
   return (
     <Section title={t("acp.statementsTitle")} count={detail.statements.length}>
       {!detail.unusedKnown && <Notice>{t("acp.unusedUnknown")}</Notice>}
-      {detail.statements.length > 0 ? <DataTable label={t("acp.statementsTitle")} columns={columns} rows={detail.statements} rowKey={(row) => row.sid} rowTestId={(row) => `statement-${row.sid}`} testId="statements" /> : <EmptyState>{t("acp.noStatements")}</EmptyState>}
+      {detail.statements.length > 0 ? <DataTable csv={statementsCSV(detail.policy.name)} label={t("acp.statementsTitle")} columns={columns} rows={detail.statements} rowKey={(row) => row.sid} rowTestId={(row) => `statement-${row.sid}`} testId="statements" /> : <EmptyState>{t("acp.noStatements")}</EmptyState>}
     </Section>
   );
 }

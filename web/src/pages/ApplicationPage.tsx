@@ -29,7 +29,7 @@ function Sections({ id, mine }: { id: string; mine: boolean }) {
             items.length === 0 ? (
               <EmptyState action={mine ? <RequestAccessLink application={id} /> : undefined}>{t("application.reachEmpty")}</EmptyState>
             ) : (
-              <AccessTable items={items} peer="resource" label={t("application.reach")} />
+              <AccessTable items={items} peer="resource" label={t("application.reach")} about={id} />
             )
           }
         </Loaded>

@@ -11,6 +11,7 @@ import { LoadMore } from "../components/LoadMore";
 import { Owners, RefName } from "../components/Names";
 import { Page } from "../components/Page";
 import { RefusedCount } from "../components/RefusedCount";
+import { applicationsCSV } from "../lib/csv-tables";
 import { useFilters } from "../lib/use-filters";
 import { entityOrders, useServerSort } from "../lib/use-server-sort";
 
@@ -51,7 +52,7 @@ export function ApplicationsPage() {
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
           if (rows.length === 0) return <EmptyState>{q ? t("applications.noMatch") : mine ? t("applications.emptyMine") : t("applications.emptyAll")}</EmptyState>;
-          return <DataTable partial={query.hasNextPage} orders={entityOrders} label={t("applications.title")} columns={columns} rows={rows} rowKey={(app) => app.id} rowTestId={(app) => `application-row-${app.id}`} />;
+          return <DataTable query={query} csv={applicationsCSV} orders={entityOrders} label={t("applications.title")} columns={columns} rows={rows} rowKey={(app) => app.id} rowTestId={(app) => `application-row-${app.id}`} />;
         }}
       </Loaded>
       <LoadMore query={query} />

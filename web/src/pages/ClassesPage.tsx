@@ -11,6 +11,7 @@ import { Page, Section } from "../components/Page";
 import { PolicyNav } from "../components/policies/PolicyNav";
 import { YamlDetails, YamlText } from "../components/policies/YamlDetails";
 import tables from "../components/Tables.module.css";
+import { classesCSV } from "../lib/csv-tables";
 import { changePath } from "../lib/policies";
 import { useWords } from "../lib/use-words";
 
@@ -59,7 +60,7 @@ function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sor
         ),
     },
   ];
-  return <DataTable sortParam={sortParam} label={label} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `class-${row.name}`} />;
+  return <DataTable csv={classesCSV} sortParam={sortParam} label={label} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `class-${row.name}`} />;
 }
 
 /** ClassesPage lists the classes of resources and subjects. */

@@ -50,7 +50,7 @@ export function DelegationsPage() {
       <Loaded query={query}>
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
-          if (all) return rows.length === 0 ? <EmptyState>{t("delegations.allEmpty")}</EmptyState> : <DelegationTable partial={query.hasNextPage} label={t("delegations.title")} rows={rows} show="both" />;
+          if (all) return rows.length === 0 ? <EmptyState>{t("delegations.allEmpty")}</EmptyState> : <DelegationTable query={query} label={t("delegations.title")} rows={rows} show="both" />;
           const [given, taken] = [rows.filter((row) => row.from.id === me?.person.id), rows.filter((row) => row.to.id === me?.person.id)];
           return (
             <>

@@ -44,7 +44,7 @@ function Entities({ mayChange }: { mayChange: boolean }) {
       <Loaded query={query}>
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
-          if (rows.length > 0) return <EntityTable partial={query.hasNextPage} rows={rows} mayChange={mayChange} />;
+          if (rows.length > 0) return <EntityTable query={query} rows={rows} mayChange={mayChange} />;
           if (!filtered) return <EmptyState>{t("entities.empty")}</EmptyState>;
           return (
             <EmptyState

@@ -18,6 +18,7 @@ import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
+import { findingsCSV } from "../lib/csv-tables";
 import { findingKinds } from "../lib/govern";
 import { among, useFilters } from "../lib/use-filters";
 import { findingOrders, useServerSort } from "../lib/use-server-sort";
@@ -69,7 +70,7 @@ function List() {
             <>
               <CountFilter label={t("finding.kindLabel")} values={findingKinds} counts={pages[0]?.kinds ?? {}} word={(each) => t(`finding.kind.${each}`)} chosen={kind} onChange={(next) => change({ kind: next })} testId="kind" />
               {pages[0]?.flowsAvailable === false && <Notice testId="flows-unavailable">{t("finding.flowsUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable partial={query.hasNextPage} orders={findingOrders} label={t("finding.title")} columns={columns} rows={rows} rowKey={(row) => row.id} testId="findings" /> : <NoRows onClear={filtered ? () => change({ kind: undefined, q: undefined, member: undefined }) : undefined}>{t("finding.none")}</NoRows>}
+              {rows.length > 0 ? <DataTable query={query} csv={findingsCSV} orders={findingOrders} label={t("finding.title")} columns={columns} rows={rows} rowKey={(row) => row.id} testId="findings" /> : <NoRows onClear={filtered ? () => change({ kind: undefined, q: undefined, member: undefined }) : undefined}>{t("finding.none")}</NoRows>}
             </>
           );
         }}

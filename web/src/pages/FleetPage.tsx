@@ -10,6 +10,7 @@ import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
+import { membersCSV } from "../lib/csv-tables";
 import { useWords } from "../lib/use-words";
 
 function Members() {
@@ -48,7 +49,7 @@ function Members() {
       {({ items, reported }) => (
         <>
           {!reported && items.length > 0 && <Notice testId="unreported">{t("fleet.unreported")}</Notice>}
-          {items.length > 0 ? <DataTable label={t("fleet.title")} columns={columns} rows={items} rowKey={(row) => row.name} rowTestId={(row) => `member-${row.name}`} testId="fleet" /> : <EmptyState>{t("fleet.empty")}</EmptyState>}
+          {items.length > 0 ? <DataTable csv={membersCSV} label={t("fleet.title")} columns={columns} rows={items} rowKey={(row) => row.name} rowTestId={(row) => `member-${row.name}`} testId="fleet" /> : <EmptyState>{t("fleet.empty")}</EmptyState>}
         </>
       )}
     </Loaded>

@@ -61,7 +61,7 @@ function Connections({ filter, search, onChange }: Props) {
       <Loaded query={query}>
         {({ pages }) => {
           if (pages.some((page) => !page.available)) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
-          if (rows.length > 0) return <FlowTable partial={query.hasNextPage} orders={orders} rows={rows} label={t(`flows.tabs.${tabOf(search)}`)} onOpen={(row) => onChange({ row })} />;
+          if (rows.length > 0) return <FlowTable query={query} orders={orders} rows={rows} label={t(`flows.tabs.${tabOf(search)}`)} onOpen={(row) => onChange({ row })} />;
           if (!filtered && filter.disagree) return <EmptyState>{t("flows.agree")}</EmptyState>;
           if (!pages[0]?.lastFlow) return <EmptyState>{t("connections.noFlow")}</EmptyState>;
           return (

@@ -47,7 +47,7 @@ function Lines() {
       <Loaded query={query}>
         {(data) => {
           const lines = data.pages.flatMap((page) => page.items);
-          if (lines.length > 0) return <LedgerTable partial={query.hasNextPage} lines={lines} />;
+          if (lines.length > 0) return <LedgerTable query={query} lines={lines} />;
           if (!filtered) return <EmptyState>{t("ledger.empty")}</EmptyState>;
           return (
             <EmptyState

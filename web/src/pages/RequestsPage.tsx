@@ -37,7 +37,7 @@ export function RequestsPage() {
       <Loaded query={query}>
         {(data) => {
           const tickets = data.pages.flatMap((page) => page.items);
-          if (tickets.length > 0) return <TicketTable partial={query.hasNextPage} orders={ticketOrders} tickets={tickets} label={t("requests.title")} requester={filter.view !== "mine"} />;
+          if (tickets.length > 0) return <TicketTable query={query} orders={ticketOrders} tickets={tickets} label={t("requests.title")} requester={filter.view !== "mine"} />;
           if (!filtered) return <EmptyState action={filter.view === "mine" ? newRequest : undefined}>{t(filter.view === "review" ? "requests.emptyReview" : "requests.empty")}</EmptyState>;
           return (
             <EmptyState

@@ -81,7 +81,7 @@ function Sections({ resource }: { resource: Resource }) {
             items.length === 0 ? (
               <EmptyState>{closed && resource.mine ? t("resource.whoEmptyEnforced") : t("resource.whoEmpty")}</EmptyState>
             ) : (
-              <AccessTable items={items} peer="application" label={t("resource.who")} />
+              <AccessTable items={items} peer="application" label={t("resource.who")} about={resource.id} />
             )
           }
         </Loaded>

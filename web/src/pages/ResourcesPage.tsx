@@ -13,6 +13,7 @@ import { Owners, RefName } from "../components/Names";
 import { Page } from "../components/Page";
 import { RefusedCount } from "../components/RefusedCount";
 import tables from "../components/Tables.module.css";
+import { resourcesCSV } from "../lib/csv-tables";
 import { useFilters } from "../lib/use-filters";
 import { entityOrders, useServerSort } from "../lib/use-server-sort";
 
@@ -56,7 +57,7 @@ export function ResourcesPage() {
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
           if (rows.length === 0) return <EmptyState>{q ? t("resources.noMatch") : mine ? t("resources.emptyMine") : t("resources.emptyAll")}</EmptyState>;
-          return <DataTable partial={query.hasNextPage} orders={entityOrders} label={t("resources.title")} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `resource-row-${row.id}`} />;
+          return <DataTable query={query} csv={resourcesCSV} orders={entityOrders} label={t("resources.title")} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `resource-row-${row.id}`} />;
         }}
       </Loaded>
       <LoadMore query={query} />

@@ -87,7 +87,7 @@ function Lines({ review }: { review: AccessReview }) {
         {({ pages }) => {
           const lines = pages.flatMap(({ items }) => items);
           return lines.length > 0 ? (
-            <ReviewLines review={review.id} lines={lines} partial={query.hasNextPage} orders={reviewLineOrders} />
+            <ReviewLines review={review.id} lines={lines} query={query} orders={reviewLineOrders} />
           ) : (
             <EmptyState action={filtered && <Button variant="default" onClick={() => change({ q: undefined, recommendation: undefined, outcome: undefined })}>{t("action.clear")}</Button>}>
               {t(filtered || all ? "accessReview.noLines" : "accessReview.allDecided")}

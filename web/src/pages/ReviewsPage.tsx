@@ -15,6 +15,7 @@ import { WaitingReviews } from "../components/reviews/WaitingReviews";
 import tables from "../components/Tables.module.css";
 import reviews from "../components/reviews/Reviews.module.css";
 import { RelativeTime } from "../components/Time";
+import { reviewsCSV } from "../lib/csv-tables";
 import { decidedOf } from "../lib/reviews";
 import { instant } from "../lib/table-sort";
 
@@ -52,7 +53,7 @@ export function ReviewsPage() {
         {({ pages }) => {
           const rows = pages.flatMap(({ items }) => items);
           return rows.length > 0 ? (
-            <DataTable partial={query.hasNextPage} label={t("accessReview.title")} columns={columns} rows={rows} rowKey={({ id }) => id} rowTestId={({ id }) => `review-${id}`} testId="reviews" />
+            <DataTable query={query} csv={reviewsCSV} label={t("accessReview.title")} columns={columns} rows={rows} rowKey={({ id }) => id} rowTestId={({ id }) => `review-${id}`} testId="reviews" />
           ) : (
             <EmptyState action={mayCreate && begin}>{t(sees ? "accessReview.none" : "accessReview.noneMine")}</EmptyState>
           );

@@ -52,7 +52,7 @@ function Letters({ mayRetry }: { mayRetry: boolean }) {
           if (letters.length === 0) return <EmptyState>{t("undelivered.empty")}</EmptyState>;
           return (
             <>
-              <UndeliveredTable partial={query.hasNextPage} letters={letters} onRetry={mayRetry ? send : undefined} busy={retry.isPending} />
+              <UndeliveredTable query={query} letters={letters} onRetry={mayRetry ? send : undefined} busy={retry.isPending} />
               {mayRetry && letters.length > 1 && (
                 <Button mt="md" variant="default" onClick={() => setAll(true)} data-testid="retry-all">
                   {t("undelivered.retryAll")}

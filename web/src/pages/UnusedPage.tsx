@@ -37,7 +37,7 @@ export function UnusedPage() {
           return (
             <>
               <Unobserved names={unobserved} />
-              {rows.length > 0 && <UnusedTable partial={query.hasNextPage} rows={rows} label={t("unused.page")} />}
+              {rows.length > 0 && <UnusedTable query={query} rows={rows} label={t("unused.page")} />}
               {rows.length === 0 && (
                 <EmptyState
                   action={

@@ -67,7 +67,7 @@ export function WorkloadsPage() {
       <Loaded query={query}>
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);
-          if (rows.length > 0) return <WorkloadTable partial={query.hasNextPage} rows={rows} mayChange={mayChange} />;
+          if (rows.length > 0) return <WorkloadTable query={query} rows={rows} mayChange={mayChange} />;
           if (!filtered) return <EmptyState>{t(security || roles.includes("auditor") ? "machines.empty" : "machines.emptyNone")}</EmptyState>;
           return (
             <EmptyState

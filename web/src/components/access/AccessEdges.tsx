@@ -3,6 +3,8 @@ import { Link } from "react-router";
 import { useAccessEdges } from "../../api/fleet";
 import type { AccessFilter } from "../../api/fleet";
 import type { AccessEdge, CatalogRef } from "../../api/types";
+import { edgesCSV } from "../../lib/csv-tables";
+import { flowsPath } from "../../lib/flow-link";
 import { shortName } from "../../lib/names";
 import { useWords } from "../../lib/use-words";
 import { ModeBadge, ToneBadge } from "../Badge";
@@ -106,12 +108,20 @@ export function EdgeTable({ rows, label }: { rows: AccessEdge[]; label: string }
   return <DataTable sortParam="path-sort" label={label} columns={useEdgeColumns()} rows={rows} rowKey={edgeKey} />;
 }
 
+/** LastUsed shows when a statement was last used, as a link to the connections of its two names. */
+function LastUsed({ row }: { row: AccessEdge }) {
+  const { t } = useTranslation();
+  if (!row.lastUsed) return <span className={tables.muted}>{t("accessMap.notSeen")}</span>;
+  const path = flowsPath({ subject: row.subject, resource: row.resource });
+  return path ? <Link to={path}><RelativeTime at={row.lastUsed} /></Link> : <RelativeTime at={row.lastUsed} />;
+}
+
 /** AccessEdges lists the selection of the graph as rows. */
 export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear: (() => void) | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
   const query = useAccessEdges({ ...filter, ...useServerSort(accessOrders) });
-  const last: Column<AccessEdge> = { key: "used", header: t("accessMap.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <RelativeTime at={row.lastUsed} /> : <span className={tables.muted}>{t("accessMap.notSeen")}</span>), sortBy: (row) => instant(row.lastUsed) };
+  const last: Column<AccessEdge> = { key: "used", header: t("accessMap.lastUsed"), nowrap: true, cell: (row) => <LastUsed row={row} />, sortBy: (row) => instant(row.lastUsed) };
   const columns = useEdgeColumns();
   const first = query.data?.pages[0];
   const used = first?.flowsAvailable !== false;
@@ -123,7 +133,7 @@ export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear
           return (
             <>
               {!used && <Notice testId="flows-unavailable">{t("accessMap.flowsUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable partial={query.hasNextPage} orders={accessOrders} label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <NoRows onClear={onClear}>{t("accessMap.empty")}</NoRows>}
+              {rows.length > 0 ? <DataTable query={query} csv={edgesCSV} orders={accessOrders} label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <NoRows onClear={onClear}>{t("accessMap.empty")}</NoRows>}
             </>
           );
         }}

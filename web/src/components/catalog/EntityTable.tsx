@@ -4,11 +4,13 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useDeleteEntity } from "../../api/governance";
 import type { Entity } from "../../api/types";
+import { entitiesCSV } from "../../lib/csv-tables";
 import { catalogOrders } from "../../lib/use-server-sort";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { ReasonDialog } from "../ReasonDialog";
 import tables from "../Tables.module.css";
 import { useToast } from "../toast-context";
@@ -58,7 +60,7 @@ function Remove({ entity, onClose }: { entity: Entity; onClose: () => void }) {
 }
 
 /** EntityTable lists entities of the catalog, and lets people who may change them edit and remove them. */
-export function EntityTable({ rows, mayChange, partial }: { rows: Entity[]; mayChange: boolean; partial: boolean }) {
+export function EntityTable({ rows, mayChange, query }: { rows: Entity[]; mayChange: boolean; query: Pages<Entity> }) {
   const { t } = useTranslation();
   const words = useWords();
   const [editing, setEditing] = useState<Entity>();
@@ -114,7 +116,7 @@ export function EntityTable({ rows, mayChange, partial }: { rows: Entity[]; mayC
   ];
   return (
     <>
-      <DataTable partial={partial} orders={catalogOrders} label={t("entities.tab")} columns={columns} rows={rows} rowKey={(row) => `${row.kind}/${row.id}`} rowTestId={(row) => `entity-${row.kind}-${row.id}`} dim={(row) => row.gone === true} />
+      <DataTable query={query} csv={entitiesCSV} orders={catalogOrders} label={t("entities.tab")} columns={columns} rows={rows} rowKey={(row) => `${row.kind}/${row.id}`} rowTestId={(row) => `entity-${row.kind}-${row.id}`} dim={(row) => row.gone === true} />
       {editing && <EntityDialog entity={editing} onClose={() => setEditing(undefined)} />}
       {removing && <Remove entity={removing} onClose={() => setRemoving(undefined)} />}
     </>

@@ -3,10 +3,12 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useEndDelegation } from "../../api/own";
 import type { Delegation } from "../../api/types";
+import { delegationsCSV } from "../../lib/csv-tables";
 import { stateOf } from "../../lib/delegation";
 import { ConfirmDialog } from "../ConfirmDialog";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { PersonName } from "../Names";
 import { ToneBadge } from "../Badge";
 import tables from "../Tables.module.css";
@@ -48,10 +50,12 @@ interface Props {
   /** Which of the two people of a delegation the table names. */
   show: "from" | "to" | "both";
   partial?: boolean;
+  /** The query of the rows, if it reads no others. */
+  query?: Pages<Delegation>;
 }
 
 /** DelegationTable lists delegations. `show` selects whether the delegating person, the delegate or both are shown. */
-export function DelegationTable({ label, rows, show, partial = false }: Props) {
+export function DelegationTable({ label, rows, show, partial, query }: Props) {
   const { t } = useTranslation();
   const [ending, setEnding] = useState<Delegation>();
   const now = new Date();
@@ -101,7 +105,7 @@ export function DelegationTable({ label, rows, show, partial = false }: Props) {
   ];
   return (
     <>
-      <DataTable partial={partial} sortParam={`${show}-sort`} label={label} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `delegation-${row.id}`} dim={(row) => ["ended", "over"].includes(stateOf(row, now))} />
+      <DataTable partial={partial} query={query} csv={delegationsCSV} sortParam={`${show}-sort`} label={label} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `delegation-${row.id}`} dim={(row) => ["ended", "over"].includes(stateOf(row, now))} />
       {ending && <EndDialog delegation={ending} onClose={() => setEnding(undefined)} />}
     </>
   );

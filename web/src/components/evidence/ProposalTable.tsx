@@ -1,6 +1,7 @@
 import { Checkbox } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { ProposalLine } from "../../api/types";
+import { proposalCSV } from "../../lib/csv-tables";
 import { isAdoptable, lineKey } from "../../lib/proposal";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
@@ -62,5 +63,5 @@ export function ProposalTable({ label, lines, chosen, onToggle }: Props) {
         ) : null,
     });
   }
-  return <DataTable label={label} columns={columns} rows={lines} rowKey={lineKey} rowTestId={() => "proposal-line"} testId="proposal-table" />;
+  return <DataTable label={label} columns={columns} rows={lines} rowKey={lineKey} rowTestId={() => "proposal-line"} testId="proposal-table" csv={proposalCSV} />;
 }

@@ -3,9 +3,12 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { CatalogRef, Unused } from "../../api/types";
+import { unusedCSV } from "../../lib/csv-tables";
+import { flowsPath } from "../../lib/flow-link";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { RefName } from "../Names";
 import type { RefKind } from "../Names";
 import tables from "../Tables.module.css";
@@ -31,11 +34,12 @@ interface Props {
   label: string;
   /** Which end of the statement the page is about. */
   about?: RefKind;
-  partial?: boolean;
+  /** The query of the rows, for those that were not read yet. */
+  query?: Pages<Unused>;
 }
 
 /** UnusedTable lists statements without traffic and the evidence for it. Those that were granted by tickets can be revoked together. */
-export function UnusedTable({ rows, label, about, partial = false }: Props) {
+export function UnusedTable({ rows, label, about, query }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
@@ -68,6 +72,7 @@ export function UnusedTable({ rows, label, about, partial = false }: Props) {
       cell: (row) => (
         <span className={tables.stack}>
           <code className={tables.code} title={row.policy}>{row.sid}</code>
+          <Link to={flowsPath({ policy: row.policy, sid: row.sid }) ?? ""} aria-label={t("acp.connectionsOf", { sid: row.sid })}>{t("access.connections")}</Link>
           <span className={tables.muted}>
             {row.effect === "Deny" && `${t("effect.Deny")} `}
             {words.list(row.actions)}
@@ -91,7 +96,7 @@ export function UnusedTable({ rows, label, about, partial = false }: Props) {
   return (
     <>
       {possible.length > 1 && <Checkbox mb="xs" size="sm" label={t("unused.chooseAll", { count: possible.length })} checked={all} indeterminate={chosen.length > 0 && !all} onChange={() => setPicked(new Set(all ? [] : possible.map(unusedKey)))} data-testid="unused-all" />}
-      <DataTable partial={partial} sortParam="unused-sort" label={label} columns={columns} rows={rows} rowKey={unusedKey} rowTestId={(row) => `unused-row-${row.sid}`} testId="unused-table" />
+      <DataTable query={query} csv={unusedCSV} sortParam="unused-sort" label={label} columns={columns} rows={rows} rowKey={unusedKey} rowTestId={(row) => `unused-row-${row.sid}`} testId="unused-table" />
       {chosen.length > 0 && (
         <div className={classes.bulk} role="region" aria-label={t("approvals.selected", { count: chosen.length })}>
           <span>{t("approvals.selected", { count: chosen.length })}</span>

@@ -1,10 +1,12 @@
 import { useTranslation } from "react-i18next";
 import { useFlowCoverage, useFlowLosses } from "../../api/flows";
 import type { FlowCoverageList, FlowLoss } from "../../api/types";
+import { lossesCSV } from "../../lib/csv-tables";
 import { byDay, lossReasons, percent, qualityOf, watchedShare } from "../../lib/coverage";
 import type { FlowFilter } from "../../lib/flow-filter";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { EmptyState, Loaded, Notice } from "../Feedback";
 import { LoadMore } from "../LoadMore";
 import { Section } from "../Page";
@@ -63,14 +65,15 @@ function Days({ list }: { list: FlowCoverageList }) {
   );
 }
 
-function LossTable({ losses, partial }: { losses: FlowLoss[]; partial: boolean }) {
+function LossTable({ losses, query }: { losses: FlowLoss[]; query: Pages<FlowLoss> }) {
   const { t } = useTranslation();
   const words = useWords();
   return (
     <DataTable
       label={t("flows.losses.title")}
       rows={losses}
-      partial={partial}
+      query={query}
+      csv={lossesCSV}
       rowKey={(row) => [row.cluster, row.node, row.reason, row.from, row.to].join("|")}
       rowTestId={() => "loss-row"}
       columns={[
@@ -106,7 +109,7 @@ export function FlowLosses({ filter }: { filter: FlowFilter }) {
           {(data) => {
             if (data.pages.some((page) => !page.available)) return unavailable;
             const rows = data.pages.flatMap((page) => page.items);
-            return rows.length === 0 ? <EmptyState>{t("flows.losses.empty")}</EmptyState> : <LossTable losses={rows} partial={losses.hasNextPage} />;
+            return rows.length === 0 ? <EmptyState>{t("flows.losses.empty")}</EmptyState> : <LossTable losses={rows} query={losses} />;
           }}
         </Loaded>
         <LoadMore query={losses} />

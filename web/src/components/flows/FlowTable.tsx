@@ -2,10 +2,12 @@ import { ActionIcon } from "@mantine/core";
 import { IconChevronRight } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Connection } from "../../api/types";
+import { connectionsCSV } from "../../lib/csv-tables";
 import { connectionKey } from "../../lib/connection-key";
 import { DecisionBadge, ToneBadge } from "../Badge";
 import { ConnectionCount } from "../ConnectionCount";
 import { DataTable } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { RefName } from "../Names";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
@@ -20,13 +22,14 @@ export function FlowVerdict({ verdict, disagrees }: Pick<Connection, "verdict" |
 }
 
 /** FlowTable lists connections from clients to resources. A row opens the statement that decided and its approvals. */
-export function FlowTable({ rows, label, onOpen, partial, orders }: { rows: Connection[]; partial: boolean; orders: readonly ConnectionOrder[]; label: string; onOpen: (key: string) => void }) {
+export function FlowTable({ rows, label, onOpen, query, orders }: { rows: Connection[]; query: Pages<Connection>; orders: readonly ConnectionOrder[]; label: string; onOpen: (key: string) => void }) {
   const { t } = useTranslation();
   return (
     <DataTable
       label={label}
       rows={rows}
-      partial={partial}
+      query={query}
+      csv={connectionsCSV}
       orders={orders}
       rowKey={connectionKey}
       rowTestId={() => "flow-row"}

@@ -3,10 +3,12 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useRawFlows } from "../../api/flows";
 import type { CatalogRef, RawFlow } from "../../api/types";
+import { rawFlowsCSV } from "../../lib/csv-tables";
 import type { FlowFilter } from "../../lib/flow-filter";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
 import { DataTable } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { EmptyState, Loaded, Notice } from "../Feedback";
 import { LoadMore } from "../LoadMore";
 import { RefName } from "../Names";
@@ -28,14 +30,15 @@ function End({ kind, about, address }: { kind: "applications" | "resources"; abo
 const withPort = (address: string | undefined, port: number | undefined): string | undefined =>
   address === undefined || port === undefined || port === 0 ? address : address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 
-function RawTable({ rows, partial }: { rows: RawFlow[]; partial: boolean }) {
+function RawTable({ rows, query }: { rows: RawFlow[]; query: Pages<RawFlow> }) {
   const { t } = useTranslation();
   const words = useWords();
   return (
     <DataTable
       label={t("flows.tabs.raw")}
       rows={rows}
-      partial={partial}
+      query={query}
+      csv={rawFlowsCSV}
       rowKey={(row) => [row.time, row.node, row.sourceAddress, row.sourcePort, row.destinationAddress, row.port, row.decision, row.verdict].join("|")}
       rowTestId={() => "raw-row"}
       testId="raw-table"
@@ -91,7 +94,7 @@ export function RawFlows({ filter, search }: { filter: FlowFilter; search: URLSe
         {(data) => {
           if (data.pages.some((page) => !page.available)) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
           const rows = data.pages.flatMap((page) => page.items);
-          return rows.length === 0 ? <NoneKept search={search} /> : <RawTable rows={rows} partial={query.hasNextPage} />;
+          return rows.length === 0 ? <NoneKept search={search} /> : <RawTable rows={rows} query={query} />;
         }}
       </Loaded>
       <LoadMore query={query} />

@@ -2,9 +2,11 @@ import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Undelivered } from "../../api/types";
+import { undeliveredCSV } from "../../lib/csv-tables";
 import { isNoticeKind } from "../../lib/notices";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { PersonName } from "../Names";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
@@ -17,11 +19,12 @@ interface Props {
   /** Undefined if the reader may not do this. */
   onRetry: ((id: string) => void) | undefined;
   busy: boolean;
-  partial: boolean;
+  /** The query of the letters, for those that were not read yet. */
+  query: Pages<Undelivered>;
 }
 
 /** UndeliveredTable lists notifications that could not be delivered, with a button to deliver each of them again. */
-export function UndeliveredTable({ letters, onRetry, busy, partial }: Props) {
+export function UndeliveredTable({ letters, onRetry, busy, query }: Props) {
   const { t } = useTranslation();
   /** The name of a receiver is chosen by the operator who configures it. */
   const channelOf = (name: string) => {
@@ -65,5 +68,5 @@ export function UndeliveredTable({ letters, onRetry, busy, partial }: Props) {
         ),
     },
   ];
-  return <DataTable partial={partial} label={t("undelivered.title")} columns={columns} rows={letters} rowKey={({ id }) => id} rowTestId={({ id }) => `undelivered-${id}`} testId="undelivered" />;
+  return <DataTable query={query} csv={undeliveredCSV} label={t("undelivered.title")} columns={columns} rows={letters} rowKey={({ id }) => id} rowTestId={({ id }) => `undelivered-${id}`} testId="undelivered" />;
 }

@@ -4,12 +4,14 @@ import { Link } from "react-router";
 import type { LedgerLine } from "../../api/types";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { InfoDialog } from "../InfoDialog";
 import { PersonName } from "../Names";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import classes from "./Ledger.module.css";
 import { LedgerAction } from "./LedgerAction";
+import { ledgerLinesCSV } from "../../lib/csv-tables";
 import { detailsOf } from "../../lib/ledger-line";
 import type { LedgerDetail } from "../../lib/ledger-line";
 import { instant } from "../../lib/table-sort";
@@ -76,7 +78,7 @@ function Detail({ detail: { key, value, label, texts } }: { detail: LedgerDetail
 }
 
 /** LedgerTable lists lines of the ledger, and shows the details of a line when it is opened. */
-export function LedgerTable({ lines, partial }: { lines: LedgerLine[]; partial: boolean }) {
+export function LedgerTable({ lines, query }: { lines: LedgerLine[]; query: Pages<LedgerLine> }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState<LedgerLine>();
   const columns: Column<LedgerLine>[] = [
@@ -98,7 +100,7 @@ export function LedgerTable({ lines, partial }: { lines: LedgerLine[]; partial: 
   ];
   return (
     <>
-      <DataTable partial={partial} orders={ledgerOrders} label={t("ledger.title")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} rowTestId={(line) => `ledger-${line.seq}`} />
+      <DataTable query={query} csv={ledgerLinesCSV} orders={ledgerOrders} label={t("ledger.title")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} rowTestId={(line) => `ledger-${line.seq}`} />
       {open && <Whole line={open} onClose={() => setOpen(undefined)} />}
     </>
   );

@@ -5,10 +5,12 @@ import { IconKeyboard } from "@tabler/icons-react";
 import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ReviewDecision, ReviewLine } from "../../api/types";
+import { reviewLinesCSV } from "../../lib/csv-tables";
 import { linesAtOnce } from "../../lib/reviews";
 import type { ReviewLineOrder } from "../../lib/use-server-sort";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { InfoDialog } from "../InfoDialog";
 import approvals from "../approvals/Approvals.module.css";
 import { DecideDialog } from "./DecideDialog";
@@ -43,14 +45,14 @@ function KeysDialog({ onClose }: { onClose: () => void }) {
 interface Props {
   review: string;
   lines: ReviewLine[];
-  /** partial reports whether the server has further lines. */
-  partial: boolean;
+  /** The query of the lines, for those that were not read yet. */
+  query: Pages<ReviewLine>;
   /** The orders in which the server returns the lines. */
   orders?: readonly ReviewLineOrder[];
 }
 
 /** ReviewLines lists the lines of a review. Those that the reader may decide have buttons, and can be selected and decided together. */
-export function ReviewLines({ review, lines, partial, orders }: Props) {
+export function ReviewLines({ review, lines, query, orders }: Props) {
   const { t } = useTranslation();
   const [picked, setPicked] = useState<ReadonlySet<number>>(new Set());
   const [at, setAt] = useState<number>();
@@ -133,7 +135,7 @@ export function ReviewLines({ review, lines, partial, orders }: Props) {
           </ActionIcon>
         </div>
       )}
-      <DataTable partial={partial} orders={orders} label={t("accessReview.column.access")} columns={columns} rows={lines} rowKey={({ review: of, line }) => `${of}/${line}`} rowTestId={({ line }) => `line-${line}`} testId="review-lines" />
+      <DataTable query={query} csv={reviewLinesCSV} orders={orders} label={t("accessReview.column.access")} columns={columns} rows={lines} rowKey={({ review: of, line }) => `${of}/${line}`} rowTestId={({ line }) => `line-${line}`} testId="review-lines" />
       {chosen.length > 0 && (
         <div className={classes.bulk} role="region" aria-label={t("accessReview.selected", { count: chosen.length })} data-testid="selection">
           <span>{t("accessReview.selected", { count: chosen.length })}</span>

@@ -3,11 +3,13 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useDeleteWorkload } from "../../api/governance";
 import type { Workload } from "../../api/types";
+import { workloadsCSV } from "../../lib/csv-tables";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { ConfirmDialog } from "../ConfirmDialog";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
+import type { Pages } from "../TableDownload";
 import { ShortName } from "../Names";
 import tables from "../Tables.module.css";
 import { useToast } from "../toast-context";
@@ -43,7 +45,7 @@ function Remove({ workload, onClose }: { workload: Workload; onClose: () => void
 }
 
 /** WorkloadTable lists external workloads, and lets people who may change them remove those that people registered. */
-export function WorkloadTable({ rows, mayChange, partial }: { rows: Workload[]; mayChange: boolean; partial: boolean }) {
+export function WorkloadTable({ rows, mayChange, query }: { rows: Workload[]; mayChange: boolean; query: Pages<Workload> }) {
   const { t } = useTranslation();
   const words = useWords();
   const [removing, setRemoving] = useState<Workload>();
@@ -93,7 +95,7 @@ export function WorkloadTable({ rows, mayChange, partial }: { rows: Workload[]; 
   ];
   return (
     <>
-      <DataTable partial={partial} label={t("machines.title")} columns={columns} rows={rows} rowKey={(row) => `${row.source ?? ""}/${row.id}`} rowTestId={(row) => `workload-${row.id}`} />
+      <DataTable query={query} csv={workloadsCSV} label={t("machines.title")} columns={columns} rows={rows} rowKey={(row) => `${row.source ?? ""}/${row.id}`} rowTestId={(row) => `workload-${row.id}`} />
       {removing && <Remove workload={removing} onClose={() => setRemoving(undefined)} />}
     </>
   );

@@ -90,6 +90,13 @@ export const catalog = {
     hiddenTicket: "You may not see this ticket.",
     revoke: "Revoke",
     revokeOf: "Revoke the access of {{subject}} to {{resource}}",
+    lastUsed: "Last used",
+    notSeen: "not seen",
+    notSeenHelp: "No connection that this statement decided was seen in a year. The clusters may not have been watched all the time.",
+    useUnknown: "not known",
+    useUnknownHelp: "The flows cannot be read, so it is not known when the access was last used.",
+    connectionsOf: "Connections from {{subject}} to {{resource}}",
+    connections: "Connections",
   },
   accessRecords: {
     csv: "Download as CSV",

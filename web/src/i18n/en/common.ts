@@ -63,6 +63,11 @@ export const common = {
     original: "Default order",
     ascending: "{{column}}, ascending",
     descending: "{{column}}, descending",
+    csv: "Download as CSV",
+    csvFailed: "The rows could not be read.",
+    reading: "{{number}} rows read …",
+    stop: "Stop",
+    cut: "The file contains the first {{number}} rows. Filter the list to get the others.",
   },
   live: {
     lost: "Live updates are interrupted. Until they are restored, the page reads its data again every few seconds; no data is lost.",

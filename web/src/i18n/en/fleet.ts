@@ -139,6 +139,7 @@ export const fleet = {
   },
   origin: { portal: "portal", gitops: "GitOps", kubectl: "kubectl", other: "other" },
   acp: {
+    connectionsOf: "Connections that the statement {{sid}} decided",
     title: "Access policies",
     intro: "Every AccessControlPolicy, who wrote it, and the issues of its statements.",
     name: "Policy",

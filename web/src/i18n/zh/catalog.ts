@@ -77,6 +77,13 @@ export const catalog = {
     hiddenTicket: "您无权查看这个工单。",
     revoke: "回收",
     revokeOf: "回收 {{subject}} 对 {{resource}} 的访问",
+    lastUsed: "最近使用",
+    notSeen: "未见使用",
+    notSeenHelp: "一年内未见由该语句判定的连接。集群可能并非一直被观测。",
+    useUnknown: "未知",
+    useUnknownHelp: "无法读取流量记录，因此不知道最近一次使用的时间。",
+    connectionsOf: "从 {{subject}} 到 {{resource}} 的连接",
+    connections: "连接",
   },
   accessRecords: {
     csv: "下载 CSV",

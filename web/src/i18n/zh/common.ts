@@ -62,6 +62,11 @@ export const common = {
     original: "默认顺序",
     ascending: "{{column}}，升序",
     descending: "{{column}}，降序",
+    csv: "下载 CSV",
+    csvFailed: "无法读取这些行。",
+    reading: "已读取 {{number}} 行……",
+    stop: "停止",
+    cut: "文件包含前 {{number}} 行。请筛选列表以获取其余的行。",
   },
   live: {
     lost: "实时更新已中断。恢复之前，页面每隔几秒会自动刷新，数据不会丢失。",

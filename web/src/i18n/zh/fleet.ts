@@ -133,6 +133,7 @@ export const fleet = {
   },
   origin: { portal: "门户", gitops: "GitOps", kubectl: "kubectl", other: "其他" },
   acp: {
+    connectionsOf: "由语句 {{sid}} 判定的连接",
     title: "访问策略",
     intro: "所有 AccessControlPolicy、它们的作者，以及语句中的异常。",
     name: "策略",

@@ -1,0 +1,436 @@
+/**
+ * The tables of the portal as files. An end of a connection or statement has its full name and its title, a person their id and name,
+ * and a time is in UTC. Messages are in English.
+ */
+import type {
+  Access, AccessEdge, AccessReview, Application, CatalogRef, ClassInfo, ClusterState, Connection, Delegation, Entity, Finding, FlowLoss, LedgerLine, Member, MemberCounts, Person,
+  PolicyStatement, PolicySummary, ProposalLine, RawFlow, Resource, ReviewLine, Ticket, TicketItem, Undelivered, Unused, Workload,
+} from "../api/types";
+import type { CsvTable } from "./csv";
+import type { FoldedConnection } from "./fold";
+
+const person = (one: Person | undefined): string | undefined => one && (one.displayName === one.id ? one.id : `${one.displayName} (${one.id})`);
+const people = (list: readonly { id: string; displayName: string }[] | undefined): string[] => (list ?? []).map((each) => `${each.displayName} (${each.id})`);
+const names = (refs: readonly CatalogRef[] | undefined): string[] => (refs ?? []).map(({ name, title }) => name || title);
+const titles = (refs: readonly CatalogRef[] | undefined): string[] => (refs ?? []).map(({ title }) => title);
+/** clusters returns the members with their states. Members that the server counts and does not list are named as a number. */
+function clusters(list: readonly ClusterState[] | undefined, counts: MemberCounts | undefined): string[] {
+  const more = counts === undefined ? 0 : counts.total - counts.listed;
+  return [...(list ?? []).map(({ cluster, state }) => `${cluster}: ${state}`), ...(more > 0 ? [`${more} more members`] : [])];
+}
+
+/** ends returns the columns of the two ends of a connection or statement. */
+const ends = <Row extends { subject: CatalogRef; resource: CatalogRef }>() => ({
+  subject: (row: Row) => row.subject.name,
+  "subject title": (row: Row) => row.subject.title,
+  resource: (row: Row) => row.resource.name,
+  "resource title": (row: Row) => row.resource.title,
+});
+
+/** itemText returns what an item of a ticket is about. */
+const itemText = ({ application, resource, object }: TicketItem): string =>
+  [application?.title, resource?.title, object?.name].filter((each) => each !== undefined).join(" → ");
+
+/** ticketsCSV is the table of requests. */
+export const ticketsCSV: CsvTable<Ticket> = {
+  file: "requests",
+  columns: {
+    ticket: (row) => row.id,
+    kind: (row) => row.kind,
+    state: (row) => row.state,
+    "break glass": (row) => row.breakGlass ?? false,
+    requester: (row) => person(row.requester),
+    items: (row) => row.items.map(itemText),
+    actions: (row) => [...new Set(row.items.flatMap(({ actions }) => actions ?? []))],
+    reason: (row) => row.reason,
+    message: (row) => row.message?.text,
+    created: (row) => row.createdAt,
+    updated: (row) => row.updatedAt,
+  },
+};
+
+/** accessCSV is the table of the statements about one application or resource. */
+export const accessCSV = (about: string, lastUse: (row: Access) => string | null | undefined): CsvTable<Access> => ({
+  file: `access-${about}`,
+  columns: {
+    ...ends<Access>(),
+    effect: (row) => row.effect,
+    actions: (row) => row.actions,
+    counts: (row) => row.counting,
+    since: (row) => row.since,
+    until: (row) => row.notAfter,
+    "last used": (row) => (lastUse(row) === undefined ? "unknown" : (lastUse(row) ?? "not seen")),
+    members: (row) => clusters(row.clusters, row.members),
+    ticket: (row) => row.ticket,
+    reason: (row) => row.reason,
+    policy: (row) => row.policy,
+    statement: (row) => row.sid,
+  },
+});
+
+/** edgesCSV is the table of the access map. */
+export const edgesCSV: CsvTable<AccessEdge> = {
+  file: "access-map",
+  columns: {
+    ...ends<AccessEdge>(),
+    "subject kind": (row) => row.subjectKind,
+    "subject teams": (row) => people(row.subjectTeams),
+    "resource teams": (row) => people(row.resourceTeams),
+    class: (row) => row.class,
+    mode: (row) => row.mode,
+    effect: (row) => row.effect,
+    actions: (row) => row.actions,
+    counts: (row) => row.counting,
+    until: (row) => row.notAfter,
+    "last used": (row) => row.lastUsed,
+    origin: (row) => row.origin.kind,
+    ticket: (row) => row.ticket,
+    policy: (row) => row.policy,
+    statement: (row) => row.sid,
+  },
+};
+
+/** connectionsCSV is the table of connections, one row for each member, verdict and statement. */
+export const connectionsCSV: CsvTable<Connection> = {
+  file: "connections",
+  columns: {
+    ...ends<Connection>(),
+    action: (row) => row.action,
+    port: (row) => row.port,
+    protocol: (row) => row.protocol,
+    "from member": (row) => row.sourceCluster ?? row.cluster,
+    member: (row) => row.cluster,
+    decision: (row) => row.decision,
+    verdict: (row) => row.verdict,
+    disagrees: (row) => row.disagrees ?? false,
+    connections: (row) => row.count,
+    "first seen": (row) => row.firstSeen,
+    "last seen": (row) => row.lastSeen,
+    ticket: (row) => row.ticket,
+    policy: (row) => row.policy,
+    statement: (row) => row.sid,
+  },
+};
+
+/** foldedConnectionsCSV is the table of connections of which those of all members are one row. */
+export const foldedConnectionsCSV: CsvTable<FoldedConnection> = {
+  file: "connections",
+  columns: {
+    ...ends<FoldedConnection>(),
+    action: (row) => row.action,
+    ports: (row) => row.ports,
+    decisions: (row) => row.decisions,
+    verdicts: (row) => row.verdicts,
+    "refused but let through": (row) => row.letThrough,
+    members: (row) => row.clusters.map(({ cluster }) => cluster),
+    connections: (row) => row.count,
+    "last seen": (row) => row.lastSeen,
+    ticket: (row) => row.ticket,
+    policy: (row) => row.policy,
+    statement: (row) => row.sid,
+  },
+};
+
+/** rawFlowsCSV is the table of single flows. */
+export const rawFlowsCSV: CsvTable<RawFlow> = {
+  file: "flows",
+  columns: {
+    time: (row) => row.time,
+    member: (row) => row.cluster,
+    node: (row) => row.node,
+    "from member": (row) => row.sourceCluster ?? row.cluster,
+    ...ends<RawFlow>(),
+    "source address": (row) => row.sourceAddress,
+    "source port": (row) => row.sourcePort,
+    "destination address": (row) => row.destinationAddress,
+    port: (row) => row.port,
+    protocol: (row) => row.protocol,
+    action: (row) => row.action,
+    decision: (row) => row.decision,
+    verdict: (row) => row.verdict,
+    disagrees: (row) => row.disagrees ?? false,
+    reason: (row) => row.reason?.text,
+    count: (row) => row.count,
+    ticket: (row) => row.ticket,
+    policy: (row) => row.policy,
+    statement: (row) => row.sid,
+  },
+};
+
+/** lossesCSV is the table of flows that are known to be missing. */
+export const lossesCSV: CsvTable<FlowLoss> = {
+  file: "missing-flows",
+  columns: { member: (row) => row.cluster, node: (row) => row.node, reason: (row) => row.reason, count: (row) => (row.count > 0 ? row.count : undefined), from: (row) => row.from, to: (row) => row.to },
+};
+
+/** unusedCSV is the table of statements without traffic. */
+export const unusedCSV: CsvTable<Unused> = {
+  file: "unused-access",
+  columns: {
+    subjects: (row) => names(row.subjects),
+    "subject titles": (row) => titles(row.subjects),
+    resources: (row) => names(row.resources),
+    "resource titles": (row) => titles(row.resources),
+    effect: (row) => row.effect,
+    actions: (row) => row.actions,
+    "last used": (row) => row.lastUsed,
+    "days observed": (row) => row.daysObserved,
+    reason: (row) => row.reason.text,
+    ticket: (row) => row.ticket,
+    policy: (row) => row.policy,
+    statement: (row) => row.sid,
+  },
+};
+
+/** applicationsCSV is the table of applications. */
+export const applicationsCSV: CsvTable<Application> = {
+  file: "applications",
+  columns: {
+    id: (row) => row.id,
+    name: (row) => row.name,
+    title: (row) => row.title,
+    description: (row) => row.description,
+    environment: (row) => row.environment,
+    owners: (row) => people(row.owners),
+    "refused in 24 hours": (row) => row.denied24h,
+  },
+};
+
+/** resourcesCSV is the table of resources. */
+export const resourcesCSV: CsvTable<Resource> = {
+  file: "resources",
+  columns: {
+    id: (row) => row.id,
+    name: (row) => row.name,
+    title: (row) => row.title,
+    description: (row) => row.description,
+    class: (row) => row.class,
+    environment: (row) => row.environment,
+    sensitivity: (row) => row.sensitivity,
+    mode: (row) => row.protection?.effectiveMode,
+    members: (row) => clusters(row.protection?.clusters, row.protection?.members),
+    owners: (row) => people(row.owners),
+    "refused in 24 hours": (row) => row.denied24h,
+  },
+};
+
+/** entitiesCSV is the table of the catalog. */
+export const entitiesCSV: CsvTable<Entity> = {
+  file: "catalog",
+  columns: {
+    kind: (row) => row.kind,
+    id: (row) => row.id,
+    title: (row) => row.title,
+    name: (row) => row.name,
+    description: (row) => row.description,
+    owners: (row) => row.owners,
+    environment: (row) => row.environment,
+    sensitivity: (row) => row.sensitivity,
+    email: (row) => row.email,
+    leader: (row) => row.leader,
+    parent: (row) => row.parent,
+    members: (row) => row.members,
+    source: (row) => row.source,
+    gone: (row) => row.gone ?? false,
+  },
+};
+
+/** workloadsCSV is the table of external workloads. */
+export const workloadsCSV: CsvTable<Workload> = {
+  file: "external-workloads",
+  columns: {
+    id: (row) => row.id,
+    subject: (row) => row.subject,
+    addresses: (row) => row.addresses,
+    description: (row) => row.description,
+    source: (row) => row.source,
+    accepted: (row) => row.accepted,
+    message: (row) => row.message?.text,
+  },
+};
+
+/** delegationsCSV is the table of delegations. */
+export const delegationsCSV: CsvTable<Delegation> = {
+  file: "delegations",
+  columns: {
+    from: (row) => person(row.from),
+    to: (row) => person(row.to),
+    start: (row) => row.start,
+    end: (row) => row.end,
+    "ended at": (row) => row.endedAt,
+    reason: (row) => row.reason,
+    active: (row) => row.active,
+  },
+};
+
+/** ledgerLinesCSV is the table of the ledger. It is no evidence: `kubectl acp ledger export` writes lines that can be verified. */
+export const ledgerLinesCSV: CsvTable<LedgerLine> = {
+  file: "ledger",
+  columns: {
+    line: (row) => row.seq,
+    at: (row) => row.at,
+    by: (row) => person(row.actor),
+    action: (row) => row.action,
+    text: (row) => row.message?.text,
+    object: (row) => row.object,
+    details: (row) => Object.entries(row.details ?? {}).map(([key, value]) => `${key}=${value}`),
+    hash: (row) => row.hash,
+  },
+};
+
+/** findingsCSV is the table of findings. */
+export const findingsCSV: CsvTable<Finding> = {
+  file: "findings",
+  columns: {
+    kind: (row) => row.kind,
+    severity: (row) => row.severity,
+    member: (row) => row.member,
+    resource: (row) => row.resource?.name,
+    policy: (row) => row.policy,
+    statement: (row) => row.sid,
+    object: (row) => row.object,
+    count: (row) => row.count,
+    message: (row) => row.message.text,
+    since: (row) => row.since,
+  },
+};
+
+/** policiesCSV is the table of AccessControlPolicies. */
+export const policiesCSV: CsvTable<PolicySummary> = {
+  file: "access-policies",
+  columns: {
+    policy: (row) => row.name,
+    origin: (row) => row.origin.kind,
+    resources: (row) => names(row.resources),
+    "number of resources": (row) => row.resourcesTotal,
+    "number of subjects": (row) => row.subjects,
+    statements: (row) => row.statements,
+    accepted: (row) => row.accepted,
+    realized: (row) => row.realized,
+    issues: (row) => Object.entries(row.issues).map(([kind, count]) => `${kind}: ${count}`),
+    message: (row) => row.message?.text,
+    created: (row) => row.createdAt,
+  },
+};
+
+/** statementsCSV is the table of the statements of a policy. */
+export const statementsCSV = (policy: string): CsvTable<PolicyStatement> => ({
+  file: `statements-${policy}`,
+  columns: {
+    statement: (row) => row.sid,
+    effect: (row) => row.effect,
+    subjects: (row) => names(row.subjects),
+    actions: (row) => row.actions,
+    resources: (row) => names(row.resources),
+    from: (row) => row.notBefore,
+    until: (row) => row.notAfter,
+    ticket: (row) => row.ticket,
+    issues: (row) => row.issues.map(({ kind }) => kind),
+  },
+});
+
+/** classesCSV is the table of classes. */
+export const classesCSV: CsvTable<ClassInfo> = {
+  file: "classes",
+  columns: { kind: (row) => row.kind, name: (row) => row.name, pattern: (row) => row.pattern, "label key": (row) => row.labelKey, objects: (row) => row.members, accepted: (row) => row.accepted, message: (row) => row.message?.text },
+};
+
+/** membersCSV is the table of the fleet. */
+export const membersCSV: CsvTable<Member> = {
+  file: "members",
+  columns: {
+    member: (row) => row.name,
+    state: (row) => row.state,
+    since: (row) => row.since,
+    message: (row) => row.message?.text,
+    engine: (row) => row.engine,
+    kubernetes: (row) => row.kubernetesVersion,
+    cilium: (row) => row.ciliumVersion,
+    istio: (row) => row.istioVersion,
+    guard: (row) => row.guard,
+    "identities used": (row) => row.identities?.used,
+    objects: (row) => row.objects?.managed,
+    "revisions behind": (row) => row.behind,
+    nodes: (row) => row.nodes?.total,
+    "nodes reporting": (row) => row.nodes?.reporting,
+    "findings that stop": (row) => row.stops,
+    "findings that fail": (row) => row.fails,
+    "findings that warn": (row) => row.warns,
+    observed: (row) => row.observedAt,
+  },
+};
+
+/** reviewsCSV is the table of access reviews. */
+export const reviewsCSV: CsvTable<AccessReview> = {
+  file: "access-reviews",
+  columns: {
+    review: (row) => row.id,
+    name: (row) => row.name,
+    state: (row) => row.state,
+    "created by": (row) => person(row.createdBy),
+    created: (row) => row.createdAt,
+    deadline: (row) => row.deadline,
+    silence: (row) => row.silence,
+    closed: (row) => row.closedAt,
+    ended: (row) => row.endedAt,
+    "end reason": (row) => row.endReason,
+  },
+};
+
+/** reviewLinesCSV is the table of the lines of a review that the reader sees; the report of a review contains more. */
+export const reviewLinesCSV: CsvTable<ReviewLine> = {
+  file: "access-review-lines",
+  columns: {
+    review: (row) => row.review,
+    line: (row) => row.line,
+    application: (row) => row.application.name,
+    "application title": (row) => row.application.title,
+    resource: (row) => row.resource.name,
+    "resource title": (row) => row.resource.title,
+    actions: (row) => row.actions,
+    since: (row) => row.since,
+    end: (row) => row.end,
+    ticket: (row) => row.ticket,
+    "last used": (row) => row.evidence.lastUsed,
+    connections: (row) => row.evidence.count,
+    days: (row) => row.evidence.days,
+    watched: (row) => row.evidence.watched,
+    recommendation: (row) => row.recommendation,
+    reviewers: (row) => people(row.reviewers),
+    state: (row) => row.state,
+    decision: (row) => row.decision,
+    "decided by": (row) => person(row.decidedBy),
+    "decided at": (row) => row.decidedAt,
+    comment: (row) => row.comment,
+  },
+};
+
+/** undeliveredCSV is the table of notifications that could not be delivered. */
+export const undeliveredCSV: CsvTable<Undelivered> = {
+  file: "undelivered-notifications",
+  columns: {
+    kind: (row) => row.kind,
+    ticket: (row) => row.ticket,
+    to: (row) => person(row.person),
+    channel: (row) => row.channel,
+    problem: (row) => row.problem,
+    attempts: (row) => row.attempts,
+    created: (row) => row.at,
+    "given up": (row) => row.givenUpAt,
+  },
+};
+
+/** proposalCSV is the table of the statements that the observed traffic needs. */
+export const proposalCSV: CsvTable<ProposalLine> = {
+  file: "proposal",
+  columns: {
+    subject: (row) => row.subject.name,
+    "subject title": (row) => row.subject.title,
+    owners: (row) => people(row.owners),
+    action: (row) => row.action,
+    state: (row) => row.state,
+    connections: (row) => row.evidence.count,
+    "first seen": (row) => row.evidence.firstSeen,
+    "last seen": (row) => row.evidence.lastSeen,
+  },
+};
