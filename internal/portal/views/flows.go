@@ -44,7 +44,11 @@ const MaxWindow = 31 * 24 * time.Hour
 // FlowTimeout is the time limit of a flow query. It is shorter than the server's limit for responses.
 const FlowTimeout = 20 * time.Second
 
-// Window returns the period of a query. Without a beginning it has the default length.
+// clockSkew is how far the clock of a caller may be from the portal's.
+const clockSkew = 24 * time.Hour
+
+// Window returns the period of a query. Without a beginning it has the default length. A caller who asks for the longest period up to now
+// computes its beginning from their own clock, some time before the portal reads the request, so a little more is accepted and cut off.
 func (d *Data) Window(since, until *time.Time, preset time.Duration) (from, to time.Time, err error) {
 	now := d.Now().UTC()
 	to = now
@@ -55,12 +59,15 @@ func (d *Data) Window(since, until *time.Time, preset time.Duration) (from, to t
 	if since != nil {
 		from = since.UTC()
 	}
+	if longest := to.Add(-MaxWindow); until == nil && from.Before(longest) && !from.Before(longest.Add(-clockSkew)) {
+		from = longest
+	}
 	switch {
 	case !from.Before(to):
 		return from, to, core.InvalidParameter("since", message.FieldBeforeUntil())
 	case to.Sub(from) > MaxWindow:
 		return from, to, core.InvalidParameter("since", message.FieldWindowTooLong())
-	case to.After(now.Add(24 * time.Hour)): // a clock may be ahead of ours
+	case to.After(now.Add(clockSkew)):
 		return from, to, core.InvalidParameter("until", message.FieldInFuture())
 	}
 	return from, to, nil
