@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
 import { approve, expectState, logIn } from './people.js';
@@ -64,6 +65,37 @@ test('the explorer: filters in the address, from a flow to who approved it, what
     await expect(page.getByTestId('coverage')).toContainText('m1');
     await expect(page.getByTestId('loss-row').first()).toBeVisible();
     await shot(page, 'flows-losses');
+  });
+
+  await context.close();
+});
+
+test('the last use of an access leads to its connections, and a table is saved with the rows of all pages', async ({ browser }) => {
+  const { page, context } = await logIn(browser, 'dave');
+
+  await test.step('from an access to its connections, and from there to the statement', async () => {
+    await page.goto('/resources/bobs-cluster');
+    const row = page.getByTestId('access-row-billing-uses-bobs-cluster');
+    await expect(row.getByRole('link').filter({ has: page.locator('time') })).toHaveAttribute('href', /subject=app-777&resource=bobs-cluster/);
+    await row.scrollIntoViewIfNeeded();
+    await shot(page, 'access-last-use');
+    await row.getByRole('link').filter({ has: page.locator('time') }).click();
+    await expect(page.getByTestId('flow-row').first()).toContainText('allowed', { ignoreCase: true });
+  });
+
+  await test.step('the resources, of which the page shows the first ones', async () => {
+    await page.goto('/resources?scope=all');
+    const rows = page.getByTestId(/^resource-row-/);
+    await expect(page.getByTestId('load-more')).toBeVisible();
+    const shown = await rows.count();
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByTestId('csv').click()]);
+    expect(file.suggestedFilename()).toBe('resources.csv');
+    await expect(page.getByTestId('load-more')).toHaveCount(0);
+    const lines = (await readFile(await file.path(), 'utf8')).trimEnd().split('\r\n');
+    expect(lines[0]).toBe('\uFEFFid,name,title,description,class,environment,sensitivity,mode,members,owners,refused in 24 hours');
+    expect(lines.length - 1).toBeGreaterThan(shown);
+    expect(lines.length - 1).toBe(await rows.count());
+    await shot(page, 'table-download');
   });
 
   await context.close();

@@ -36,10 +36,11 @@ function useLastUses(peer: Props["peer"], about: string): (row: Access) => strin
 }
 
 /** LastUse shows when a statement was last used, as a link to the connections of its two names. */
-function LastUse({ row, at }: { row: Access; at: string | null | undefined }) {
+function LastUse({ row, at, peer, about }: Pick<Props, "peer" | "about"> & { row: Access; at: string | null | undefined }) {
   const { t } = useTranslation();
   if (at === undefined) return <span className={classes.muted} title={t("access.useUnknownHelp")}>{t("access.useUnknown")}</span>;
-  const path = flowsPath({ subject: row.subject, resource: row.resource });
+  // The statement may name the end that the page is about by a wildcard, which has no page.
+  const path = flowsPath(peer === "resource" ? { subject: { ...row.subject, id: about }, resource: row.resource } : { subject: row.subject, resource: { ...row.resource, id: about } });
   const text = at === null ? <span className={classes.muted} title={t("access.notSeenHelp")}>{t("access.notSeen")}</span> : <RelativeTime at={at} />;
   return path ? <Link to={path} aria-label={at === null ? t("access.connectionsOf", { subject: row.subject.title, resource: row.resource.title }) : undefined}>{text}</Link> : text;
 }
@@ -80,7 +81,7 @@ export function AccessTable({ items, peer, label, about }: Props) {
     },
     { key: "since", header: t("access.since"), nowrap: true, cell: (row) => row.since && <RelativeTime at={row.since} />, sortBy: (row) => instant(row.since) },
     { key: "until", header: t("access.until"), nowrap: true, cell: (row) => (row.notAfter ? <RelativeTime at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>), sortBy: (row) => instant(row.notAfter) },
-    { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse row={row} at={lastUse(row)} />, sortBy: (row) => instant(lastUse(row) ?? undefined) },
+    { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse row={row} at={lastUse(row)} peer={peer} about={about} />, sortBy: (row) => instant(lastUse(row) ?? undefined) },
     { key: "clusters", header: t("access.clusters"), cell: (row) => <ClusterChips clusters={row.clusters} /> },
     {
       key: "ticket",
