@@ -4,7 +4,9 @@ import { asApiError, client, unwrap } from "./client";
 import type { ApiError } from "./client";
 import type { Resource } from "./types";
 import type { components } from "./schema.gen";
+import { useBatches } from "./batches";
 import { keys } from "./keys";
+import { useReread } from "./reread";
 
 type Schemas = components["schemas"];
 
@@ -18,18 +20,12 @@ function useStoredResource(id: string) {
   };
 }
 
-/** useReread returns a function that reads the resource again, for calls that were refused because the shown state is stale. */
-function useReread(id: string) {
-  const cache = useQueryClient();
-  return () => void cache.invalidateQueries({ queryKey: keys.resource.one(id) });
-}
-
 /** useTemporaryAudit returns the mutation that begins or extends the temporary audit of a resource. */
 export function useTemporaryAudit(id: string) {
   return useMutation({
     mutationFn: (body: Schemas["NewTemporaryAudit"]) => unwrap(client.PUT("/resources/{id}/temporary-audit", { params: { path: { id } }, body })),
     onSuccess: useStoredResource(id),
-    onError: useReread(id),
+    onError: useReread(keys.resource.one(id)), // a refused call may have been about an outdated state
   });
 }
 
@@ -38,7 +34,7 @@ export function useEndTemporaryAudit(id: string) {
   return useMutation({
     mutationFn: (body: Schemas["EndTemporaryAudit"]) => unwrap(client.DELETE("/resources/{id}/temporary-audit", { params: { path: { id } }, body })),
     onSuccess: useStoredResource(id),
-    onError: useReread(id),
+    onError: useReread(keys.resource.one(id)), // a refused call may have been about an outdated state
   });
 }
 
@@ -136,21 +132,14 @@ export interface Revoked extends Grant {
   error: ApiError | undefined;
 }
 
-/** useRevokeMany returns the mutation that revokes several grants for one reason, one after the other. A refused revocation does not stop the ones after it. */
+/** revokeGrant revokes a grant. A refusal is its result, so that it does not stop the revocations after it. */
+export async function revokeGrant(grant: Grant, reason: string): Promise<Revoked> {
+  const body = { reason, ...(grant.item === undefined ? {} : { item: grant.item }) };
+  const error = await unwrap(client.POST("/tickets/{id}/revoke", { params: { path: { id: grant.ticket } }, body })).then(() => undefined, asApiError);
+  return { ...grant, error };
+}
+
+/** useRevokeMany returns the mutation that revokes any number of grants, one after the other. */
 export function useRevokeMany() {
-  const cache = useQueryClient();
-  return useMutation({
-    mutationFn: async ({ grants, reason }: { grants: Grant[]; reason: string }) => {
-      const done: Revoked[] = [];
-      for (const grant of grants) {
-        const body = { reason, ...(grant.item === undefined ? {} : { item: grant.item }) };
-        const error = await unwrap(client.POST("/tickets/{id}/revoke", { params: { path: { id: grant.ticket } }, body })).then(() => undefined, asApiError);
-        done.push({ ...grant, error });
-      }
-      return done;
-    },
-    onSettled: () => {
-      for (const queryKey of [keys.ticket.all, keys.access.all, keys.unused.all, keys.home, keys.me]) void cache.invalidateQueries({ queryKey });
-    },
-  });
+  return useBatches<Grant, Revoked>(1, useReread(keys.ticket.all, keys.access.all, keys.unused.all, keys.home, keys.me));
 }

@@ -1,8 +1,10 @@
 /** Writes: each puts the server's answer into the cache, so that the view never shows what was before. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "./client";
-import type { BulkDecision, NewTicket, Ticket } from "./types";
+import type { BulkDecision, BulkResult, NewTicket, Ticket } from "./types";
+import { useBatches } from "./batches";
 import { keys } from "./keys";
+import { useReread } from "./reread";
 
 /** useStored returns a function that stores the ticket of an answer in the cache, and reads again what depends on it. */
 function useStored() {
@@ -53,18 +55,15 @@ export function useDecide(id: string) {
   });
 }
 
-/**
- * useDecideMany returns the mutation that makes one decision about several tickets. Each ticket has its own result, so all tickets are read again
- * afterwards.
- */
+/** ticketsAtOnce is the maximum number of tickets that the server decides in one call. */
+export const ticketsAtOnce = 100;
+
+/** decideTickets makes one decision about at most `ticketsAtOnce` tickets, and returns the result of each. */
+export const decideTickets = async (body: BulkDecision): Promise<BulkResult["items"]> => (await unwrap(client.POST("/tickets/decisions", { body }))).items;
+
+/** useDecideMany returns the mutation that decides any number of tickets. Each ticket has its own result, so all tickets are read again afterwards. */
 export function useDecideMany() {
-  const cache = useQueryClient();
-  return useMutation({
-    mutationFn: (body: BulkDecision) => unwrap(client.POST("/tickets/decisions", { body })),
-    onSettled: () => {
-      for (const queryKey of [keys.ticket.all, keys.home, keys.me, keys.access.all]) void cache.invalidateQueries({ queryKey });
-    },
-  });
+  return useBatches<BulkDecision["items"][number], BulkResult["items"][number]>(ticketsAtOnce, useReread(keys.ticket.all, keys.home, keys.me, keys.access.all));
 }
 
 interface Reasoned extends OfItem {

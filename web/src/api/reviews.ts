@@ -2,9 +2,11 @@
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "./client";
 import type { ReviewLineOrder } from "../lib/use-server-sort";
+import { linesAtOnce } from "../lib/reviews";
+import { useBatches } from "./batches";
 import { keys } from "./keys";
 import { useReread } from "./reread";
-import type { NewAccessReview, ReviewDecisions, ReviewLineState, ReviewOutcome, ReviewRecommendation } from "./types";
+import type { NewAccessReview, ReviewDecisions, ReviewLineState, ReviewOutcome, ReviewRecommendation, ReviewResult } from "./types";
 
 /** useReviews reads all access reviews. */
 export function useReviews() {
@@ -98,10 +100,13 @@ export function useEndReview(id: string) {
   });
 }
 
-/** useDecideLines returns the mutation that decides lines of an access review. Each line has its own result, so the review is read again afterwards. */
-export function useDecideLines(id: string) {
-  return useMutation({
-    mutationFn: (body: ReviewDecisions) => unwrap(client.POST("/reviews/{id}/decisions", { params: { path: { id } }, body })),
-    onSettled: useReread(keys.review.all, keys.access.all),
-  });
+type LineDecision = ReviewDecisions["decisions"][number];
+
+/** decideLines decides at most `linesAtOnce` lines of an access review, and returns the result of each. */
+export const decideLines = async (id: string, decisions: LineDecision[]): Promise<ReviewResult[]> =>
+  (await unwrap(client.POST("/reviews/{id}/decisions", { params: { path: { id } }, body: { decisions } }))).items;
+
+/** useDecideLines returns the mutation that decides any number of lines of an access review. Each line has its own result, so the review is read again afterwards. */
+export function useDecideLines() {
+  return useBatches<LineDecision, ReviewResult>(linesAtOnce, useReread(keys.review.all, keys.access.all));
 }

@@ -259,6 +259,8 @@ export type ReviewDecision = Schemas["ReviewDecision"];
 export type ReviewRecommendation = Schemas["ReviewRecommendation"];
 /** ReviewDecisions are the decisions about several lines of a review. */
 export type ReviewDecisions = Schemas["ReviewDecisions"];
+/** ReviewResult is the result of the decision about one line. */
+export type ReviewResult = Schemas["ReviewDecisionResults"]["items"][number];
 /** ReviewDecisionResults contains the result of a decision for each line. */
 export type ReviewDecisionResults = Schemas["ReviewDecisionResults"];
 /** Downgrade is the extent and the progress of a downgrade in one scope. */

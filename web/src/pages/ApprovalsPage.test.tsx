@@ -76,6 +76,20 @@ describe("approvals", () => {
     expect(screen.queryByTestId("selection")).toBeNull();
   });
 
+  it("selects all that are loaded, and decides more of them than one call may have", async () => {
+    const many = Array.from({ length: 105 }, (_, i) => ({ ...waiting[0], id: `T-${i + 1}` }) as (typeof waiting)[number]);
+    const { calls } = start("/approvals", many, {
+      "POST /tickets/decisions": ({ body }) => ({ body: { items: (body as { items: { ticket: string }[] }).items.map(({ ticket }) => ({ ticket, ok: true, state: "approved" })) } }),
+    });
+    await userEvent.click(await screen.findByTestId("select-all"));
+    expect(screen.getByTestId("selection")).toHaveTextContent("105 selected");
+    await userEvent.click(screen.getByTestId("bulk-approve"));
+    await userEvent.click(await screen.findByTestId("bulk-confirm"));
+    await waitFor(() => expect(screen.getAllByTestId(/^result-T-/)).toHaveLength(105));
+    const sent = calls.filter((call) => call.method === "POST").map((call) => (call.body as { items: unknown[] }).items.length);
+    expect(sent).toEqual([100, 5]);
+  });
+
   it("rejects several only with a comment", async () => {
     const { calls } = start("/approvals", waiting, { "POST /tickets/decisions": () => problem(503, "unavailable") });
     await userEvent.click(await screen.findByTestId("select-T-1"));

@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Select } from "@mantine/core";
+import { ActionIcon, Button, Checkbox, Select } from "@mantine/core";
 import { IconKeyboard } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -67,7 +67,7 @@ function useSelection(tickets: Ticket[]) {
       if (!next.delete(id)) next.add(id);
       return next;
     });
-  return { selected, ids: new Set(selected.map(({ id }) => id)), toggle, clear: () => setSelection(new Set()) };
+  return { selected, ids: new Set(selected.map(({ id }) => id)), toggle, clear: () => setSelection(new Set()), selectAll: () => setSelection(new Set(tickets.map(({ id }) => id))) };
 }
 
 function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Parameters<typeof LoadMore>[0]["query"]; filtered: boolean }) {
@@ -75,7 +75,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
   const [search, change] = useFilters();
   const [bulk, setBulk] = useState<BulkVerb>();
   const [help, setHelp] = useState(false);
-  const { selected, ids, toggle, clear } = useSelection(tickets);
+  const { selected, ids, toggle, clear, selectAll } = useSelection(tickets);
   const chosen = search.get("ticket");
   // On a wide screen the first ticket is open; a chosen ticket stays open after it was decided.
   const id = chosen ?? tickets[0]?.id;
@@ -112,6 +112,17 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
         <WaitingReviewsNotice />
         <Filters search={search} onChange={change} />
         {tickets.length === 0 && <EmptyState>{t(filtered ? "requests.noMatch" : "approvals.empty")}</EmptyState>}
+        {tickets.length > 1 && (
+          <Checkbox
+            className={classes.all}
+            size="xs"
+            label={t("approvals.selectAll", { count: tickets.length })}
+            checked={selected.length === tickets.length}
+            indeterminate={selected.length > 0 && selected.length < tickets.length}
+            onChange={() => (selected.length === tickets.length ? clear() : selectAll())}
+            data-testid="select-all"
+          />
+        )}
         <ApprovalList tickets={tickets} current={id} pathOf={pathOf} selection={ids} onSelect={toggle} />
         <LoadMore query={query} />
         {selected.length > 0 && (

@@ -3,7 +3,7 @@ import { IconCheck, IconX } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { useDecideMany } from "../../api/mutations";
+import { decideTickets, ticketsAtOnce, useDecideMany } from "../../api/mutations";
 import type { BulkResult, Ticket } from "../../api/types";
 import { itemsThatMay } from "../../lib/items";
 import { textLimit } from "../../lib/request";
@@ -13,16 +13,20 @@ import { TicketStateBadge } from "../Badge";
 import { FormDialog } from "../FormDialog";
 import { InfoDialog } from "../InfoDialog";
 import { ItemSentences } from "../ItemSentence";
+import { SentProgress } from "../SentProgress";
 import classes from "./Approvals.module.css";
 
 /** BulkVerb is the decision about all selected tickets. */
 export type BulkVerb = "approve" | "reject";
 
+/** shownTickets is the number of tickets that are described; the others are counted. */
+const shownTickets = 200;
+
 function Summary({ tickets, verb }: { tickets: Ticket[]; verb: BulkVerb }) {
   const { t } = useTranslation();
   return (
     <ul className={classes.summary} data-testid="bulk-summary">
-      {tickets.map((ticket) => {
+      {tickets.slice(0, shownTickets).map((ticket) => {
         const items = itemsThatMay(ticket, verb);
         return (
           <li key={ticket.id}>
@@ -33,18 +37,19 @@ function Summary({ tickets, verb }: { tickets: Ticket[]; verb: BulkVerb }) {
           </li>
         );
       })}
+      {tickets.length > shownTickets && <li>{t("approvals.others", { count: tickets.length - shownTickets })}</li>}
     </ul>
   );
 }
 
 /** Results shows the result of each ticket, because some may have changed after they were selected. */
-function Results({ result, tickets }: { result: BulkResult; tickets: Ticket[] }) {
+function Results({ results, tickets }: { results: BulkResult["items"]; tickets: Ticket[] }) {
   const { t } = useTranslation();
   const words = useWords();
   const heading = useHeading();
   return (
     <ul className={classes.summary} data-testid="bulk-results">
-      {result.items.map((each) => {
+      {results.map((each) => {
         const ticket = tickets.find(({ id }) => id === each.ticket);
         const item = ticket?.items.find(({ position }) => position === each.item);
         const Icon = each.ok ? IconCheck : IconX;
@@ -76,7 +81,7 @@ export function BulkDecisionDialog({ verb, tickets, onClose }: Props) {
   const [shown] = useState(tickets);
   const [comment, setComment] = useState("");
   const [missing, setMissing] = useState(false);
-  const result = decide.data;
+  const results = decide.data;
   const items = shown.reduce((sum, ticket) => sum + itemsThatMay(ticket, verb).length, 0);
 
   const submit = () => {
@@ -85,11 +90,14 @@ export function BulkDecisionDialog({ verb, tickets, onClose }: Props) {
       setMissing(true);
       return false;
     }
-    decide.mutate({ decision: verb, items: shown.map(({ id, version }) => ({ ticket: id, version })), ...(text ? { comment: text } : {}) });
+    decide.send({
+      entries: shown.map(({ id, version }) => ({ ticket: id, version })),
+      send: (part) => decideTickets({ decision: verb, items: part, ...(text ? { comment: text } : {}) }),
+    });
     return true;
   };
 
-  if (result) {
+  if (results) {
     return (
       <InfoDialog
         title={t("approvals.resultTitle")}
@@ -101,7 +109,7 @@ export function BulkDecisionDialog({ verb, tickets, onClose }: Props) {
           </Button>
         }
       >
-        <Results result={result} tickets={shown} />
+        <Results results={results} tickets={shown} />
       </InfoDialog>
     );
   }
@@ -137,6 +145,7 @@ export function BulkDecisionDialog({ verb, tickets, onClose }: Props) {
             data-autofocus
             data-testid="bulk-comment"
           />
+          <SentProgress progress={decide.progress} size={ticketsAtOnce} />
         </>
       )}
     </FormDialog>

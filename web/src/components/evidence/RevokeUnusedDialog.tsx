@@ -2,13 +2,14 @@ import { Button, Text } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { useRevokeMany } from "../../api/flow-mutations";
+import { revokeGrant, useRevokeMany } from "../../api/flow-mutations";
 import type { Revoked } from "../../api/flow-mutations";
 import type { Unused } from "../../api/types";
 import { useWords } from "../../lib/use-words";
 import approvals from "../approvals/Approvals.module.css";
 import { InfoDialog } from "../InfoDialog";
 import { ReasonDialog } from "../ReasonDialog";
+import { SentProgress } from "../SentProgress";
 import tables from "../Tables.module.css";
 
 function Line({ row }: { row: Unused }) {
@@ -72,6 +73,7 @@ export function RevokeUnusedDialog({ rows, onClose }: { rows: Unused[]; onClose:
               </li>
             ))}
           </ul>
+          <SentProgress progress={revoke.progress} size={1} />
         </>
       }
       confirm={t("unused.revoke", { count: rows.length })}
@@ -79,7 +81,12 @@ export function RevokeUnusedDialog({ rows, onClose }: { rows: Unused[]; onClose:
       pending={revoke.isPending}
       error={revoke.error}
       testId="revoke-many"
-      onConfirm={(reason) => revoke.mutate({ grants: rows.flatMap((row) => (row.ticket ? [{ ticket: row.ticket, item: row.ticketItem }] : [])), reason })}
+      onConfirm={(reason) =>
+        revoke.send({
+          entries: rows.flatMap((row) => (row.ticket ? [{ ticket: row.ticket, item: row.ticketItem }] : [])),
+          send: (part) => Promise.all(part.map((grant) => revokeGrant(grant, reason))),
+        })
+      }
       onClose={() => onClose(false)}
     />
   );

@@ -1,13 +1,14 @@
 import { NumberInput, Text, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useDecideLines } from "../../api/reviews";
+import { decideLines, useDecideLines } from "../../api/reviews";
 import type { ReviewDecision, ReviewLine } from "../../api/types";
 import { textLimit } from "../../lib/request";
-import { needsReason } from "../../lib/reviews";
+import { linesAtOnce, needsReason } from "../../lib/reviews";
 import { useWords } from "../../lib/use-words";
 import { FormDialog } from "../FormDialog";
 import { InfoDialog } from "../InfoDialog";
+import { SentProgress } from "../SentProgress";
 import { useToast } from "../toast-context";
 import classes from "./Reviews.module.css";
 import { RecommendationBadge, Use } from "./parts";
@@ -35,14 +36,14 @@ export function DecideDialog({ review, decision, lines, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const toast = useToast();
-  const decide = useDecideLines(review);
+  const decide = useDecideLines();
   // The selection is copied, because decided lines leave the list.
   const [shown] = useState(lines);
   const [comment, setComment] = useState("");
   const [days, setDays] = useState<number | undefined>(usualDays);
   const [missing, setMissing] = useState(false);
   const reason = needsReason(decision, shown);
-  const failed = decide.data?.items.filter(({ ok }) => !ok) ?? [];
+  const failed = decide.data?.filter(({ ok }) => !ok) ?? [];
   if (decide.data && failed.length > 0) {
     return (
       <InfoDialog title={t("accessReview.refused", { count: failed.length })} onClose={() => onClose(true)}>
@@ -65,12 +66,15 @@ export function DecideDialog({ review, decision, lines, onClose }: Props) {
       setMissing(true);
       return false;
     }
-    decide.mutate(
-      { decisions: shown.map(({ line, version }) => ({ line, version, decision, ...(decision === "shorten" && days !== undefined ? { days } : {}), ...(comment.trim() ? { comment: comment.trim() } : {}) })) },
+    decide.send(
       {
-        onSuccess: ({ items }) => {
-          if (!items.every(({ ok }) => ok)) return;
-          toast(t("accessReview.done", { count: items.length }));
+        entries: shown.map(({ line, version }) => ({ line, version, decision, ...(decision === "shorten" && days !== undefined ? { days } : {}), ...(comment.trim() ? { comment: comment.trim() } : {}) })),
+        send: (part) => decideLines(review, part),
+      },
+      {
+        onSuccess: (results) => {
+          if (!results.every(({ ok }) => ok)) return;
+          toast(t("accessReview.done", { count: results.length }));
           onClose(true);
         },
       },
@@ -114,6 +118,7 @@ export function DecideDialog({ review, decision, lines, onClose }: Props) {
             error={fieldError("comment") ?? (missing && reason && comment.trim() === "" && t("accessReview.commentMissing"))}
             data-testid="decide-comment"
           />
+          <SentProgress progress={decide.progress} size={linesAtOnce} />
         </>
       )}
     </FormDialog>

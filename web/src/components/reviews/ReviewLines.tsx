@@ -6,7 +6,6 @@ import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ReviewDecision, ReviewLine } from "../../api/types";
 import { reviewLinesCSV } from "../../lib/csv-tables";
-import { linesAtOnce } from "../../lib/reviews";
 import type { ReviewLineOrder } from "../../lib/use-server-sort";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
@@ -60,7 +59,7 @@ export function ReviewLines({ review, lines, query, orders }: Props) {
   const [help, setHelp] = useState(false);
   const rows = useRef<HTMLDivElement>(null);
   const possible = lines.filter(({ canDecide }) => canDecide);
-  const chosen = possible.filter(({ line }) => picked.has(line)).slice(0, linesAtOnce);
+  const chosen = possible.filter(({ line }) => picked.has(line));
   const current = at === undefined ? undefined : possible[Math.min(at, possible.length - 1)];
 
   useEffect(() => {
@@ -119,12 +118,12 @@ export function ReviewLines({ review, lines, query, orders }: Props) {
       ),
     },
   ];
-  const recommended = (decision: ReviewDecision) => possible.filter((line) => line.state === "open" && line.recommendation === decision).slice(0, linesAtOnce);
+  const recommended = (decision: ReviewDecision) => possible.filter((line) => line.state === "open" && line.recommendation === decision);
   return (
     <div ref={rows}>
       {deciding && (
         <div className={classes.filters}>
-          <Checkbox size="sm" label={t("accessReview.selectAll", { count: Math.min(possible.length, linesAtOnce) })} checked={chosen.length > 0 && chosen.length === Math.min(possible.length, linesAtOnce)} indeterminate={chosen.length > 0 && chosen.length < possible.length} onChange={() => setPicked(chosen.length > 0 ? new Set() : new Set(possible.slice(0, linesAtOnce).map(({ line }) => line)))} data-testid="choose-all" />
+          <Checkbox size="sm" label={t("accessReview.selectAll", { count: possible.length })} checked={chosen.length > 0 && chosen.length === possible.length} indeterminate={chosen.length > 0 && chosen.length < possible.length} onChange={() => setPicked(chosen.length > 0 ? new Set() : new Set(possible.map(({ line }) => line)))} data-testid="choose-all" />
           {(["revoke", "shorten", "keep"] as const).map((decision) => recommended(decision).length > 0 && (
             <Button key={decision} size="compact-xs" variant="subtle" onClick={() => setPicked(new Set(recommended(decision).map(({ line }) => line)))} data-testid={`choose-${decision}`}>
               {t("accessReview.selectRecommended", { decision: t(`accessReview.recommendation.${decision}`) })}

@@ -37,6 +37,8 @@ export const common = {
     pendingText: "The request was sent and is not answered yet. If you close now, its result is not shown here.",
     wait: "Wait for the answer",
     close: "Close",
+    sent: "{{done}} of {{total}} sent",
+    sentStop: "If you close the dialog, the others are not sent.",
   },
   header: {
     search: "Search",

@@ -75,6 +75,9 @@ export const decisions = {
     done: { confirm: "{{id}} confirmed", end: "{{id}} is being ended" },
   },
   approvals: {
+    others_one: "and {{count}} more request",
+    others_other: "and {{count}} more requests",
+    selectAll: "Select all {{count}}",
     title: "Approvals",
     list: "Requests that wait for your decision",
     search: "Search these",

@@ -36,6 +36,8 @@ export const common = {
     pendingText: "请求已发送，尚未收到结果。现在关闭，将无法在此看到是否成功。",
     wait: "等待结果",
     close: "关闭",
+    sent: "已发送 {{done}} / {{total}}",
+    sentStop: "如果关闭对话框，其余的将不会发送。",
   },
   header: {
     search: "搜索",

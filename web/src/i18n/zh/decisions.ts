@@ -74,6 +74,8 @@ export const decisions = {
     done: { confirm: "{{id}} 复核通过", end: "正在终止 {{id}}" },
   },
   approvals: {
+    others_other: "以及另外 {{count}} 个申请",
+    selectAll: "全选 {{count}} 个",
     title: "审批",
     list: "等您审批的申请",
     search: "在其中搜索",
