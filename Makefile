@@ -144,7 +144,7 @@ ocm-parts: $(BIN)/acp-playground
 	@$(BIN)/acp-playground parts ocm
 
 .PHONY: test-ocm
-test-ocm: parts ocm-parts ## The conformance suite of propagation engines with Open Cluster Management's real work agent (builds it, minutes the first time; not part of test)
+test-ocm: parts ocm-parts ## The conformance suite of propagation engines with Open Cluster Management's real work agent (builds it, minutes the first time; part of CI, not of test)
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_OCM_WORK_AGENT="$$($(BIN)/acp-playground parts ocm | cut -f2)/ocm-work-agent" \
 		go test -count=1 -timeout=30m -tags=$(TAGS),ocmagent ./internal/propagation/ocm
 
