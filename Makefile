@@ -139,6 +139,20 @@ test-istio: build parts conformance-istio-parts e2e/node_modules/.installed ## T
 test-konnectivity: parts ## A fleet with a member behind Konnectivity's real server and agent (builds them, minutes the first time; not part of test)
 	cd $(PLAYGROUND) && go test -count=1 -v -timeout=20m -run '^TestAMemberBehindKonnectivity$$' ./internal/fleet
 
+.PHONY: ocm-parts
+ocm-parts: $(BIN)/acp-playground
+	@$(BIN)/acp-playground parts ocm
+
+.PHONY: test-ocm
+test-ocm: parts ocm-parts ## The conformance suite of propagation engines with Open Cluster Management's real work agent (builds it, minutes the first time; part of CI, not of test)
+	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_OCM_WORK_AGENT="$$($(BIN)/acp-playground parts ocm | cut -f2)/ocm-work-agent" \
+		go test -count=1 -timeout=30m -tags=$(TAGS),ocmagent ./internal/propagation/ocm
+
+.PHONY: test-ocm-broken
+test-ocm-broken: parts ocm-parts ## Tests that variants of the pull engine which break one promise each are detected (minutes; VARIANTS= selects by name; not part of test)
+	@KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_OCM_WORK_AGENT="$$($(BIN)/acp-playground parts ocm | cut -f2)/ocm-work-agent" \
+		hack/broken-engines $(TAGS),ocmagent $(VARIANTS)
+
 # Random worlds and lists of 100,000 tickets run without the detector alone (internal/norace).
 .PHONY: test-race
 test-race: parts postgres clickhouse clickhouse-server ## All Go tests with the race detector (twice as long as test-go; not part of test)

@@ -17,9 +17,11 @@ const (
 	EngineKubeFed Engine = "kubefed"
 	// EngineDirect is the adapter itself, with an account of its own in the member.
 	EngineDirect Engine = "direct"
+	// EngineOCM is the work agent of Open Cluster Management in the member, which fetches ManifestWorks from the host.
+	EngineOCM Engine = "ocm"
 )
 
-// Engines returns the engines that a registration may name.
+// Engines returns the engines with which a member can be joined. EngineOCM is not among them yet.
 func Engines() []Engine { return []Engine{EngineKubeFed, EngineDirect} }
 
 // ParseEngine returns the engine that an annotation names. An unknown name is kept: nothing is carried to such a member.

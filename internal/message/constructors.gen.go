@@ -3174,6 +3174,16 @@ func MapRoomIn(limit int, entries int, member string) Message {
 	return build("map.room-in", param{"entries", entries}, param{"limit", limit}, param{"member", member})
 }
 
+// MemberAgentCannotRead is "the work agent in member {member} cannot read the object there".
+func MemberAgentCannotRead(member string) Message {
+	return build("member.agent-cannot-read", param{"member", member})
+}
+
+// MemberAgentSilent is "the work agent in member {member} does not report: check that it runs there and reaches the host".
+func MemberAgentSilent(member string) Message {
+	return build("member.agent-silent", param{"member", member})
+}
+
 // MemberAnswersSlowly is "the member did not answer in time".
 func MemberAnswersSlowly() Message {
 	return Message{Code: "member.answers-slowly", Text: "the member did not answer in time"}

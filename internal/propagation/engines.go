@@ -1,6 +1,7 @@
 package propagation
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/acp-io/acp/internal/federation"
@@ -98,9 +99,7 @@ func (e *Engines) Recheck(cluster, key string) {
 }
 
 func (e *Engines) each(do func(Engine)) {
-	for _, name := range federation.Engines() {
-		if engine := e.engines[name]; engine != nil {
-			do(engine)
-		}
+	for _, name := range slices.Sorted(maps.Keys(e.engines)) {
+		do(e.engines[name])
 	}
 }

@@ -41,6 +41,7 @@ const (
 	Konnectivity = "konnectivity"
 	Istio        = "istio"
 	Mesh         = "mesh"
+	OCM          = "ocm"
 )
 
 // These are the names of the parts of a real node; see ForNodes.
@@ -63,6 +64,7 @@ const (
 	ACPDataplane  = "acp-dataplane"
 	ProxyServer   = "proxy-server"
 	ProxyAgent    = "proxy-agent"
+	OCMWorkAgent  = "ocm-work-agent"
 	Istiod        = "istiod"
 	IstioCRDs     = "istio-crds.yaml"
 	ACPMesh       = "acp-mesh"
@@ -93,6 +95,12 @@ func ForTests() []Part {
 		Dir:      "playground/parts/konnectivity",
 		Programs: map[string]string{ProxyServer: "sigs.k8s.io/apiserver-network-proxy/cmd/server", ProxyAgent: "sigs.k8s.io/apiserver-network-proxy/cmd/agent"},
 		Expect:   "about 1 min the first time",
+	}, {
+		Name:     OCM,
+		Dir:      "playground/parts/ocm",
+		Programs: map[string]string{OCMWorkAgent: "./cmd/ocm-work-agent"},
+		Expect:   "about 5 min the first time",
+		Local:    true,
 	}, ciliumPart(CiliumPrevious)}
 }
 

@@ -636,6 +636,8 @@ export const messages: Readonly<Record<string, string>> = {
   "manifest.zero-byte": "含有零字节：对象按 UTF-8 文本读取",
   "map.room": "{entries} 条里可用 {limit} 条",
   "map.room-in": "{member} 中 {entries} 条里可用 {limit} 条",
+  "member.agent-cannot-read": "成员集群 {member} 中的 work agent 无法读取该对象",
+  "member.agent-silent": "成员集群 {member} 中的 work agent 没有上报：请检查它是否在该集群运行并能访问主集群",
   "member.answers-slowly": "成员集群没有及时响应",
   "member.being-listed": "正在列出成员集群 {member} 的对象",
   "member.config-outdated": "已超过 {seconds} 秒无法读取其数据面的配置，配置可能已经改变：{reason}",

@@ -1,0 +1,187 @@
+package ocm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// failureOf returns the reason of a failed write, which does not change from one attempt to the next. A ManifestWork that changed meanwhile
+// is none.
+func failureOf(err error) string {
+	switch {
+	case err == nil || errors.Is(err, errSuperseded):
+		return ""
+	case errors.Is(err, errTextTooLong):
+		return reasonTooLong
+	}
+	return cmp.Or(string(apierrors.ReasonForError(err)), reasonNoAnswer)
+}
+
+// handle makes the next change that an object needs in a member, and returns when to handle it again, or 0 if only after an event.
+func (e *Engine) handle(ctx context.Context, at place) (time.Duration, error) {
+	c, ok := e.config.Works.config.Members.Cluster(at.cluster)
+	if !ok || c.Engine != federation.EngineOCM || !e.config.Works.informer.HasSynced() {
+		return 0, nil // Registrations, and the end of the first list, are events.
+	}
+	o, recorded := e.config.Host.Get(at.key)
+	w := e.config.Works.of(at.cluster, at.key)
+	if c.Quarantined {
+		return 0, e.hold(ctx, w)
+	}
+	switch {
+	case !recorded:
+		// Without a record nothing is known about the object. The member keeps it, and it is reported as an orphan.
+		e.update(at, func(p *progress) { *p = progress{} })
+		return 0, e.keep(ctx, w) // the record is gone
+	case o.Meta.DeletionTimestamp != nil:
+		if _, err := federation.WithoutKubeFedFinalizer(ctx, e.config.Host, o); err != nil && !errors.Is(err, federation.ErrStale) {
+			return 0, err
+		}
+		return 0, e.keep(ctx, w)
+	case o.ForeignFields:
+		return 0, e.keep(ctx, w)
+	case o.IsPlacedIn(at.cluster):
+		return e.apply(ctx, at, o, w)
+	}
+	return e.absent(ctx, at, o, w)
+}
+
+// keep leaves an object in a member as it is, and makes the agent report on it again after it was away.
+func (e *Engine) keep(ctx context.Context, w *work) error {
+	if w == nil || w.deleting || w.purpose == purposeRead {
+		return nil
+	}
+	if alive, _ := e.config.Works.alive(w.cluster); !alive || e.config.Works.current(w) {
+		return nil
+	}
+	return e.config.Works.refresh(ctx, w)
+}
+
+// hold stops the agent from changing an object while the member is quarantined: the agent then only reports on it.
+func (e *Engine) hold(ctx context.Context, w *work) error {
+	if w == nil || w.deleting || w.readOnly {
+		return e.keep(ctx, w)
+	}
+	return e.config.Works.suspend(ctx, w)
+}
+
+// apply makes the member have a recorded object.
+func (e *Engine) apply(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
+	e.update(at, func(p *progress) { p.absence, p.adopted = "", attempts{} })
+	if w != nil && w.deleting {
+		return 0, nil // The agent removes the object. An event follows when it has, and then the object is created again.
+	}
+	d, err := placed(o, at.cluster, purposeApply, e.revisionIn(o, at.cluster))
+	if err != nil {
+		return 0, err
+	}
+	return e.ensure(ctx, at, &d, w)
+}
+
+// ensure makes a ManifestWork have a content, and asks the agent again from time to time until it reports that the member has it.
+func (e *Engine) ensure(ctx context.Context, at place, d *desired, w *work) (time.Duration, error) {
+	if w == nil || !d.is(w) {
+		e.update(at, func(p *progress) { p.asked = attempts{} })
+		return 0, e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster))
+	}
+	if alive, _ := e.config.Works.alive(at.cluster); !alive {
+		return 0, nil // An event follows when the agent is back.
+	}
+	if !e.config.Works.current(w) {
+		return 0, e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster))
+	}
+	switch {
+	case w.exact():
+		e.update(at, func(p *progress) { p.asked = attempts{} })
+		return 0, nil
+	case !w.applied || w.refused == "" && !w.answered() && w.available == available:
+		return 0, nil // An event follows when the agent has handled this version, and read the object.
+	}
+	// The member differs, or refuses the object. A question makes the agent try again, which by itself waits for minutes.
+	asked := e.progressOf(at).asked
+	if wait := asked.wait(e.clock.Now()); wait > 0 {
+		return wait, nil
+	}
+	e.update(at, func(p *progress) { p.asked = asked.next(e.clock.Now()) })
+	return 0, e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster))
+}
+
+// absent makes the member lose an object, in these steps, of which all but the second can be taken back:
+//
+//  1. The agent is told not to write the object any more, and confirms it, so that no earlier version is in flight.
+//  2. The ManifestWork is deleted, which makes the agent delete the object.
+//  3. The agent is asked whether the member has the object.
+//  4. If it has, because somebody created it again or the agent does not own it, the agent takes it over, and the steps begin again.
+func (e *Engine) absent(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
+	works := e.config.Works
+	if w == nil && (!slices.Contains(o.EverPlaced(), at.cluster) || e.progressOf(at).absence == e.absenceOf(at, o)) {
+		return 0, nil
+	}
+	if alive, _ := works.alive(at.cluster); !alive || w != nil && w.deleting {
+		return 0, nil // The deletion of a ManifestWork cannot be taken back, so it waits until the agent is there. An event follows.
+	}
+	switch {
+	case w == nil:
+		d := reading(o, at.cluster)
+		return 0, works.write(ctx, &d, works.nonce(at.cluster))
+	case w.purpose == purposeRead:
+		return e.answer(ctx, at, o, w)
+	case w.purpose == purposeAdopt && !w.exact():
+		return e.adopt(ctx, at, o, w)
+	case !w.readOnly:
+		return 0, works.suspend(ctx, w)
+	case !w.applied:
+		return 0, nil
+	}
+	return 0, works.remove(ctx, w) // the agent removes the object
+}
+
+// answer handles the answer to the question whether a member has an object.
+func (e *Engine) answer(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
+	works := e.config.Works
+	switch {
+	case w.record != recordOf(o) || !works.current(w):
+		return 0, works.remove(ctx, w) // It is about an earlier time. A new question follows.
+	case !w.applied || w.available == "":
+		return 0, nil
+	case w.missing():
+		absence := e.absenceOf(at, o)
+		if e.update(at, func(p *progress) { p.absence, p.adopted = absence, attempts{} }) {
+			e.config.Reported(at.key)
+		}
+		return 0, works.remove(ctx, w)
+	}
+	p := e.progressOf(at)
+	if wait := p.adopted.wait(e.clock.Now()); wait > 0 {
+		return wait, nil
+	}
+	e.update(at, func(p *progress) { p.adopted = p.adopted.next(e.clock.Now()) })
+	if w.available != available {
+		return 0, works.remove(ctx, w) // It could not be read. A new question follows.
+	}
+	return e.adopt(ctx, at, o, w)
+}
+
+// adopt makes the agent own an object that has to go, so that it deletes the object with the ManifestWork.
+func (e *Engine) adopt(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
+	d, err := placed(o, at.cluster, purposeAdopt, e.config.Revision(o.TemplateSpec))
+	if err != nil {
+		return 0, err
+	}
+	return e.ensure(ctx, at, &d, w)
+}
+
+// revisionIn returns the revision of the recorded spec for a member.
+func (e *Engine) revisionIn(o *federation.Object, cluster string) string {
+	if revision := o.RevisionIn(cluster); revision != "" {
+		return revision
+	}
+	return e.config.Revision(o.SpecIn(cluster))
+}
