@@ -39,6 +39,32 @@ function graph(search: URLSearchParams) {
   return { nodes, links, teams: Array.from({ length: teams }, (_, i) => team(i)), total: links.length, cut: false };
 }
 
+/** The traffic between the same applications and resources: most of it is allowed, some of it is audited, refused or not managed, and every ninth statement is unused. */
+const trafficNodes = [
+  ...Array.from({ length: applications }, (_, i) => ({ ...application(i), kind: 'application', team: i % teams })),
+  ...Array.from({ length: resources }, (_, i) => ({ ...resource(i), kind: 'resource', team: (i * 7) % teams })),
+];
+const trafficLinks = Array.from({ length: edges }, (_, i) => {
+  const { from, to } = ends(i);
+  const link = { from, to: applications + to };
+  const [count, at] = [1 + ((i * 7919) % 10 ** (1 + (i % 6))), '2026-11-20T10:00:00Z'];
+  if (i % 9 === 0) return { ...link, granted: true, policy: `portal-cache-${to}`, sid: `t-${i}-1`, ticket: `T-${i}` };
+  if (i % 23 === 0) return { ...link, defaultDenied: count % 500, lastSeen: at };
+  if (i % 17 === 0) return { ...link, audited: count, lastSeen: at, lastUsed: at };
+  if (i % 11 === 0) return { ...link, unmanaged: count, lastSeen: at, lastUsed: at };
+  return { ...link, allowed: count, lastSeen: at, lastUsed: at, granted: true, policy: `portal-cache-${to}`, sid: `t-${i}-1`, ticket: `T-${i}` };
+});
+
+function traffic(search: URLSearchParams) {
+  const q = (search.get('q') ?? '').toLowerCase();
+  const [subject, to] = [search.get('subject'), search.get('resource')];
+  const links = trafficLinks.filter((link) => {
+    const [client, server] = [trafficNodes[link.from], trafficNodes[link.to]];
+    return (!q || `${client?.title}\n${server?.title}`.toLowerCase().includes(q)) && (!subject || client?.name === subject) && (!to || server?.name === to);
+  });
+  return { available: true, since: '2026-11-19T12:00:00Z', until: '2026-11-20T12:00:00Z', lastFlow: '2026-11-20T11:59:00Z', nodes: trafficNodes, links, teams: Array.from({ length: teams }, (_, i) => team(i)), total: links.length, cut: false };
+}
+
 /** message returns a message of the server; the page shows its text in English. */
 const message = (code: string, text: string) => ({ code, text });
 
@@ -67,7 +93,7 @@ function board(search: URLSearchParams) {
   return { ...page(found.filter((each) => wanted.length === 0 || wanted.includes(each.stage ?? '')), search), stages: counts, flowsAvailable: true, threshold: 70, windowSeconds: 1_209_600 };
 }
 
-/** The calls of the access map and the board. */
+/** The calls of the access map, the traffic map and the board. */
 export const crowd: Answers = {
   '/me': () => ({ person: { id: 'dave', displayName: 'Dave Okafor' }, roles: ['requester', 'security'], groups: [], pendingApprovals: 0, sessionExpiresAt: '2036-11-20T20:00:00Z' }),
   '/classes': () => ({ items: classes.map((name) => ({ kind: 'ResourceClass', name })) }),
@@ -79,5 +105,7 @@ export const crowd: Answers = {
     const found = all.filter((each) => matches(search, each));
     return { ...page(found, search), total: found.length, flowsAvailable: true };
   },
+  '/flows/map': traffic,
+  '/flows/coverage': () => ({ available: true, since: '2026-11-19T12:00:00Z', until: '2026-11-20T12:00:00Z', lastFlow: { m1: '2026-11-20T11:59:00Z' }, items: [] }),
   '/rollout': board,
 };

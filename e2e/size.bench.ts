@@ -30,6 +30,24 @@ test('the access map and its table', async ({ page }) => {
   }));
 });
 
+test('the traffic map', async ({ page }) => {
+  const ready = ['[data-testid=traffic-picture] canvas', '[data-testid=traffic-kind-allowed]'];
+  say('traffic_map_10k', await opens(page, '/traffic?level=resource', ...ready));
+  say('traffic_map_10k_key', await types(page, 'traffic-search'));
+  await page.goto(`${portal.url}/traffic?level=resource`);
+  await shown(page, ...ready);
+  say('traffic_map_10k_find_key', await types(page, 'traffic-find'));
+  await page.keyboard.press('Escape');
+  await page.getByTestId('traffic-picture').focus();
+  say('traffic_map_10k_zoom', await slowest(page, async () => {
+    for (const key of ['+', '+', '+', '-', 'ArrowDown', '0']) await page.keyboard.press(key, { delay: 40 });
+  }));
+  say('traffic_map_10k_hover', await frames(page, async () => {
+    const box = await page.getByTestId('traffic-picture').boundingBox();
+    for (let i = 0; box && i < 30; i++) await page.mouse.move(box.x + box.width * 0.5, box.y + 20 + i * 12);
+  }));
+});
+
 test('the board', async ({ page }) => {
   say('web_board_10k', await opens(page, '/rollout', '[data-testid=column-enforce] li', '[data-testid=column-observe] li'));
   say('web_board_10k_key', await types(page, 'rollout-search'));

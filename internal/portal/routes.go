@@ -397,6 +397,15 @@ var routes = []core.Route{
 	},
 	{
 		Method:    "GET",
+		Path:      base + "/flows/map",
+		Operation: "getTrafficMap",
+		Who:       core.Person,
+		Scope:     read,
+		Rule:      "of what the caller owns; all: security, auditors",
+		Costs:     &core.BudgetFlows,
+	},
+	{
+		Method:    "GET",
 		Path:      base + "/flows/raw",
 		Operation: "listRawFlows",
 		Who:       core.Person,

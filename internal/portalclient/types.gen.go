@@ -1525,6 +1525,39 @@ func (e TokenScope) Valid() bool {
 	}
 }
 
+// Defines values for TrafficNodeKind.
+const (
+	TrafficNodeKindAnyone      TrafficNodeKind = "anyone"
+	TrafficNodeKindApplication TrafficNodeKind = "application"
+	TrafficNodeKindCidr        TrafficNodeKind = "cidr"
+	TrafficNodeKindOther       TrafficNodeKind = "other"
+	TrafficNodeKindResource    TrafficNodeKind = "resource"
+	TrafficNodeKindUnnamed     TrafficNodeKind = "unnamed"
+	TrafficNodeKindWildcard    TrafficNodeKind = "wildcard"
+)
+
+// Valid indicates whether the value is a known member of the TrafficNodeKind enum.
+func (e TrafficNodeKind) Valid() bool {
+	switch e {
+	case TrafficNodeKindAnyone:
+		return true
+	case TrafficNodeKindApplication:
+		return true
+	case TrafficNodeKindCidr:
+		return true
+	case TrafficNodeKindOther:
+		return true
+	case TrafficNodeKindResource:
+		return true
+	case TrafficNodeKindUnnamed:
+		return true
+	case TrafficNodeKindWildcard:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for UnusedEffect.
 const (
 	UnusedEffectAllow UnusedEffect = "Allow"
@@ -1801,6 +1834,24 @@ func (e ListFlowsParamsSort) Valid() bool {
 	case ListFlowsParamsSortMinusSeen:
 		return true
 	case ListFlowsParamsSortSeen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetTrafficMapParamsFormat.
+const (
+	GetTrafficMapParamsFormatCsv  GetTrafficMapParamsFormat = "csv"
+	GetTrafficMapParamsFormatJson GetTrafficMapParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the GetTrafficMapParamsFormat enum.
+func (e GetTrafficMapParamsFormat) Valid() bool {
+	switch e {
+	case GetTrafficMapParamsFormatCsv:
+		return true
+	case GetTrafficMapParamsFormatJson:
 		return true
 	default:
 		return false
@@ -5013,6 +5064,81 @@ type TokenList struct {
 // TokenScope defines model for TokenScope.
 type TokenScope string
 
+// TrafficLink What was seen from one end to the other, and what is granted. A count is absent if nothing was seen, and 0 if only earlier
+// connections are still open.
+type TrafficLink struct {
+	Allowed       *int64 `json:"allowed,omitempty"`
+	Audited       *int64 `json:"audited,omitempty"`
+	DefaultDenied *int64 `json:"defaultDenied,omitempty"`
+	Denied        *int64 `json:"denied,omitempty"`
+
+	// Disagrees the dataplane did not treat a connection as the policies say
+	Disagrees *bool `json:"disagrees,omitempty"`
+
+	// From the place in `nodes` of the client
+	From int `json:"from"`
+
+	// Granted an allow statement covers both ends now
+	Granted  *bool      `json:"granted,omitempty"`
+	LastSeen *time.Time `json:"lastSeen,omitempty"`
+
+	// LastUsed the last connection of the window that was let in
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+
+	// NotAfter the end of that statement
+	NotAfter *time.Time `json:"notAfter,omitempty"`
+
+	// Policy the policy of that statement
+	Policy *string `json:"policy,omitempty"`
+	Sid    *string `json:"sid,omitempty"`
+
+	// Ticket the ticket that the statement names
+	Ticket *string `json:"ticket,omitempty"`
+
+	// To the place in `nodes` of the resource
+	To        int    `json:"to"`
+	Unmanaged *int64 `json:"unmanaged,omitempty"`
+}
+
+// TrafficMap defines model for TrafficMap.
+type TrafficMap struct {
+	// Available false: the flow store cannot be read now, and there are no links
+	Available bool `json:"available"`
+
+	// Cut there are more links than are listed: narrow the filter
+	Cut bool `json:"cut"`
+
+	// LastFlow the newest flow that the store has of any member
+	LastFlow *time.Time    `json:"lastFlow,omitempty"`
+	Links    []TrafficLink `json:"links"`
+	Nodes    []TrafficNode `json:"nodes"`
+	Since    time.Time     `json:"since"`
+	Teams    []OwnerRef    `json:"teams"`
+
+	// Total links that were found
+	Total int       `json:"total"`
+	Until time.Time `json:"until"`
+}
+
+// TrafficNode defines model for TrafficNode.
+type TrafficNode struct {
+	// Id catalog id
+	Id   *string         `json:"id,omitempty"`
+	Kind TrafficNodeKind `json:"kind"`
+
+	// Name as the statement or the connection has it; empty for an end without a name
+	Name string `json:"name"`
+
+	// Team the place in `teams` of the owner, of several owners the first
+	Team *int `json:"team,omitempty"`
+
+	// Title of an end without a name, what is known about it
+	Title string `json:"title"`
+}
+
+// TrafficNodeKind defines model for TrafficNode.Kind.
+type TrafficNodeKind string
+
 // UnattributedLine a source that matches no class and no registered workload; a person must decide about it
 type UnattributedLine struct {
 	// Evidence what was seen of one client
@@ -5572,6 +5698,33 @@ type ListFlowLossesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GetTrafficMapParams defines parameters for GetTrafficMap.
+type GetTrafficMapParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Subject a resource name or an application's catalog id
+	Subject *FlowSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a catalog id
+	Resource *FlowResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Cluster the destination's member
+	Cluster *FlowCluster `form:"cluster,omitempty" json:"cluster,omitempty"`
+
+	// Q part of any name or source, without regard to case
+	Q *FlowText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Format `csv`: as a table for spreadsheets
+	Format *GetTrafficMapParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// GetTrafficMapParamsFormat defines parameters for GetTrafficMap.
+type GetTrafficMapParamsFormat string
 
 // ListRawFlowsParams defines parameters for ListRawFlows.
 type ListRawFlowsParams struct {

@@ -42,6 +42,7 @@ export const routes: RouteObject[] = [
           { path: "workloads", lazy: lazyPage(async () => (await import("./pages/WorkloadsPage")).WorkloadsPage) },
           { path: "fleet", lazy: lazyPage(async () => (await import("./pages/FleetPage")).FleetPage) },
           { path: "fleet/:member", lazy: lazyPage(async () => (await import("./pages/MemberPage")).MemberPage) },
+          { path: "traffic", lazy: lazyPage(async () => (await import("./pages/TrafficMapPage")).TrafficMapPage) },
           { path: "access", lazy: lazyPage(async () => (await import("./pages/AccessMapPage")).AccessMapPage) },
           { path: "access-policies", lazy: lazyPage(async () => (await import("./pages/AccessPoliciesPage")).AccessPoliciesPage) },
           { path: "access-policies/:name", lazy: lazyPage(async () => (await import("./pages/AccessPolicyPage")).AccessPolicyPage) },

@@ -3,9 +3,26 @@ package core
 import (
 	"encoding/csv"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
+
+// formats are the values of the parameter format, the default first.
+var formats = []string{"json", "csv"}
+
+// WantsCSV reports whether the caller wants a table as CSV; another value than the formats is a problem.
+func WantsCSV[S ~string](format *S) (bool, error) {
+	value := string(Value(format))
+	if value != "" && !slices.Contains(formats, value) {
+		return false, &Problem{Status: http.StatusBadRequest, Code: "invalid", Message: message.CallParameterOneOf("format", formats),
+			Fields: []approval.Field{{Path: "format", Code: "unknown", Message: message.FieldOneOf(formats)}}}
+	}
+	return value == "csv", nil
+}
 
 // Table is an answer as CSV. It is small enough to be in memory.
 type Table struct {

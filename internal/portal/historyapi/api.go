@@ -5,7 +5,6 @@ package historyapi
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/acp-io/acp/internal/accesshistory"
@@ -44,19 +43,6 @@ func (a *API) past(at time.Time) (time.Time, error) {
 		return at, &core.Problem{Status: http.StatusBadRequest, Code: "invalid", Message: m, Fields: []approval.Field{{Path: "at", Code: "range", Message: m}}}
 	}
 	return at.UTC(), nil
-}
-
-// formats are the values of the parameter format, the default first.
-var formats = []string{"json", "csv"}
-
-// isCSV reports whether the caller wants a table as CSV; another value than the formats is a problem.
-func isCSV[S ~string](format *S) (bool, error) {
-	value := string(core.Value(format))
-	if value != "" && !slices.Contains(formats, value) {
-		return false, &core.Problem{Status: http.StatusBadRequest, Code: "invalid", Message: message.CallParameterOneOf("format", formats),
-			Fields: []approval.Field{{Path: "format", Code: "unknown", Message: message.FieldOneOf(formats)}}}
-	}
-	return value == "csv", nil
 }
 
 // gapMessage returns what a gap says. Callers who may not see every row do not see the names of objects.

@@ -20,7 +20,7 @@ func (a *API) ListModeHistory(ctx context.Context, r openapi.ListModeHistoryRequ
 	if err != nil {
 		return nil, err
 	}
-	table, err := isCSV(r.Params.Format)
+	table, err := core.WantsCSV(r.Params.Format)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (a *API) ListPastAccess(ctx context.Context, r openapi.ListPastAccessReques
 	if err != nil {
 		return nil, err
 	}
-	table, err := isCSV(r.Params.Format)
+	table, err := core.WantsCSV(r.Params.Format)
 	if err != nil {
 		return nil, err
 	}

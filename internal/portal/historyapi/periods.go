@@ -24,7 +24,7 @@ func (a *API) ListAccessPeriods(ctx context.Context, r openapi.ListAccessPeriods
 	if err != nil {
 		return nil, err
 	}
-	table, err := isCSV(r.Params.Format)
+	table, err := core.WantsCSV(r.Params.Format)
 	if err != nil {
 		return nil, err
 	}

@@ -1534,6 +1534,39 @@ func (e TokenScope) Valid() bool {
 	}
 }
 
+// Defines values for TrafficNodeKind.
+const (
+	TrafficNodeKindAnyone      TrafficNodeKind = "anyone"
+	TrafficNodeKindApplication TrafficNodeKind = "application"
+	TrafficNodeKindCidr        TrafficNodeKind = "cidr"
+	TrafficNodeKindOther       TrafficNodeKind = "other"
+	TrafficNodeKindResource    TrafficNodeKind = "resource"
+	TrafficNodeKindUnnamed     TrafficNodeKind = "unnamed"
+	TrafficNodeKindWildcard    TrafficNodeKind = "wildcard"
+)
+
+// Valid indicates whether the value is a known member of the TrafficNodeKind enum.
+func (e TrafficNodeKind) Valid() bool {
+	switch e {
+	case TrafficNodeKindAnyone:
+		return true
+	case TrafficNodeKindApplication:
+		return true
+	case TrafficNodeKindCidr:
+		return true
+	case TrafficNodeKindOther:
+		return true
+	case TrafficNodeKindResource:
+		return true
+	case TrafficNodeKindUnnamed:
+		return true
+	case TrafficNodeKindWildcard:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for UnusedEffect.
 const (
 	UnusedEffectAllow UnusedEffect = "Allow"
@@ -1810,6 +1843,24 @@ func (e ListFlowsParamsSort) Valid() bool {
 	case ListFlowsParamsSortMinusSeen:
 		return true
 	case ListFlowsParamsSortSeen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetTrafficMapParamsFormat.
+const (
+	GetTrafficMapParamsFormatCsv  GetTrafficMapParamsFormat = "csv"
+	GetTrafficMapParamsFormatJson GetTrafficMapParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the GetTrafficMapParamsFormat enum.
+func (e GetTrafficMapParamsFormat) Valid() bool {
+	switch e {
+	case GetTrafficMapParamsFormatCsv:
+		return true
+	case GetTrafficMapParamsFormatJson:
 		return true
 	default:
 		return false
@@ -5022,6 +5073,81 @@ type TokenList struct {
 // TokenScope defines model for TokenScope.
 type TokenScope string
 
+// TrafficLink What was seen from one end to the other, and what is granted. A count is absent if nothing was seen, and 0 if only earlier
+// connections are still open.
+type TrafficLink struct {
+	Allowed       *int64 `json:"allowed,omitempty"`
+	Audited       *int64 `json:"audited,omitempty"`
+	DefaultDenied *int64 `json:"defaultDenied,omitempty"`
+	Denied        *int64 `json:"denied,omitempty"`
+
+	// Disagrees the dataplane did not treat a connection as the policies say
+	Disagrees *bool `json:"disagrees,omitempty"`
+
+	// From the place in `nodes` of the client
+	From int `json:"from"`
+
+	// Granted an allow statement covers both ends now
+	Granted  *bool      `json:"granted,omitempty"`
+	LastSeen *time.Time `json:"lastSeen,omitempty"`
+
+	// LastUsed the last connection of the window that was let in
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+
+	// NotAfter the end of that statement
+	NotAfter *time.Time `json:"notAfter,omitempty"`
+
+	// Policy the policy of that statement
+	Policy *string `json:"policy,omitempty"`
+	Sid    *string `json:"sid,omitempty"`
+
+	// Ticket the ticket that the statement names
+	Ticket *string `json:"ticket,omitempty"`
+
+	// To the place in `nodes` of the resource
+	To        int    `json:"to"`
+	Unmanaged *int64 `json:"unmanaged,omitempty"`
+}
+
+// TrafficMap defines model for TrafficMap.
+type TrafficMap struct {
+	// Available false: the flow store cannot be read now, and there are no links
+	Available bool `json:"available"`
+
+	// Cut there are more links than are listed: narrow the filter
+	Cut bool `json:"cut"`
+
+	// LastFlow the newest flow that the store has of any member
+	LastFlow *time.Time    `json:"lastFlow,omitempty"`
+	Links    []TrafficLink `json:"links"`
+	Nodes    []TrafficNode `json:"nodes"`
+	Since    time.Time     `json:"since"`
+	Teams    []OwnerRef    `json:"teams"`
+
+	// Total links that were found
+	Total int       `json:"total"`
+	Until time.Time `json:"until"`
+}
+
+// TrafficNode defines model for TrafficNode.
+type TrafficNode struct {
+	// Id catalog id
+	Id   *string         `json:"id,omitempty"`
+	Kind TrafficNodeKind `json:"kind"`
+
+	// Name as the statement or the connection has it; empty for an end without a name
+	Name string `json:"name"`
+
+	// Team the place in `teams` of the owner, of several owners the first
+	Team *int `json:"team,omitempty"`
+
+	// Title of an end without a name, what is known about it
+	Title string `json:"title"`
+}
+
+// TrafficNodeKind defines model for TrafficNode.Kind.
+type TrafficNodeKind string
+
 // UnattributedLine a source that matches no class and no registered workload; a person must decide about it
 type UnattributedLine struct {
 	// Evidence what was seen of one client
@@ -5581,6 +5707,33 @@ type ListFlowLossesParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GetTrafficMapParams defines parameters for GetTrafficMap.
+type GetTrafficMapParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Subject a resource name or an application's catalog id
+	Subject *FlowSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a catalog id
+	Resource *FlowResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Cluster the destination's member
+	Cluster *FlowCluster `form:"cluster,omitempty" json:"cluster,omitempty"`
+
+	// Q part of any name or source, without regard to case
+	Q *FlowText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Format `csv`: as a table for spreadsheets
+	Format *GetTrafficMapParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// GetTrafficMapParamsFormat defines parameters for GetTrafficMap.
+type GetTrafficMapParamsFormat string
 
 // ListRawFlowsParams defines parameters for ListRawFlows.
 type ListRawFlowsParams struct {
@@ -6241,6 +6394,9 @@ type ServerInterface interface {
 	// ListFlowLosses What is known to be missing among the flows, newest first (nodes are named to security and auditors only)
 	// (GET /flows/losses)
 	ListFlowLosses(c *gin.Context, params ListFlowLossesParams)
+	// GetTrafficMap The traffic map, which shows who connected to what in the window beside what is granted now
+	// (GET /flows/map)
+	GetTrafficMap(c *gin.Context, params GetTrafficMapParams)
 	// ListRawFlows Single flows, newest first; kept for a shorter time than the roll-ups
 	// (GET /flows/raw)
 	ListRawFlows(c *gin.Context, params ListRawFlowsParams)
@@ -7800,6 +7956,81 @@ func (siw *ServerInterfaceWrapper) ListFlowLosses(c *gin.Context) {
 	}
 
 	siw.Handler.ListFlowLosses(c, params)
+}
+
+// GetTrafficMap operation middleware
+func (siw *ServerInterfaceWrapper) GetTrafficMap(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetTrafficMapParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "subject" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subject", c.Request.URL.Query(), &params.Subject, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter subject: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "resource" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resource", c.Request.URL.Query(), &params.Resource, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter resource: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cluster" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cluster", c.Request.URL.Query(), &params.Cluster, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cluster: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "format" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "format", c.Request.URL.Query(), &params.Format, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter format: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetTrafficMap(c, params)
 }
 
 // ListRawFlows operation middleware
@@ -10564,6 +10795,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/auth/device/approve", wrapper.ApproveDevice)
 	router.GET(options.BaseURL+"/flows", wrapper.ListFlows)
 	router.GET(options.BaseURL+"/flows/series", wrapper.ListFlowSeries)
+	router.GET(options.BaseURL+"/flows/map", wrapper.GetTrafficMap)
 	router.GET(options.BaseURL+"/flows/raw", wrapper.ListRawFlows)
 	router.GET(options.BaseURL+"/flows/losses", wrapper.ListFlowLosses)
 	router.GET(options.BaseURL+"/flows/coverage", wrapper.ListFlowCoverage)
@@ -11965,6 +12197,65 @@ type ListFlowLossesdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListFlowLossesdefaultApplicationProblemPlusJSONResponse) VisitListFlowLossesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTrafficMapRequestObject struct {
+	Params GetTrafficMapParams
+}
+
+type GetTrafficMapResponseObject interface {
+	VisitGetTrafficMapResponse(w http.ResponseWriter) error
+}
+
+type GetTrafficMap200JSONResponse TrafficMap
+
+func (response GetTrafficMap200JSONResponse) VisitGetTrafficMapResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTrafficMap200TextcsvResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response GetTrafficMap200TextcsvResponse) VisitGetTrafficMapResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/csv")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type GetTrafficMapdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetTrafficMapdefaultApplicationProblemPlusJSONResponse) VisitGetTrafficMapResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -15091,6 +15382,9 @@ type StrictServerInterface interface {
 	// ListFlowLosses What is known to be missing among the flows, newest first (nodes are named to security and auditors only)
 	// (GET /flows/losses)
 	ListFlowLosses(ctx context.Context, request ListFlowLossesRequestObject) (ListFlowLossesResponseObject, error)
+	// GetTrafficMap The traffic map, which shows who connected to what in the window beside what is granted now
+	// (GET /flows/map)
+	GetTrafficMap(ctx context.Context, request GetTrafficMapRequestObject) (GetTrafficMapResponseObject, error)
 	// ListRawFlows Single flows, newest first; kept for a shorter time than the roll-ups
 	// (GET /flows/raw)
 	ListRawFlows(ctx context.Context, request ListRawFlowsRequestObject) (ListRawFlowsResponseObject, error)
@@ -16332,6 +16626,32 @@ func (sh *strictHandler) ListFlowLosses(ctx *gin.Context, params ListFlowLossesP
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListFlowLossesResponseObject); ok {
 		if err := validResponse.VisitListFlowLossesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetTrafficMap operation middleware
+func (sh *strictHandler) GetTrafficMap(ctx *gin.Context, params GetTrafficMapParams) {
+	var request GetTrafficMapRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetTrafficMap(ctx, request.(GetTrafficMapRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetTrafficMap")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetTrafficMapResponseObject); ok {
+		if err := validResponse.VisitGetTrafficMapResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -136,8 +137,14 @@ func Connection(c *catalog.Catalog, f audit.Connection) openapi.Connection {
 	if f.Disagrees() {
 		out.Disagrees = new(true)
 	}
-	if n, ok := ticketNumber(f.Statement, f.Resource); ok {
-		out.Ticket = new(approval.FormatID(n))
-	}
+	out.Ticket = StatementTicket(f.Statement, f.Resource)
 	return out
+}
+
+// StatementTicket returns the ticket that a statement names, or nil. Whether the ticket asked for the statement is not verified.
+func StatementTicket(ref policy.Ref, resource string) *string {
+	if n, ok := ticketNumber(ref, resource); ok {
+		return new(approval.FormatID(n))
+	}
+	return nil
 }

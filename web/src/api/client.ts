@@ -105,6 +105,13 @@ export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
   throw failed(answer);
 }
 
+/** asJSON returns an answer that could also be a table as CSV, which is returned only on request. */
+export async function asJSON<T>(answer: Promise<T>): Promise<Exclude<T, string>> {
+  const value = await answer;
+  if (typeof value === "string") throw new TypeError("the answer is not JSON");
+  return value as Exclude<T, string>;
+}
+
 /** settled waits for an answer without data, and throws an ApiError if the call failed. */
 export async function settled(call: Promise<Answer<unknown>>): Promise<void> {
   const answer = await answered(call);

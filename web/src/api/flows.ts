@@ -3,7 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { flowQuery, windowOf } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
 import type { ConnectionOrder } from "../lib/use-server-sort";
-import { client, unwrap } from "./client";
+import { asJSON, client, unwrap } from "./client";
 import type { NewTicket, RolloutStage } from "./types";
 import { keys } from "./keys";
 
@@ -56,6 +56,22 @@ export function useFlowSeries(filter: FlowFilter) {
     queryFn: ({ signal }) => unwrap(client.GET("/flows/series", { signal, params: { query: { ...flowQuery(filter), ...windowOf(filter, Date.now()) } } })),
     placeholderData: keepPreviousData,
     refetchInterval: filter.until === undefined ? interval : false,
+  });
+}
+
+/** trafficMapQuery returns the parameters of the traffic map. */
+export function trafficMapQuery(filter: FlowFilter, now: number) {
+  const { subject, resource, cluster, q } = flowQuery(filter);
+  return { subject, resource, cluster, q, ...windowOf(filter, now) };
+}
+
+/** useTrafficMap reads who connected to what beside what is granted. It is not polled, so that the picture does not move while it is read. */
+export function useTrafficMap(filter: FlowFilter) {
+  return useQuery({
+    queryKey: keys.flows.map(filter),
+    queryFn: ({ signal }) => asJSON(unwrap(client.GET("/flows/map", { signal, params: { query: trafficMapQuery(filter, Date.now()) } }))),
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
   });
 }
 

@@ -90,6 +90,7 @@ export const keys = {
     list: (filter: Params) => ["flows", "list", filter],
     raw: (filter: Params) => ["flows", "raw", filter],
     series: (filter: Params) => ["flows", "series", filter],
+    map: (filter: Params) => ["flows", "map", filter],
     losses: (span: Params, clusters: readonly string[]) => ["flows", "losses", span, clusters],
     coverage: (span: Params) => ["flows", "coverage", span],
   },

@@ -1,6 +1,6 @@
 /** Reads: one hook per operation. Keys begin with the kind of object, so that a live hint can refresh a kind. */
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { client, unwrap } from "./client";
+import { asJSON, client, unwrap } from "./client";
 import { useLive } from "./live-context";
 import type { Decision, NewTicket, SearchHit, TicketKind, TicketState } from "./types";
 import type { EntityOrder, TicketOrder } from "../lib/use-server-sort";
@@ -173,13 +173,6 @@ export function useResourceAccessUses(id: string, enabled = true) {
     enabled,
     staleTime: usesFresh,
   });
-}
-
-/** asJSON returns an answer that could also be a table as CSV, which is returned only on request. */
-async function asJSON<T>(answer: Promise<T>): Promise<Exclude<T, string>> {
-  const value = await answer;
-  if (typeof value === "string") throw new TypeError("the answer is not JSON");
-  return value as Exclude<T, string>;
 }
 
 /** usePastAccess reads who could reach the resource at an instant; nothing without one. */

@@ -1290,6 +1290,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/flows/map": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The traffic map, which shows who connected to what in the window beside what is granted now
+         * @description Each pair of a client and a resource is one link with its connections by decision. An allow statement without a connection is a
+         *     link, too; a statement about several names has one only while none of them used it. Refused and audited links come first, then
+         *     those with the most connections, then unused statements, up to 20,000. People see the links of applications and resources that
+         *     they or one of their groups own; security and auditors see all.
+         */
+        get: operations["getTrafficMap"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/flows/raw": {
         parameters: {
             query?: never;
@@ -3480,6 +3503,79 @@ export interface components {
             stepSeconds: number;
             /** @description by start, then decision; a step without connections has no point */
             points: components["schemas"]["FlowPoint"][];
+        };
+        TrafficNode: {
+            /** @description as the statement or the connection has it; empty for an end without a name */
+            name: string;
+            /** @description of an end without a name, what is known about it */
+            title: string;
+            /** @description catalog id */
+            id?: string;
+            /** @enum {string} */
+            kind: "application" | "resource" | "cidr" | "anyone" | "wildcard" | "other" | "unnamed";
+            /** @description the place in `teams` of the owner, of several owners the first */
+            team?: number;
+        };
+        /**
+         * @description What was seen from one end to the other, and what is granted. A count is absent if nothing was seen, and 0 if only earlier
+         *     connections are still open.
+         */
+        TrafficLink: {
+            /** @description the place in `nodes` of the client */
+            from: number;
+            /** @description the place in `nodes` of the resource */
+            to: number;
+            /** Format: int64 */
+            allowed?: number;
+            /** Format: int64 */
+            audited?: number;
+            /** Format: int64 */
+            unmanaged?: number;
+            /** Format: int64 */
+            defaultDenied?: number;
+            /** Format: int64 */
+            denied?: number;
+            /** Format: date-time */
+            lastSeen?: string;
+            /** @description the dataplane did not treat a connection as the policies say */
+            disagrees?: boolean;
+            /** @description an allow statement covers both ends now */
+            granted?: boolean;
+            /**
+             * Format: date-time
+             * @description the last connection of the window that was let in
+             */
+            lastUsed?: string;
+            /** @description the policy of that statement */
+            policy?: string;
+            sid?: string;
+            /**
+             * Format: date-time
+             * @description the end of that statement
+             */
+            notAfter?: string;
+            /** @description the ticket that the statement names */
+            ticket?: string;
+        };
+        TrafficMap: {
+            /** @description false: the flow store cannot be read now, and there are no links */
+            available: boolean;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /**
+             * Format: date-time
+             * @description the newest flow that the store has of any member
+             */
+            lastFlow?: string;
+            nodes: components["schemas"]["TrafficNode"][];
+            links: components["schemas"]["TrafficLink"][];
+            teams: components["schemas"]["OwnerRef"][];
+            /** @description links that were found */
+            total: number;
+            /** @description there are more links than are listed: narrow the filter */
+            cut: boolean;
         };
         RawFlow: {
             /** Format: date-time */
@@ -6576,6 +6672,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FlowSeries"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTrafficMap: {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: 24 hours before until */
+                since?: components["parameters"]["FlowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+                /** @description a resource name or an application's catalog id */
+                subject?: components["parameters"]["FlowSubject"];
+                /** @description a resource name or a catalog id */
+                resource?: components["parameters"]["FlowResource"];
+                /** @description the destination's member */
+                cluster?: components["parameters"]["FlowCluster"];
+                /** @description part of any name or source, without regard to case */
+                q?: components["parameters"]["FlowText"];
+                /** @description `csv`: as a table for spreadsheets */
+                format?: components["parameters"]["Format"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The map */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrafficMap"];
+                    "text/csv": string;
                 };
             };
             default: components["responses"]["Problem"];

@@ -211,6 +211,12 @@ export type GuardState = Schemas["GuardState"];
 export type IdentityUse = Schemas["IdentityUse"];
 /** AccessEdge is one statement between a client and a resource on the access map. */
 export type AccessEdge = Schemas["AccessEdge"];
+/** TrafficMap is who connected to what beside what is granted. */
+export type TrafficMap = Schemas["TrafficMap"];
+/** TrafficNode is an end of the links of the traffic map. */
+export type TrafficNode = Schemas["TrafficNode"];
+/** TrafficLink is what was seen and what is granted between two ends. */
+export type TrafficLink = Schemas["TrafficLink"];
 /** AccessGraph is the graph of the access map. */
 export type AccessGraph = Schemas["AccessGraph"];
 /** AccessNode is one node of the access map. */

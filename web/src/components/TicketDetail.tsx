@@ -61,7 +61,9 @@ function TicketImpact({ id, change }: { id: string; change: "ticket" | "revoke" 
   const query = useTicketImpact(id, change);
   return (
     <>
-      <p className={classes.about}>{t(`impact.about.${change}`)}</p>
+      <p className={classes.about}>
+        {t(`impact.about.${change}`)} <Link to={`/traffic?${new URLSearchParams({ window: "14d", ticket: id, ...(change === "revoke" ? { change } : {}) }).toString()}`} data-testid="impact-map">{t("impact.map")}</Link>
+      </p>
       <Loaded query={query}>{(impact) => <Impact impact={impact} />}</Loaded>
     </>
   );

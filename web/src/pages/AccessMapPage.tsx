@@ -6,6 +6,7 @@ import type { AccessGraph } from "../api/types";
 import { AccessCanvas } from "../components/access/AccessCanvas";
 import classes from "../components/access/Access.module.css";
 import { AccessEdges } from "../components/access/AccessEdges";
+import { MapNav } from "../components/access/MapNav";
 import { PathFinder } from "../components/access/PathFinder";
 import { Loaded, Notice } from "../components/Feedback";
 import govern from "../components/govern/Govern.module.css";
@@ -100,6 +101,7 @@ export function AccessMapPage() {
   return (
     <Page wide title={t("accessMap.title")} sub={t("accessMap.intro")}>
       <GovernanceOnly>
+        <MapNav />
         <Map />
       </GovernanceOnly>
     </Page>

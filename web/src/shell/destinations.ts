@@ -1,5 +1,5 @@
 /** The destinations of the navigation, and the roles that see them. */
-import { IconAlertTriangle, IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconClipboardCheck, IconDatabase, IconHome, IconGavel, IconKey, IconLifebuoy, IconListDetails, IconMap2, IconNetwork, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconUserCog, IconUserShare, IconVocabulary } from "@tabler/icons-react";
+import { IconAlertTriangle, IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconClipboardCheck, IconDatabase, IconHome, IconGavel, IconKey, IconLifebuoy, IconListDetails, IconMap2, IconNetwork, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconTopologyStar3, IconUserCog, IconUserShare, IconVocabulary } from "@tabler/icons-react";
 import type { Icon } from "@tabler/icons-react";
 import { useMe } from "../api/queries";
 import type { Role } from "../api/types";
@@ -19,6 +19,7 @@ const overseers: readonly Role[] = ["security", "auditor"];
 const governing = [
   { to: "/rollout", key: "rollout", icon: IconStairsUp, roles: ["resource-owner", ...overseers] as const },
   { to: "/flows", key: "flows", icon: IconArrowsExchange, roles: undefined },
+  { to: "/traffic", key: "trafficMap", icon: IconTopologyStar3, roles: undefined },
   { to: "/unused", key: "unused", icon: IconPlugConnectedX, roles: ["application-owner", "resource-owner", ...overseers] as const },
   { to: "/reviews", key: "reviews", icon: IconClipboardCheck, roles: undefined },
   { to: "/fleet", key: "fleet", icon: IconNetwork, roles: overseers },

@@ -19,8 +19,8 @@ interface Props {
   onChange: (change: FilterChange) => void;
 }
 
-/** Window selects the window: back from now, or between two instants in the person's time zone. */
-function Window({ filter, onChange }: Omit<Props, "search">) {
+/** FlowWindow selects the window: back from now, or between two instants in the person's time zone. */
+export function FlowWindow({ filter, onChange }: Omit<Props, "search">) {
   const { t } = useTranslation();
   const zone = useZone();
   const own = filter.since !== undefined || filter.until !== undefined;
@@ -115,7 +115,7 @@ export function FlowFilters({ filter, search, onChange }: Props) {
   return (
     <div role="search" aria-label={t("flows.filters")}>
       <div className={classes.filters}>
-        <Window filter={filter} onChange={onChange} />
+        <FlowWindow filter={filter} onChange={onChange} />
         <SearchField className={classes.text} label={t("flows.search")} value={filter.q ?? ""} onChange={(q) => onChange({ q })} testId="flow-search" />
         <MultiSelect
           className={classes.pick}

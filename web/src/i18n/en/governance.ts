@@ -12,6 +12,7 @@ export const governance = {
     policies: "Approval policies",
     fleet: "Fleet",
     accessMap: "Access map",
+    trafficMap: "Traffic map",
     accessPolicies: "Policies",
     findings: "Findings",
     downgrade: "Downgrade",

@@ -10,6 +10,7 @@ import { reviews } from "./reviews";
 import { rollout } from "./rollout";
 import { terms } from "./terms";
 import { tickets } from "./tickets";
+import { traffic } from "./traffic";
 
 /** en contains all English texts. */
-export const en = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews };
+export const en = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews, ...traffic };

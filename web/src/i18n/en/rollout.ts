@@ -119,6 +119,7 @@ export const rollout = {
     search: "Application, resource or statement",
   },
   impact: {
+    map: "Show it on the traffic map",
     tab: { ticket: "Impact", revoke: "Impact of revoking" },
     about: {
       ticket: "Every connection of the last days, decided again as if this were approved now.",

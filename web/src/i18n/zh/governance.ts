@@ -12,6 +12,7 @@ export const governance = {
     policies: "审批策略",
     fleet: "集群",
     accessMap: "访问关系图",
+    trafficMap: "流量关系图",
     accessPolicies: "策略",
     findings: "问题",
     downgrade: "降级",

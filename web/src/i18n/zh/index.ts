@@ -10,6 +10,7 @@ import { reviews } from "./reviews";
 import { rollout } from "./rollout";
 import { terms } from "./terms";
 import { tickets } from "./tickets";
+import { traffic } from "./traffic";
 
 /** zh 是全部中文文本。 */
-export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews };
+export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews, ...traffic };

@@ -107,6 +107,7 @@ export const rollout = {
     search: "应用、资源或语句",
   },
   impact: {
+    map: "在流量关系图上查看",
     tab: { ticket: "影响", revoke: "撤销的影响" },
     about: {
       ticket: "假设现在批准，重新判定最近几天的每一次连接。",

@@ -1,0 +1,127 @@
+import { Button, Popover, SegmentedControl, TextInput } from "@mantine/core";
+import { IconStack } from "@tabler/icons-react";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useImpactPreview, useTicketImpact } from "../../api/flows";
+import type { Impact, TrafficMap } from "../../api/types";
+import type { Overlay } from "../../lib/traffic-map";
+import { forPreview, modeBody } from "../../lib/request";
+import type { FilterChange } from "../../lib/use-filters";
+import { useWords } from "../../lib/use-words";
+import { ResourceSelect } from "../EntitySelect";
+import { ErrorState } from "../Feedback";
+import classes from "./Traffic.module.css";
+
+/** Change is a change that is laid over the map: a ticket, its revocation, or the enforcement of a resource. */
+export type Change = { ticket: string; revoke: boolean } | { enforce: string } | undefined;
+
+/** changeIn reads the change from the URL. */
+export function changeIn(search: URLSearchParams): Change {
+  const ticket = search.get("ticket")?.trim().toUpperCase() ?? "";
+  if (/^T-[0-9]{1,12}$/.test(ticket)) return { ticket, revoke: search.get("change") === "revoke" };
+  const enforce = search.get("enforce")?.trim();
+  return enforce ? { enforce } : undefined;
+}
+
+/** useChange reads what a change would do. It returns undefined while there is no change or no answer. */
+export function useChange(change: Change) {
+  const ticket = change && "ticket" in change ? change : undefined;
+  const enforce = change && "enforce" in change ? change.enforce : "";
+  const ofTicket = useTicketImpact(ticket?.ticket ?? "", ticket?.revoke ? "revoke" : "ticket", ticket !== undefined);
+  const body = modeBody({ kind: "mode", resource: enforce, mode: "Enforce", clusterModes: {} });
+  const ofMode = useImpactPreview(body && forPreview(body));
+  return change === undefined ? undefined : ticket ? ofTicket : ofMode;
+}
+
+/** ChangePicker selects the change that is laid over the map. */
+export function ChangePicker({ change, onChange }: { change: Change; onChange: (change: FilterChange) => void }) {
+  const { t } = useTranslation();
+  const [open, setOpen] = useState(false);
+  const [ticket, setTicket] = useState("");
+  const wrong = ticket.trim() !== "" && !/^t-[0-9]{1,12}$/i.test(ticket.trim());
+  const choose = (next: FilterChange) => {
+    onChange({ ticket: undefined, change: undefined, enforce: undefined, ...next });
+    setOpen(false);
+    setTicket("");
+  };
+  return (
+    <Popover opened={open} onChange={setOpen} position="bottom-end" shadow="md" trapFocus returnFocus withRoles={false} width={320}>
+      <Popover.Target>
+        <Button variant={change ? "light" : "default"} leftSection={<IconStack size={15} aria-hidden />} onClick={() => setOpen(!open)} aria-expanded={open} aria-haspopup="dialog" data-testid="overlay-open">
+          {t("traffic.overlay.choose")}
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown role="dialog" aria-label={t("traffic.overlay.choose")} tabIndex={-1}>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (!wrong && ticket.trim() !== "") choose({ ticket: ticket.trim().toUpperCase() });
+          }}
+        >
+          <TextInput label={t("traffic.overlay.ticket")} description={t("traffic.overlay.ticketHelp")} placeholder="T-12" value={ticket} error={wrong && t("traffic.overlay.ticketWrong")} onChange={(event) => setTicket(event.currentTarget.value)} data-testid="overlay-ticket" />
+          <Button type="submit" size="xs" variant="default" mt={8} mb="md" disabled={wrong || ticket.trim() === ""}>
+            {t("traffic.overlay.show")}
+          </Button>
+        </form>
+        <ResourceSelect label={t("traffic.overlay.enforce")} value="" onChange={(enforce) => enforce && choose({ enforce })} nothingFound={t("resources.noMatch")} testId="overlay-enforce" />
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
+
+interface Props {
+  change: NonNullable<Change>;
+  query: { data: Impact | undefined; error: unknown; isPending: boolean; refetch: () => unknown };
+  overlay: Overlay | undefined;
+  map: TrafficMap;
+  onChange: (change: FilterChange) => void;
+}
+
+/** TrafficOverlay says in one sentence what the change would do to the links of the map. */
+export function TrafficOverlay({ change, query, overlay, map, onChange }: Props) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const impact = query.data;
+  const name = "ticket" in change ? (change.revoke ? t("traffic.overlay.revocation", { ticket: change.ticket }) : change.ticket) : t("traffic.overlay.enforcing", { resource: map.nodes.find(({ id, name: full }) => id === change.enforce || full === change.enforce)?.title ?? change.enforce });
+  const cut = overlay?.cut.size ?? 0;
+  const allowed = overlay?.let.size ?? 0;
+  const cuts = cut > 0 ? t("traffic.overlay.wouldCut", { count: cut, number: words.number(cut) }) : t("traffic.overlay.cutsNothing");
+  const sentence = allowed > 0 ? t("traffic.overlay.both", { cuts, lets: t("traffic.overlay.wouldLet", { count: allowed, number: words.number(allowed) }) }) : cuts;
+  return (
+    <div className={classes.overlay} data-testid="traffic-overlay">
+      {query.error ? (
+        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+      ) : (
+        <p role="status" data-testid="overlay-sentence">
+          {"ticket" in change ? <Link to={`/tickets/${change.ticket}`}>{name}</Link> : <strong>{name}</strong>}
+          {t("traffic.overlay.colon")}
+          {impact === undefined ? t("traffic.overlay.reading") : !impact.available ? (impact.message ? words.message(impact.message) : t("connections.unavailable")) : sentence}
+          {impact?.available && (
+            <small>
+              {t("traffic.overlay.basis")}
+              {overlay !== undefined && overlay.elsewhere > 0 && ` ${t("traffic.overlay.elsewhere", { count: overlay.elsewhere, number: words.number(overlay.elsewhere) })}`}
+              {impact.truncated && ` ${t("impact.truncated")}`}
+            </small>
+          )}
+        </p>
+      )}
+      {"ticket" in change && <SegmentedControl size="xs" aria-label={t("traffic.overlay.which")} data={[{ value: "ticket", label: t("traffic.overlay.asked") }, { value: "revoke", label: t("traffic.overlay.revoke") }]} value={change.revoke ? "revoke" : "ticket"} onChange={(next) => onChange({ change: next === "revoke" ? "revoke" : undefined })} data-testid="overlay-which" />}
+      <Button size="xs" variant="default" onClick={() => onChange({ ticket: undefined, change: undefined, enforce: undefined })} data-testid="overlay-remove">
+        {t("traffic.overlay.remove")}
+      </Button>
+    </div>
+  );
+}
+
+/** marksOf returns the bundles that the overlay affects. A bundle with links of both kinds is marked as cut. */
+export function marksOf(overlay: Overlay | undefined, bundles: readonly { links: number[] }[]): ReadonlyMap<number, "cut" | "let"> {
+  const out = new Map<number, "cut" | "let">();
+  if (!overlay) return out;
+  bundles.forEach(({ links }, index) => {
+    if (links.some((link) => overlay.cut.has(link))) out.set(index, "cut");
+    else if (links.some((link) => overlay.let.has(link))) out.set(index, "let");
+  });
+  return out;
+}
+
