@@ -57,7 +57,8 @@ node: root $(BIN)/acp-nodes node-parts ## Start a real Kubernetes node with Cili
 ##@ Build
 
 .PHONY: build
-build: web programs ## Build the web UI and every program into bin/
+build: web ## Build the web UI and every program into bin/
+	@$(MAKE) --no-print-directory programs # the portal contains the web UI, so it is built after it, also with -j
 
 .PHONY: programs
 programs: $(BIN)/acp-playground ## Build the programs into bin/
