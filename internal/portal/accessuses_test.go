@@ -27,8 +27,12 @@ func TestAccessUses(t *testing.T) {
 	})
 	now := time.Now().UTC().Truncate(time.Minute)
 	see := func(minutes int, sid, subject, resource string) {
-		x.flows.see(now.Add(-time.Duration(minutes)*time.Minute), audit.Edge{Cluster: "m1", Subject: subject, Resource: resource, Action: "redis:connect", Port: 6379,
-			Protocol: "TCP", Decision: policy.Allowed, Verdict: audit.VerdictForwarded, Statement: policy.Ref{Policy: "by-hand", SID: sid}}, 1)
+		x.flows.see(
+			now.Add(-time.Duration(minutes)*time.Minute),
+			audit.Edge{Cluster: "m1", Subject: subject, Resource: resource, Action: "redis:connect", Port: 6379,
+				Protocol: "TCP", Decision: policy.Allowed, Verdict: audit.VerdictForwarded, Statement: policy.Ref{Policy: "by-hand", SID: sid}},
+			1,
+		)
 	}
 	see(50, "eight", portaltest.App888, portaltest.BobsCluster)
 	see(40, "eight", portaltest.App888, portaltest.BobsCluster)
@@ -77,7 +81,7 @@ func (x *site) uses(t *testing.T, who, path string) (available bool, used []stri
 			LastUsed time.Time
 		}
 	}
-	x.as(who).Get("/api/v1/" + path + "/access/uses").Into(t, &list)
+	x.as(who).Get("/api/v1/"+path+"/access/uses").Into(t, &list)
 	for _, u := range list.Items {
 		used = append(used, u.Sid+" "+u.LastUsed.Format(time.RFC3339))
 	}

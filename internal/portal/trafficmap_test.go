@@ -76,8 +76,16 @@ func mapped(t *testing.T) *site {
 	at := time.Now().Add(-30 * time.Minute)
 	x.flows.see(at, audit.Edge{Cluster: "m1", Source: "namespace=lost", Resource: portaltest.LedgerCache, Port: 6379, Protocol: "TCP",
 		Decision: policy.Audited, Verdict: audit.VerdictForwarded}, 7)
-	x.flows.see(at, audit.Edge{Cluster: "m1", Subject: portaltest.App888, Resource: portaltest.BobsCluster, Port: 6379, Protocol: "TCP",
-		Decision: policy.Allowed, Verdict: audit.VerdictForwarded, Statement: policy.Ref{Policy: policy.PolicyNameFor(portaltest.BobsCluster), SID: "t-1-1"}}, 40)
+	x.flows.see(at, audit.Edge{
+		Cluster:   "m1",
+		Subject:   portaltest.App888,
+		Resource:  portaltest.BobsCluster,
+		Port:      6379,
+		Protocol:  "TCP",
+		Decision:  policy.Allowed,
+		Verdict:   audit.VerdictForwarded,
+		Statement: policy.Ref{Policy: policy.PolicyNameFor(portaltest.BobsCluster), SID: "t-1-1"},
+	}, 40)
 	return x
 }
 
