@@ -91,7 +91,7 @@ func TestFiltersAreBounded(t *testing.T) {
 			openapi.ListFlowsParams{Decision: &openapi.DecisionFilter{"all"}}},
 		"Verdicts": {openapi.ListFlowsParams{Verdict: &[]openapi.Verdict{"audit"}}, openapi.ListFlowsParams{Verdict: &[]openapi.Verdict{"none"}}},
 		"Window": {openapi.ListFlowsParams{Since: new(featuretest.Now.AddDate(0, 0, -31))},
-			openapi.ListFlowsParams{Since: new(featuretest.Now.AddDate(0, 0, -32))}},
+			openapi.ListFlowsParams{Since: new(featuretest.Now.AddDate(0, 0, -33))}},
 		"Ends too early": {openapi.ListFlowsParams{}, openapi.ListFlowsParams{Since: new(featuretest.Now)}},
 	} {
 		t.Run(name, func(t *testing.T) {
