@@ -6,6 +6,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/views"
@@ -47,20 +48,28 @@ func (a *API) GetApplication(ctx context.Context, r openapi.GetApplicationReques
 
 // ListApplicationAccess implements openapi.StrictServerInterface.
 func (a *API) ListApplicationAccess(ctx context.Context, r openapi.ListApplicationAccessRequestObject) (openapi.ListApplicationAccessResponseObject, error) {
-	e, err := a.InspectableApplication(ctx, r.Id)
+	_, grants, err := a.applicationGrants(ctx, r.Id)
 	if err != nil {
 		return nil, err
 	}
-	snap, err := a.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	grants := snap.WhatCanReach(e.Name, a.Now())
 	from, err := a.OriginsOf(ctx, grants)
 	if err != nil {
 		return nil, err
 	}
 	return openapi.ListApplicationAccess200JSONResponse{Items: a.AccessOf(grants, from)}, nil
+}
+
+// applicationGrants returns the statements about an application that the caller may inspect.
+func (a *API) applicationGrants(ctx context.Context, id string) (catalog.Entity, []policy.Grant, error) {
+	e, err := a.InspectableApplication(ctx, id)
+	if err != nil {
+		return e, nil, err
+	}
+	snap, err := a.Snapshot()
+	if err != nil {
+		return e, nil, err
+	}
+	return e, snap.WhatCanReach(e.Name, a.Now()), nil
 }
 
 // ListApplicationConnections implements openapi.StrictServerInterface.

@@ -70,25 +70,44 @@ func (a *API) GetResource(ctx context.Context, r openapi.GetResourceRequestObjec
 
 // ListResourceAccess implements openapi.StrictServerInterface.
 func (a *API) ListResourceAccess(ctx context.Context, r openapi.ListResourceAccessRequestObject) (openapi.ListResourceAccessResponseObject, error) {
-	who, c := core.Caller(ctx), a.Catalog()
-	e, err := views.EntityOrNotFound(c.Resource(r.Id))
+	x, err := a.resourceGrants(ctx, r.Id)
 	if err != nil {
 		return nil, err
+	}
+	from, err := a.OriginsOf(ctx, x.grants)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ListResourceAccess200JSONResponse{Items: a.AccessOf(x.grants, from)}, nil
+}
+
+// visibleGrants are the statements about a resource that a caller may see.
+type visibleGrants struct {
+	resource catalog.Entity
+	grants   []policy.Grant
+	snapshot *policy.Snapshot
+	// within limits the connections to those that the caller may see; nil means all of the resource.
+	within *audit.Scope
+}
+
+// resourceGrants returns the statements about a resource: all of them for those who may inspect it, otherwise those about the caller's own
+// applications.
+func (a *API) resourceGrants(ctx context.Context, id string) (visibleGrants, error) {
+	who, c := core.Caller(ctx), a.Catalog()
+	e, err := views.EntityOrNotFound(c.Resource(id))
+	if err != nil {
+		return visibleGrants{}, err
 	}
 	snap, err := a.Snapshot()
 	if err != nil {
-		return nil, err
+		return visibleGrants{}, err
 	}
-	grants := snap.WhoCanReach(e.Name, a.Now())
+	out := visibleGrants{resource: e, grants: snap.WhoCanReach(e.Name, a.Now()), snapshot: snap}
 	if !views.MayInspect(c, who, e) {
-		grants = slices.DeleteFunc(grants, func(g policy.Grant) bool { return !views.OwnsApplication(c, who, g.Subject) })
+		out.grants = slices.DeleteFunc(out.grants, func(g policy.Grant) bool { return !views.OwnsApplication(c, who, g.Subject) })
+		out.within = a.FlowScope(who)
 	}
-	from, err := a.OriginsOf(ctx, grants)
-	if err != nil {
-		return nil, err
-	}
-	items := a.AccessOf(grants, from)
-	return openapi.ListResourceAccess200JSONResponse{Items: items}, nil
+	return out, nil
 }
 
 // ListResourceConnections implements openapi.StrictServerInterface.

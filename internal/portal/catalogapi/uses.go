@@ -3,7 +3,6 @@ package catalogapi
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
@@ -19,16 +18,11 @@ func (a *API) ListApplicationAccessUses(
 	ctx context.Context,
 	r openapi.ListApplicationAccessUsesRequestObject,
 ) (openapi.ListApplicationAccessUsesResponseObject, error) {
-	e, err := a.InspectableApplication(ctx, r.Id)
+	e, grants, err := a.applicationGrants(ctx, r.Id)
 	if err != nil {
 		return nil, err
 	}
-	snap, err := a.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	// A statement may also be about other applications, whose connections are no use of this one.
-	grants := snap.WhatCanReach(e.Name, a.Now())
+	// A statement may also be about other applications, so only the connections of this one are read.
 	out, err := a.accessUses(ctx, grants, audit.Filter{Subjects: []string{e.Name}}, func(g *policy.Grant, t *audit.Total) bool {
 		return governance.Covers(g.Resource, t.Resource)
 	})
@@ -40,25 +34,15 @@ func (a *API) ListResourceAccessUses(
 	ctx context.Context,
 	r openapi.ListResourceAccessUsesRequestObject,
 ) (openapi.ListResourceAccessUsesResponseObject, error) {
-	who, c := core.Caller(ctx), a.Catalog()
-	e, err := views.EntityOrNotFound(c.Resource(r.Id))
+	x, err := a.resourceGrants(ctx, r.Id)
 	if err != nil {
 		return nil, err
-	}
-	snap, err := a.Snapshot()
-	if err != nil {
-		return nil, err
-	}
-	grants, filter := snap.WhoCanReach(e.Name, a.Now()), audit.Filter{Resources: []string{e.Name}}
-	if !views.MayInspect(c, who, e) {
-		grants = slices.DeleteFunc(grants, func(g policy.Grant) bool { return !views.OwnsApplication(c, who, g.Subject) })
-		filter.Within = a.FlowScope(who)
 	}
 	ranges := map[string]bool{} // the sources of connections from addresses have no name
-	for i := range grants {
-		ranges[grants[i].Subject] = governance.KindOfSubject(snap, grants[i].Subject) == governance.CIDR
+	for _, g := range x.grants {
+		ranges[g.Subject] = governance.KindOfSubject(x.snapshot, g.Subject) == governance.CIDR
 	}
-	out, err := a.accessUses(ctx, grants, filter, func(g *policy.Grant, t *audit.Total) bool {
+	out, err := a.accessUses(ctx, x.grants, audit.Filter{Resources: []string{x.resource.Name}, Within: x.within}, func(g *policy.Grant, t *audit.Total) bool {
 		if ranges[g.Subject] {
 			return t.Subject == ""
 		}

@@ -208,8 +208,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who could reach the resource at a date and time, as far as the records show (owners, security and auditors see all rows; others only those of their own applications)
-         * @description gaps say what the records do not cover: with a gap, further applications may have had access
+         * List who could reach the resource at a date and time (owners, security and auditors see all rows; others see the rows of their own applications)
+         * @description `gaps` lists what the records do not cover. If it is not empty, applications that are not listed may have had access, too.
          */
         get: operations["listPastAccess"];
         put?: never;

@@ -345,7 +345,7 @@ export function readingOrder({ bundles, nodes }: TrafficPicture): number[] {
   });
 }
 
-/** View is the visible part of the picture: the unit at the top edge, and the pixels per unit. Only heights are scaled, so that names stay readable. */
+/** TrafficScroll is the visible part of the picture: the unit at the top edge, and the pixels per unit. Only heights are scaled, so that names stay readable. */
 export interface TrafficScroll {
   top: number;
   k: number;

@@ -70,10 +70,14 @@ export interface Scene {
   marks: Marks;
 }
 
-const bar = 6;
-const stop = 16;
-const many = 2_500;
-const spacing = 15;
+/** barWidth is the width in pixels of the bar that stands for a node. */
+const barWidth = 6;
+/** refusedGap is the space in pixels between the end of a refused strand and the resource. */
+const refusedGap = 16;
+/** mostDashed is the number of strands above which they are drawn without dashes and end bars, which take long to draw. */
+const mostDashed = 2_500;
+/** labelSpacing is the least distance in pixels between two names. */
+const labelSpacing = 15;
 
 /** dashOf returns the dash pattern of a kind, which distinguishes it without its color. */
 export function dashOf(kind: TrafficKind, width: number): number[] {
@@ -84,10 +88,10 @@ export function dashOf(kind: TrafficKind, width: number): number[] {
 }
 
 /**
- * quietly returns the factor by which strands are more transparent, the more of them there are on a pixel of height, so that they do not become one
+ * opacityFactor returns the factor by which strands are more transparent, the more of them there are on a pixel of height, so that they do not become one
  * area. Audited and refused ones stay visible among thousands of others.
  */
-function quietly(kind: TrafficKind, { strands, height }: TrafficPicture, { k }: TrafficScroll): number {
+function opacityFactor(kind: TrafficKind, { strands, height }: TrafficPicture, { k }: TrafficScroll): number {
   const factor = Math.min(1, Math.sqrt(900 / Math.max(1, strands.length)), (1.6 * height * k) / Math.max(1, strands.length));
   return kind === "refused" || kind === "audited" ? 0.3 + 0.7 * factor : factor;
 }
@@ -100,7 +104,7 @@ type Base = Pick<Scene, "picture" | "scroll" | "size" | "palette">;
 /** strokes draws strands. Those of the same kind and about the same width are one path, because a change of the style takes longer than a line. */
 function strokes(context: CanvasRenderingContext2D, { picture, scroll, size, palette }: Base, wanted: (strand: Strand) => boolean, alpha: (kind: TrafficKind, width: number) => number, wider = 0) {
   const { left, right } = columnsOf(size.width);
-  const dashes = picture.strands.length <= many || wider > 0;
+  const dashes = picture.strands.length <= mostDashed || wider > 0;
   const batches = new Map<string, { kind: TrafficKind; width: number; strands: Strand[] }>();
   for (const strand of picture.strands) {
     if (!wanted(strand)) continue;
@@ -115,7 +119,7 @@ function strokes(context: CanvasRenderingContext2D, { picture, scroll, size, pal
   for (const kind of trafficKinds) {
     for (const batch of batches.values()) {
       if (batch.kind !== kind) continue;
-      const end = kind === "refused" && dashes ? right - stop : right;
+      const end = kind === "refused" && dashes ? right - refusedGap : right;
       const middle = (left + end) / 2;
       const width = thin(scroll, batch.width) + wider;
       context.strokeStyle = palette.kinds[kind];
@@ -131,7 +135,7 @@ function strokes(context: CanvasRenderingContext2D, { picture, scroll, size, pal
       }
       context.stroke();
       if (kind !== "refused" || !dashes) continue;
-      // What is refused does not arrive: it ends at a bar before the resource.
+      // A refused strand ends at a bar in front of the resource, because its connections did not reach it.
       context.setLineDash([]);
       context.lineCap = "round";
       context.lineWidth = Math.max(1.5, Math.min(3, width * 0.5));
@@ -190,7 +194,7 @@ function free(taken: number[], y: number): boolean {
     if ((taken[middle] ?? 0) < y) low = middle + 1;
     else high = middle;
   }
-  if ((taken[low] ?? Infinity) - y < spacing || y - (taken[low - 1] ?? -Infinity) < spacing) return false;
+  if ((taken[low] ?? Infinity) - y < labelSpacing || y - (taken[low - 1] ?? -Infinity) < labelSpacing) return false;
   taken.splice(low, 0, y);
   return true;
 }
@@ -224,13 +228,13 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, strong: Set<
     context.globalAlpha = strong && !strong.has(index) ? 0.3 : 1;
     context.fillStyle = index === near ? palette.accent : node.single ? palette.muted : palette.text;
     context.beginPath();
-    context.roundRect(node.side === "client" ? left - bar : right, y - height / 2, bar, height, Math.min(3, height / 2));
+    context.roundRect(node.side === "client" ? left - barWidth : right, y - height / 2, barWidth, height, Math.min(3, height / 2));
     context.fill();
   });
 
   const text = (side: TrafficPlace["side"], y: number, label: Label, weight: number, color: string, alpha: number) => {
-    const edge = side === "client" ? left - bar - 8 : right + bar + 8;
-    const room = margin - bar - 18;
+    const edge = side === "client" ? left - barWidth - 8 : right + barWidth + 8;
+    const room = margin - barWidth - 18;
     context.textAlign = side === "client" ? "right" : "left";
     context.globalAlpha = alpha;
     // Names begin at the nodes, so that they form a column; numbers follow on the outer side.
@@ -261,7 +265,7 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, strong: Set<
   for (const index of order) if (strong?.has(index)) name(index);
   picture.headers.forEach((header, index) => {
     const y = yOf(scroll, header.y);
-    const x = header.side === "client" ? left - bar - 3 : right + bar + 3;
+    const x = header.side === "client" ? left - barWidth - 3 : right + barWidth + 3;
     context.globalAlpha = strong ? 0.35 : 1;
     context.strokeStyle = palette.line;
     context.lineWidth = 1;
@@ -328,7 +332,7 @@ export function trafficPainter() {
       clear(below, scene.size);
       const { length } = scene.picture.strands;
       // Among thousands, those with few connections are the faintest.
-      strokes(below, scene, () => true, (kind, width) => usualAlpha[kind] * quietly(kind, scene.picture, scene.scroll) * (length > many ? 0.4 + 0.6 * Math.min(1, width / 12) : 1));
+      strokes(below, scene, () => true, (kind, width) => usualAlpha[kind] * opacityFactor(kind, scene.picture, scene.scroll) * (length > mostDashed ? 0.4 + 0.6 * Math.min(1, width / 12) : 1));
     }
     kept = { picture: scene.picture, scroll: scene.scroll, size: scene.size, palette: scene.palette };
     const strong = touched(scene);
