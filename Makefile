@@ -113,10 +113,10 @@ $(CLICKHOUSE): hack/clickhouse/package.json hack/clickhouse/package-lock.json
 clickhouse-server:
 	@hack/clickhouse-server
 
-# Packages whose goroutines share most, and whose tests start no API server.
+# Packages whose goroutines share most, and whose tests start no API server and compute little. `make test-race` runs all.
 RACE_PACKAGES := $(addprefix ./controllers/,istiodistribution memberhealth memberwriter policycache requestqueue writequeue) \
-	$(addprefix ./internal/audit/,auditlog exporter hubble policyhistory rollup sharding spool) \
-	$(addprefix ./internal/,accessreview approval catalog/... federation notify policy portal rollout serving)
+	$(addprefix ./internal/audit/,auditlog exporter policyhistory rollup sharding spool) \
+	$(addprefix ./internal/,catalog/... federation notify serving)
 
 .PHONY: test-go
 test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers; the packages with the most concurrency with the race detector, too

@@ -43,7 +43,7 @@ test('a machine outside the fleet is known by its application, asks like everyon
   const workload = (await kube('host', 'GET', `${workloads}/reports-vm`)) as { spec: unknown };
   await kube('host', 'DELETE', `${workloads}/reports-vm`);
   try {
-    for (const member of ['m1', 'm2']) await expect.poll(() => groups(member), { message: `${member} is rid of its address`, timeout: 60_000 }).toEqual([]);
+    for (const member of ['m1', 'm2']) await expect.poll(() => groups(member), { message: `${member} is rid of its address`, timeout: 120_000 }).toEqual([]);
   } finally {
     await kube('host', 'POST', workloads, { apiVersion: 'acp.io/v1alpha1', kind: 'ExternalWorkload', metadata: { name: 'reports-vm' }, spec: workload.spec });
   }

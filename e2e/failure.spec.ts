@@ -10,9 +10,9 @@ test('a member that is down during the approval: the ticket names it, and become
   await ctl('stop', 'apiserver-m2');
   try {
     await approve(bob, ticket);
-    await expect(alice.page.getByTestId('cluster-state-m1')).toHaveAttribute('data-value', 'Realized', { timeout: 60_000 });
+    await expect(alice.page.getByTestId('cluster-state-m1')).toHaveAttribute('data-value', 'Realized', { timeout: 120_000 });
     await expect(alice.page.getByTestId('cluster-state-m2')).toHaveAttribute('data-value', /Unreachable|Pending/);
-    await expect(alice.page.getByTestId('ticket-message')).toContainText('m2', { timeout: 60_000 });
+    await expect(alice.page.getByTestId('ticket-message')).toContainText('m2', { timeout: 120_000 });
     await expectState(alice.page, 'applying');
     await shot(alice.page, 'member-down');
   } finally {
@@ -34,7 +34,7 @@ test('kill -9 of the portal between approval and application loses nothing', asy
   await ctl('stop', 'apiserver-host');
   try {
     await approve(bob, ticket);
-    await expect(alice.page.getByTestId('host-away'), 'what is shown may be old, and the page says so').toBeVisible({ timeout: 60_000 });
+    await expect(alice.page.getByTestId('host-away'), 'what is shown may be old, and the page says so').toBeVisible({ timeout: 120_000 });
     await shot(alice.page, 'host-away');
     await ctl('kill', 'portal');
   } finally {

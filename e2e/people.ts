@@ -28,7 +28,7 @@ export async function logIn(browser: Browser, name: string, options: { colorSche
     await page.getByTestId('login-button').click();
     await fillLogin(page, name, 'demo');
   }
-  await expect(page.getByTestId('user-menu')).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByTestId('user-menu')).toBeVisible({ timeout: 180_000 }); // a browser that starts while all processors compile
   if (!session) sessions.set(name, await context.cookies(ready().portalURL));
   return { name, context, page };
 }
@@ -93,7 +93,7 @@ export function ticketState(page: Page): Locator {
   return page.getByTestId('ticket-state').first();
 }
 
-export async function expectState(page: Page, state: string, timeout = 60_000): Promise<void> {
+export async function expectState(page: Page, state: string, timeout = 120_000): Promise<void> {
   await expect(ticketState(page)).toHaveAttribute('data-value', state, { timeout });
 }
 
@@ -136,7 +136,7 @@ export async function expectTraffic(
         );
         return [...new Set(seen.map((row) => row.cluster))].sort();
       },
-      { timeout: 60_000, message: `${want.application} to ${resource}:${want.port} ${want.verdict} after ${after.toISOString()}` },
+      { timeout: 120_000, message: `${want.application} to ${resource}:${want.port} ${want.verdict} after ${after.toISOString()}` },
     )
     .toEqual(['m1', 'm2']);
 }

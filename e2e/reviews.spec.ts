@@ -26,7 +26,7 @@ test('an access review begins, its reviewer revokes an access, and the auditor r
     if (!response.ok()) return []; // bob sees the review when its lines are collected
     return ((await response.json()) as { items: { line: number; ticket: string; outcome?: string }[] }).items;
   };
-  await expect.poll(async () => (await lines()).some((each) => each.ticket === ticket), { timeout: 60_000 }).toBe(true);
+  await expect.poll(async () => (await lines()).some((each) => each.ticket === ticket), { timeout: 120_000 }).toBe(true);
   const line = (await lines()).find((each) => each.ticket === ticket)?.line ?? 0;
   await bob.page.goto(`/reviews/${review}?mine=true`);
   expect(await serious(bob.page)).toEqual([]);
@@ -36,7 +36,7 @@ test('an access review begins, its reviewer revokes an access, and the auditor r
   await bob.page.getByTestId('decide-comment').fill('Not needed any more');
   await bob.page.getByTestId('decide-confirm').click();
   await expect(bob.page.getByTestId('decide-dialog')).toHaveCount(0);
-  await expect.poll(async () => (await lines()).find((each) => each.line === line)?.outcome, { timeout: 60_000 }).toBe('revoked');
+  await expect.poll(async () => (await lines()).find((each) => each.line === line)?.outcome, { timeout: 120_000 }).toBe('revoked');
   await alice.page.goto(`/tickets/${ticket}`);
   await expectState(alice.page, 'revoked');
 
