@@ -13,7 +13,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath -tags=$(
 RACE := CGO_ENABLED=1 go
 # SQLite is translated from C: the detector finds nothing in it and makes its tests more than twice as slow.
 RACE_FLAGS := -race '-gcflags=modernc.org/...=-race=false'
-GO_TEST_FLAGS ?= -shuffle=on -timeout=30m
+GO_TEST_FLAGS ?= -shuffle=on -timeout=60m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X github.com/acp-io/acp/internal/version.version=$(VERSION)
 
@@ -83,8 +83,10 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 
 ##@ Test
 
+# The browser tests run alone: beside the Go tests, which use every processor, a page takes more than a minute.
 .PHONY: test
-test: test-go test-playground test-bench test-monitoring test-charts test-release test-web e2e ## Run every test, also in a real browser on a real fleet
+test: test-go test-web test-playground test-charts test-release test-bench test-monitoring ## Run every test, also in a real browser on a real fleet
+	@$(MAKE) --no-print-directory e2e
 
 # The tests run on a real PostgreSQL, which is taken from npm where none is installed.
 POSTGRES := hack/postgres/node_modules/.installed

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,11 +123,33 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	if err := errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme)); err != nil {
 		return nil, stop, err
 	}
-	host, err := testenv.New(testenv.Options{CRDs: hostCRDs})
+	// Servers take seconds to start, most of which they wait.
+	var host *testenv.Server
+	members := make([]*memberServer, len(names))
+	var servers errgroup.Group
+	servers.Go(func() (err error) {
+		host, err = testenv.New(testenv.Options{CRDs: hostCRDs})
+		return err
+	})
+	for i := range names {
+		servers.Go(func() (err error) {
+			members[i], err = f.startMember()
+			return err
+		})
+	}
+	err = servers.Wait()
+	if host != nil {
+		stops = append(stops, host.Stop)
+	}
+	for _, m := range members {
+		if m != nil {
+			stops = append(stops, m.stop)
+		}
+	}
 	if err != nil {
 		return nil, stop, err
 	}
-	stops, f.hostConfig = append(stops, host.Stop), host.Config
+	f.hostConfig = host.Config
 	if f.host, err = client.New(host.Config, client.Options{Scheme: f.scheme}); err != nil {
 		return nil, stop, err
 	}
@@ -139,13 +162,11 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	}
 	f.stopFinalizers = stopRemoving
 	stops = append(stops, stopRemoving)
-	for _, n := range names {
-		m, err := f.startMember(n)
-		if err != nil {
+	for i, n := range names {
+		if err := f.register(n, members[i]); err != nil {
 			return nil, stop, err
 		}
-		stops = append(stops, m.server.Stop, m.proxy.Close)
-		f.members[n] = m
+		f.members[n] = members[i]
 	}
 	if f.adapterConfig, err = host.As(adapterUser); err != nil {
 		return nil, stop, err
@@ -179,7 +200,8 @@ func (f *fleet) prepareHost() error {
 	return apply(f.host, "deploy/rbac/host")
 }
 
-func (f *fleet) startMember(name string) (*memberServer, error) {
+// startMember starts a member that the host does not know.
+func (f *fleet) startMember() (m *memberServer, err error) {
 	server, err := testenv.New(
 		testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser,
 			directToken: guard.DirectWriter}},
@@ -187,24 +209,35 @@ func (f *fleet) startMember(name string) (*memberServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &memberServer{server: server}
+	m = &memberServer{server: server}
+	defer func() {
+		if err != nil {
+			m, err = nil, errors.Join(err, m.stop())
+		}
+	}()
 	if m.client, err = client.New(server.Config, client.Options{Scheme: f.scheme}); err != nil {
-		return nil, err
+		return m, err
 	}
 	// The members' rights are partly in ACP's namespace there.
 	if err := m.client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: acpNS}}); err != nil {
-		return nil, err
+		return m, err
 	}
 	if err := errors.Join(apply(m.client, "deploy/rbac/member"), applyFile(m.client, repositoryFile("deploy/rbac/direct/roles.yaml"))); err != nil {
-		return nil, err
+		return m, err
 	}
 	if err := configureCilium(m.client); err != nil {
-		return nil, err
+		return m, err
 	}
-	if m.proxy, err = testenv.NewProxy(server); err != nil {
-		return nil, err
+	m.proxy, err = testenv.NewProxy(server)
+	return m, err
+}
+
+func (m *memberServer) stop() error {
+	var errs []error
+	if m.proxy != nil {
+		errs = append(errs, m.proxy.Close())
 	}
-	return m, f.register(name, m)
+	return errors.Join(append(errs, m.server.Stop())...)
 }
 
 // configureCilium creates the objects that the adapter reads of a member's dataplane: agents with default settings.
