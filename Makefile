@@ -115,10 +115,11 @@ $(CLICKHOUSE): hack/clickhouse/package.json hack/clickhouse/package-lock.json
 clickhouse-server:
 	@hack/clickhouse-server
 
-# Packages whose goroutines share most, and whose tests start no API server and compute little. `make test-race` runs all.
+# Packages whose goroutines share most, and whose tests start no API server. With the race detector the tests of the second list take minutes.
 RACE_PACKAGES := $(addprefix ./controllers/,istiodistribution memberhealth memberwriter policycache requestqueue writequeue) \
 	$(addprefix ./internal/audit/,auditlog exporter policyhistory rollup sharding spool) \
 	$(addprefix ./internal/,catalog/... federation notify serving)
+LONG_RACE_PACKAGES := $(addprefix ./internal/,accessreview approval audit/hubble policy portal rollout)
 
 .PHONY: test-go
 test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers; the packages with the most concurrency with the race detector, too
@@ -155,6 +156,10 @@ test-ocm: parts ocm-parts ## The conformance suite of propagation engines with O
 test-ocm-broken: parts ocm-parts ## Tests that variants of the pull engine which break one promise each are detected (minutes; VARIANTS= selects by name; not part of test)
 	@KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_OCM_WORK_AGENT="$$($(BIN)/acp-playground parts ocm | cut -f2)/ocm-work-agent" \
 		hack/broken-engines $(TAGS),ocmagent $(VARIANTS)
+
+.PHONY: test-race-long
+test-race-long: ## The packages with much concurrency and long tests, with the race detector (minutes; part of CI, not of test)
+	$(RACE) test $(RACE_FLAGS) -vet=off $(GO_TEST_FLAGS) $(LONG_RACE_PACKAGES)
 
 # Random worlds and lists of 100,000 tickets run without the detector alone (internal/norace).
 .PHONY: test-race

@@ -123,7 +123,7 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	if err := errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme)); err != nil {
 		return nil, stop, err
 	}
-	// Servers take seconds to start, most of which they wait.
+	// Started one after another, the servers leave processors idle.
 	var host *testenv.Server
 	members := make([]*memberServer, len(names))
 	var servers errgroup.Group
@@ -200,7 +200,7 @@ func (f *fleet) prepareHost() error {
 	return apply(f.host, "deploy/rbac/host")
 }
 
-// startMember starts a member that the host does not know.
+// startMember starts a member that the host does not know. If it returns one together with an error, the caller has to stop it as well.
 func (f *fleet) startMember() (m *memberServer, err error) {
 	server, err := testenv.New(
 		testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser,
@@ -210,11 +210,6 @@ func (f *fleet) startMember() (m *memberServer, err error) {
 		return nil, err
 	}
 	m = &memberServer{server: server}
-	defer func() {
-		if err != nil {
-			m, err = nil, errors.Join(err, m.stop())
-		}
-	}()
 	if m.client, err = client.New(server.Config, client.Options{Scheme: f.scheme}); err != nil {
 		return m, err
 	}

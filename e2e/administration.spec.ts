@@ -1,6 +1,6 @@
 import { expect, test, type Page } from '@playwright/test';
 import { logInAs, looks, overflow, serious } from './looks.js';
-import { ask, logIn } from './people.js';
+import { ask, fleetTimeout, logIn } from './people.js';
 import { shot } from './shots.js';
 
 const subject = 'trnv1:rsc:trip-com:iam:sa:app/676';
@@ -70,7 +70,7 @@ test('the bell rings on an open page when there is news', async ({ browser }) =>
   await ask(alice, 'application=app-888&resource=rate-limits', 'Checkout slows down who asks too often', async (page) => {
     await expect(page.getByTestId('preview')).toContainText('Carol Lindqvist');
   });
-  await expect.poll(async () => Number(await bell.getAttribute('data-value')), { timeout: 120_000 }).toBeGreaterThan(before);
+  await expect.poll(async () => Number(await bell.getAttribute('data-value')), { timeout: fleetTimeout }).toBeGreaterThan(before);
   await Promise.all([alice.context.close(), carol.context.close()]);
 });
 

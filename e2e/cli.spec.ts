@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
 import { CommandLine } from './cli.js';
 import { ready } from './fleet.js';
-import { expectState, logIn, type Person } from './people.js';
+import { expectState, fleetTimeout, logIn, type Person } from './people.js';
 
 const request = ['request', '--app', 'app-676', '--resource', 'deals-cache', '--action', 'redis:connect'];
 
@@ -69,7 +69,7 @@ test('from the command line: asked, approved, extended, rejected, revoked, and l
   await test.step('Bob revokes, not without a reason', async () => {
     expect((await bob.run(['revoke', ticket])).code).toBe(2);
     await bob.ok(['revoke', ticket, '--reason', 'The deals move']);
-    await expect.poll(async () => (await alice.json<Ticket>(['tickets', ticket])).state, { timeout: 120_000 }).toBe('revoked');
+    await expect.poll(async () => (await alice.json<Ticket>(['tickets', ticket])).state, { timeout: fleetTimeout }).toBe('revoked');
   });
 
   await test.step('a logout ends the login in the portal, too', async () => {

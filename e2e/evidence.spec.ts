@@ -1,5 +1,5 @@
 import { expect, test } from '@playwright/test';
-import { logIn, type Person } from './people.js';
+import { fleetTimeout, logIn, type Person } from './people.js';
 
 interface Evidence {
   value: number;
@@ -59,7 +59,7 @@ test('the playground has weeks to look at: one resource can be closed at once, a
           const { items } = await get<{ items: { subject: { id?: string }; firstSeen: string; lastSeen: string }[] }>(bob, `flows?resource=deals-cache&subject=app-101&since=${since}`);
           return items.filter((item) => Date.now() - Date.parse(item.lastSeen) < 60_000 && Date.parse(item.firstSeen) < Date.now() - 10 * 24 * 3_600_000).length;
         },
-        { timeout: 120_000, message: 'the same edge, seen two weeks ago and now' },
+        { timeout: fleetTimeout, message: 'the same edge, seen two weeks ago and now' },
       )
       .toBeGreaterThan(0);
   });

@@ -1,6 +1,6 @@
 import { expect, test } from '@playwright/test';
 import { kube } from './cluster.js';
-import { approve, connections, expectState, expectTraffic, lastSeen, logIn, requestAccess, revoke } from './people.js';
+import { approve, connections, expectState, expectTraffic, fleetTimeout, lastSeen, logIn, requestAccess, revoke } from './people.js';
 
 const workloads = '/apis/acp.io/v1alpha1/externalworkloads';
 const machine = '172.20.4.17/32';
@@ -43,7 +43,7 @@ test('a machine outside the fleet is known by its application, asks like everyon
   const workload = (await kube('host', 'GET', `${workloads}/reports-vm`)) as { spec: unknown };
   await kube('host', 'DELETE', `${workloads}/reports-vm`);
   try {
-    for (const member of ['m1', 'm2']) await expect.poll(() => groups(member), { message: `${member} is rid of its address`, timeout: 120_000 }).toEqual([]);
+    for (const member of ['m1', 'm2']) await expect.poll(() => groups(member), { message: `${member} is rid of its address`, timeout: fleetTimeout }).toEqual([]);
   } finally {
     await kube('host', 'POST', workloads, { apiVersion: 'acp.io/v1alpha1', kind: 'ExternalWorkload', metadata: { name: 'reports-vm' }, spec: workload.spec });
   }

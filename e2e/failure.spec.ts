@@ -1,6 +1,6 @@
 import { expect, test } from '@playwright/test';
 import { ctl } from './fleet.js';
-import { approve, expectState, expectTraffic, logIn, requestAccess, revoke } from './people.js';
+import { approve, expectState, expectTraffic, fleetTimeout, logIn, requestAccess, revoke } from './people.js';
 import { shot } from './shots.js';
 
 test('a member that is down during the approval: the ticket names it, and becomes effective when it is back', async ({ browser }) => {
@@ -10,9 +10,9 @@ test('a member that is down during the approval: the ticket names it, and become
   await ctl('stop', 'apiserver-m2');
   try {
     await approve(bob, ticket);
-    await expect(alice.page.getByTestId('cluster-state-m1')).toHaveAttribute('data-value', 'Realized', { timeout: 120_000 });
+    await expect(alice.page.getByTestId('cluster-state-m1')).toHaveAttribute('data-value', 'Realized', { timeout: fleetTimeout });
     await expect(alice.page.getByTestId('cluster-state-m2')).toHaveAttribute('data-value', /Unreachable|Pending/);
-    await expect(alice.page.getByTestId('ticket-message')).toContainText('m2', { timeout: 120_000 });
+    await expect(alice.page.getByTestId('ticket-message')).toContainText('m2', { timeout: fleetTimeout });
     await expectState(alice.page, 'applying');
     await shot(alice.page, 'member-down');
   } finally {
@@ -34,7 +34,7 @@ test('kill -9 of the portal between approval and application loses nothing', asy
   await ctl('stop', 'apiserver-host');
   try {
     await approve(bob, ticket);
-    await expect(alice.page.getByTestId('host-away'), 'what is shown may be old, and the page says so').toBeVisible({ timeout: 120_000 });
+    await expect(alice.page.getByTestId('host-away'), 'what is shown may be old, and the page says so').toBeVisible({ timeout: fleetTimeout });
     await shot(alice.page, 'host-away');
     await ctl('kill', 'portal');
   } finally {
@@ -44,7 +44,7 @@ test('kill -9 of the portal between approval and application loses nothing', asy
   await expect(async () => {
     await alice.page.goto(`/tickets/${ticket}`);
     await expectState(alice.page, 'effective', 5_000);
-  }, 'the session and the ticket survive, and the approval is applied').toPass({ timeout: 120_000 });
+  }, 'the session and the ticket survive, and the approval is applied').toPass({ timeout: fleetTimeout });
   await shot(alice.page, 'portal-killed');
   await bob.page.goto('/resources/bobs-cluster');
   await expect(bob.page.getByTestId('access-table').getByRole('link', { name: ticket, exact: true }), 'applied once').toHaveCount(1);

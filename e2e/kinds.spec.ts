@@ -1,5 +1,5 @@
 import { expect, test, type Page } from '@playwright/test';
-import { approve, ask, expectState, logIn, requestAccess, revoke, type Person } from './people.js';
+import { approve, ask, expectState, fleetTimeout, logIn, type Person, requestAccess, revoke } from './people.js';
 import { ready } from './fleet.js';
 import { shot } from './shots.js';
 
@@ -33,7 +33,7 @@ test('several resources at once are one ticket, decided in bulk and item by item
     await bob.page.getByTestId('decision-about').click();
     await bob.page.getByRole('option', { name: "Checkout (888) to Bob's cluster" }).click();
     await bob.page.getByTestId('approve-button').click();
-    await expect(alice.page.getByTestId('item-state-0')).toHaveAttribute('data-value', 'effective', { timeout: 120_000 });
+    await expect(alice.page.getByTestId('item-state-0')).toHaveAttribute('data-value', 'effective', { timeout: fleetTimeout });
     await expect(alice.page.getByTestId('item-state-1')).toHaveAttribute('data-value', 'pending');
     await expectState(alice.page, 'pending');
     await approve(frank, ticket);
@@ -45,7 +45,7 @@ test('several resources at once are one ticket, decided in bulk and item by item
     await alice.page.getByTestId('item-revoke-1').click();
     await alice.page.getByTestId('revoke-reason').fill('Only the carts are read');
     await alice.page.getByTestId('revoke-confirm').click();
-    await expect(alice.page.getByTestId('item-state-1')).toHaveAttribute('data-value', 'revoked', { timeout: 120_000 });
+    await expect(alice.page.getByTestId('item-state-1')).toHaveAttribute('data-value', 'revoked', { timeout: fleetTimeout });
     await expect(alice.page.getByTestId('item-state-0')).toHaveAttribute('data-value', 'effective');
   });
   await revokeAll(alice, ticket);
@@ -150,7 +150,7 @@ test('a class that grows while a request waits makes its approvals void', async 
   try {
     await bob.page.goto(`/tickets/${ticket}`);
     await bob.page.getByTestId('approve-button').click();
-    await expect(alice.page.getByTestId('timeline-voided')).toContainText('6380', { timeout: 120_000 });
+    await expect(alice.page.getByTestId('timeline-voided')).toContainText('6380', { timeout: fleetTimeout });
     await expectState(alice.page, 'pending');
     await expect(alice.page.getByTestId('timeline-step-leader').last()).toHaveAttribute('data-value', 'current');
     await shot(alice.page, 'kinds-void');

@@ -1,6 +1,6 @@
 import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
-import { logIn } from './people.js';
+import { fleetTimeout, logIn } from './people.js';
 import { shot } from './shots.js';
 
 const places: Place[] = [
@@ -78,7 +78,7 @@ test('a class is opened at once, seen by an auditor, and closed again', async ({
   await dave.page.getByTestId('downgrade-confirm').click();
   await expect(dave.page.getByTestId('downgrade-dialog')).toHaveCount(0);
   await expect(dave.page.getByTestId('extent-open')).toHaveText(enforced);
-  await expect(dave.page.getByTestId('active-downgrades'), 'every member was read back').toContainText(`${enforced} of ${enforced} open`, { timeout: 120_000 });
+  await expect(dave.page.getByTestId('active-downgrades'), 'every member was read back').toContainText(`${enforced} of ${enforced} open`, { timeout: fleetTimeout });
   await shot(dave.page, 'downgrade-active');
   expect(await serious(dave.page)).toEqual([]);
 

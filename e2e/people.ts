@@ -1,6 +1,9 @@
 import { expect, type Browser, type BrowserContext, type Cookie, type Locator, type Page } from '@playwright/test';
 import { ready } from './fleet.js';
 
+/** How long the fleet may take for what was asked of it, in milliseconds, also on a busy machine. */
+export const fleetTimeout = 120_000;
+
 /** A person of the demo with a separate browser. */
 export interface Person {
   name: string;
@@ -93,7 +96,7 @@ export function ticketState(page: Page): Locator {
   return page.getByTestId('ticket-state').first();
 }
 
-export async function expectState(page: Page, state: string, timeout = 120_000): Promise<void> {
+export async function expectState(page: Page, state: string, timeout = fleetTimeout): Promise<void> {
   await expect(ticketState(page)).toHaveAttribute('data-value', state, { timeout });
 }
 
@@ -136,7 +139,7 @@ export async function expectTraffic(
         );
         return [...new Set(seen.map((row) => row.cluster))].sort();
       },
-      { timeout: 120_000, message: `${want.application} to ${resource}:${want.port} ${want.verdict} after ${after.toISOString()}` },
+      { timeout: fleetTimeout, message: `${want.application} to ${resource}:${want.port} ${want.verdict} after ${after.toISOString()}` },
     )
     .toEqual(['m1', 'm2']);
 }

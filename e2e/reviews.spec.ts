@@ -1,6 +1,6 @@
 import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious } from './looks.js';
-import { approve, expectState, logIn, requestAccess } from './people.js';
+import { approve, expectState, fleetTimeout, logIn, requestAccess } from './people.js';
 
 test('an access review begins, its reviewer revokes an access, and the auditor reads the report', async ({ browser }) => {
   const [alice, bob, carol, dave] = await Promise.all(['alice', 'bob', 'carol', 'dave'].map((name) => logIn(browser, name)));
@@ -26,7 +26,7 @@ test('an access review begins, its reviewer revokes an access, and the auditor r
     if (!response.ok()) return []; // bob sees the review when its lines are collected
     return ((await response.json()) as { items: { line: number; ticket: string; outcome?: string }[] }).items;
   };
-  await expect.poll(async () => (await lines()).some((each) => each.ticket === ticket), { timeout: 120_000 }).toBe(true);
+  await expect.poll(async () => (await lines()).some((each) => each.ticket === ticket), { timeout: fleetTimeout }).toBe(true);
   const line = (await lines()).find((each) => each.ticket === ticket)?.line ?? 0;
   await bob.page.goto(`/reviews/${review}?mine=true`);
   expect(await serious(bob.page)).toEqual([]);
@@ -36,7 +36,7 @@ test('an access review begins, its reviewer revokes an access, and the auditor r
   await bob.page.getByTestId('decide-comment').fill('Not needed any more');
   await bob.page.getByTestId('decide-confirm').click();
   await expect(bob.page.getByTestId('decide-dialog')).toHaveCount(0);
-  await expect.poll(async () => (await lines()).find((each) => each.line === line)?.outcome, { timeout: 120_000 }).toBe('revoked');
+  await expect.poll(async () => (await lines()).find((each) => each.line === line)?.outcome, { timeout: fleetTimeout }).toBe('revoked');
   await alice.page.goto(`/tickets/${ticket}`);
   await expectState(alice.page, 'revoked');
 

@@ -1,12 +1,12 @@
 import { expect, test } from '@playwright/test';
-import { approve, expectState, expectTraffic, lastSeen, logIn, requestAccess, revoke, type Person } from './people.js';
+import { approve, expectState, expectTraffic, fleetTimeout, lastSeen, logIn, type Person, requestAccess, revoke } from './people.js';
 import { documentShot, shot } from './shots.js';
 
 test('the story: refused, asked, approved, let through, revoked, refused again', async ({ browser }) => {
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
   // Before the fleet's first policies arrive its members are open, so the story begins when they are there.
   await bob.page.goto('/resources/bobs-cluster');
-  for (const member of ['m1', 'm2']) await expect(bob.page.getByTestId(`cluster-state-${member}`)).toHaveAttribute('data-value', 'Realized', { timeout: 120_000 }); // a KubeFed that was just started looks every ten seconds whether it may begin
+  for (const member of ['m1', 'm2']) await expect(bob.page.getByTestId(`cluster-state-${member}`)).toHaveAttribute('data-value', 'Realized', { timeout: fleetTimeout }); // a KubeFed that was just started looks every ten seconds whether it may begin
   const started = new Date();
 
   await test.step('the portal shows Alice that their application is refused', async () => {
