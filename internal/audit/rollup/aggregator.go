@@ -78,9 +78,11 @@ type Aggregator struct {
 	metrics        *metrics
 	flushRequested chan struct{}
 
-	mu      sync.Mutex
-	current *pending
-	ports   *portTracker
+	mu sync.Mutex
+	// generation is that of current.
+	generation uint64
+	current    *pending
+	ports      *portTracker
 	// holders holds the lease holder under which each source is followed.
 	holders map[string]string
 	// waiting holds batches that are not stored yet, in order. The first one may have been tried, and must then be retried
@@ -98,13 +100,14 @@ func New(cfg Config) (*Aggregator, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("configure roll-ups: %w", err)
 	}
+	holders := map[string]string{}
 	return &Aggregator{
 		cfg:            cfg,
 		metrics:        newMetrics(cfg.Registerer),
 		flushRequested: make(chan struct{}, 1),
-		current:        newPending(&cfg),
+		current:        newPending(&cfg, 0, holders),
 		ports:          newPortTracker(cfg.Sources),
-		holders:        map[string]string{},
+		holders:        holders,
 	}, nil
 }
 
@@ -130,7 +133,7 @@ func (a *Aggregator) Add(t *audit.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.current
-	before := len(p.rollups)
+	before := p.count()
 	if dropped := p.add(t, a.ports); dropped > 0 {
 		a.metrics.dropped.WithLabelValues(audit.ClusterOf(t.Source)).Add(float64(dropped))
 		a.addLoss(audit.Loss{Cluster: audit.ClusterOf(t.Source), Reason: audit.LossStore, Count: dropped, From: t.Time, To: t.Time})
@@ -141,9 +144,9 @@ func (a *Aggregator) Add(t *audit.Event) {
 	if t.Flow != nil {
 		a.addFlow(t)
 	}
-	if len(p.rollups) != before {
-		a.metrics.pending.Set(float64(len(p.rollups)))
-		if len(p.rollups) >= a.cfg.FlushKeys {
+	if p.count() != before {
+		a.metrics.pending.Set(float64(p.count()))
+		if p.count() >= a.cfg.FlushKeys {
 			a.requestFlush()
 		}
 	}
@@ -156,8 +159,8 @@ func (a *Aggregator) addFlow(t *audit.Event) {
 		return
 	}
 	f := *t.Flow
-	if r, ok := t.EdgeGroup.SinkData.(*cachedRollups); ok && r.rollups[0] != nil {
-		f.Edge = r.rollups[0].Edge // the edge in which it is counted, with folded ports
+	if r, ok := t.EdgeGroup.SinkData.(*cachedRollups); ok && r.rows[0].list != noList {
+		f.Edge = a.current.at(r.rows[0]).Edge // the edge in which it is counted, with folded ports
 	}
 	a.current.flows = append(a.current.flows, f)
 	if 2*len(a.current.flows) >= a.cfg.MaxFlows {
@@ -273,6 +276,7 @@ func (a *Aggregator) storeWaiting(ctx context.Context) error {
 			return err
 		}
 		a.mu.Lock()
+		a.waiting[0] = nil // the array may be kept
 		a.waiting = a.waiting[1:]
 		a.mu.Unlock()
 	}
@@ -281,18 +285,19 @@ func (a *Aggregator) storeWaiting(ctx context.Context) error {
 // moveToWaiting turns the pending counts into batches, one per lease holder, and appends them to waiting. The caller holds mu.
 func (a *Aggregator) moveToWaiting() {
 	p := a.current
-	a.current = newPending(&a.cfg)
+	a.generation++
+	a.current = newPending(&a.cfg, a.generation, a.holders)
 	a.metrics.pending.Set(0)
-	add := func(holder string, only func(string) bool) {
-		if b := p.batch(uuid.NewString(), only); !b.Empty() {
+	add := func(source, holder string) {
+		if b := p.batch(uuid.NewString(), source); !b.Empty() {
 			b.Holder = holder
 			a.waiting = append(a.waiting, b)
 		}
 	}
-	add("", func(source string) bool { return a.holders[source] == "" })
+	add("", "")
 	for source, holder := range a.holders {
 		if holder != "" {
-			add(holder, func(s string) bool { return s == source })
+			add(source, holder)
 		}
 	}
 }

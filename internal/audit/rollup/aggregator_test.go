@@ -264,7 +264,7 @@ func TestConcurrentSourcesAddUp(t *testing.T) {
 }
 
 func TestSeenIsBoundedWhileTheStoreFails(t *testing.T) {
-	p := newPending(&Config{MaxKeys: 1, MaxFlows: 1})
+	p := newPending(&Config{MaxKeys: 1, MaxFlows: 1}, 0, nil)
 	const rate = 1000 // events per second
 	for i := range 100 * rate {
 		at := audittest.T0.Add(time.Duration(i) * time.Second / rate)
@@ -276,7 +276,7 @@ func TestSeenIsBoundedWhileTheStoreFails(t *testing.T) {
 	if n := len(p.source("m1").seen); n > 4*10*rate {
 		t.Errorf("got %d seen events, want about the last %d, which can be delivered again", n, 10*rate)
 	}
-	if n := len(p.batch("x", func(string) bool { return true }).Seen); n != 11*rate {
+	if n := len(p.batch("x", "").Seen); n != 11*rate {
 		t.Errorf("got %d seen events in the batch, want those of the last 10 s in whole seconds: %d", n, 11*rate)
 	}
 }

@@ -99,7 +99,7 @@ func fullDisk(t *testing.T, dir string) {
 			t.Fatalf("Flush to a full disk: %v, want ErrReadOnly", err)
 		}
 		a.mu.Lock()
-		waiting, keys := len(a.waiting), len(a.current.rollups)
+		waiting, keys := len(a.waiting), a.current.count()
 		a.mu.Unlock()
 		if waiting > 1 || keys > maxKeys {
 			t.Errorf("got %d batches and %d roll-ups in memory, want at most 1 and %d", waiting, keys, maxKeys)

@@ -7,11 +7,6 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-type rollupKey struct {
-	minute int64
-	edge   audit.Edge
-}
-
 type lossKey struct {
 	cluster, node string
 	reason        audit.LossReason
@@ -20,7 +15,14 @@ type lossKey struct {
 // pending holds what was counted since the last batch. Its size is bounded by the limits on roll-ups, flows and nodes with
 // losses, each divided among the sources, and by the number of events in one overlap (seen).
 type pending struct {
-	rollups map[rollupKey]*audit.Rollup
+	// generation identifies the pending data among all of its aggregator.
+	generation uint64
+	// holders contains the lease holders by source. They are the same as long as anything is pending.
+	holders map[string]string
+	// rollups contains a list for each batch, and lists its index by the source of the batch, which is "" for all sources
+	// without a holder.
+	rollups []*rollupList
+	lists   map[string]int32
 	losses  map[lossKey]*audit.Loss
 	sources map[string]*sourceState
 	flows   []audit.Flow
@@ -44,17 +46,38 @@ type seenEvent struct {
 }
 
 // cachedRollups holds the roll-ups in which a group counts, for the connections of one minute and one batch. It is stored in the
-// group.
+// group. It has no pointer to what is pending, which would stay in memory for as long as the group does.
 type cachedRollups struct {
-	pending *pending
-	minute  int64
-	rollups []*audit.Rollup // nil if the quota was used up
+	generation uint64
+	minute     int64
+	rows       []rollupRow
 }
 
-func newPending(c *Config) *pending {
-	return &pending{rollups: map[rollupKey]*audit.Rollup{}, losses: map[lossKey]*audit.Loss{}, sources: map[string]*sourceState{},
-		rollupQuota: newQuota(c.MaxKeys, c.Sources), flowQuota: newQuota(c.MaxFlows, c.Sources), lossNodes: map[string]int{}}
+// rollupRow is the place of a roll-up: the index of its list, and its index there. list is noList if the quota was used up.
+type rollupRow struct {
+	list, row int32
 }
+
+// noList is the index of no list.
+const noList = -1
+
+// newPending returns an empty pending. The holders must not change while it is in use.
+func newPending(c *Config, generation uint64, holders map[string]string) *pending {
+	return &pending{generation: generation, holders: holders, lists: map[string]int32{}, losses: map[lossKey]*audit.Loss{},
+		sources: map[string]*sourceState{}, rollupQuota: newQuota(c.MaxKeys, c.Sources), flowQuota: newQuota(c.MaxFlows, c.Sources),
+		lossNodes: map[string]int{}}
+}
+
+// batchOf returns the source of whose batch the data of a source is part: the source itself if it has a holder, otherwise "".
+func (p *pending) batchOf(source string) string {
+	if p.holders[source] == "" {
+		return ""
+	}
+	return source
+}
+
+// count returns the number of roll-ups.
+func (p *pending) count() int { return p.rollupQuota.total }
 
 func (p *pending) source(name string) *sourceState {
 	f := p.sources[name]
@@ -78,15 +101,16 @@ func (p *pending) add(t *audit.Event, ports *portTracker) (dropped int64) {
 	}
 	minute := floorMinute(t.Time)
 	r, ok := t.EdgeGroup.SinkData.(*cachedRollups)
-	if !ok || r.pending != p || r.minute != minute {
+	if !ok || r.generation != p.generation || r.minute != minute {
 		r = p.rollupsOf(audit.ClusterOf(t.Source), t.EdgeGroup, minute, ports)
 		t.EdgeGroup.SinkData = r
 	}
-	for _, row := range r.rollups {
-		if row == nil {
+	for _, at := range r.rows {
+		if at.list == noList {
 			dropped = t.Count // all edges of one event count the same connections
 			continue
 		}
+		row := p.at(at)
 		if row.FirstSeen.IsZero() {
 			row.FirstSeen, row.LastSeen = t.Time, t.Time
 		}
@@ -110,18 +134,38 @@ func floorMinute(t time.Time) int64 {
 	return m
 }
 
+// at returns a roll-up. It is valid until the next one is added.
+func (p *pending) at(r rollupRow) *audit.Rollup { return &p.rollups[r.list].rollups[r.row] }
+
 func (p *pending) rollupsOf(cluster string, t *audit.EdgeGroup, minute int64, ports *portTracker) *cachedRollups {
-	out := &cachedRollups{pending: p, minute: minute, rollups: make([]*audit.Rollup, len(t.Edges))}
+	out := &cachedRollups{generation: p.generation, minute: minute, rows: make([]rollupRow, len(t.Edges))}
+	bucket := time.Unix(minute*bucketSeconds, 0).UTC()
 	for i, e := range t.Edges {
-		key := rollupKey{minute, ports.fold(minute, e)}
-		row := p.rollups[key]
-		if row == nil && p.rollupQuota.reserve(cluster) {
-			row = &audit.Rollup{Bucket: time.Unix(minute*bucketSeconds, 0).UTC(), Edge: key.edge}
-			p.rollups[key] = row
+		e = ports.fold(minute, e)
+		list := p.listOf(e.Cluster)
+		hash := hashOf(minute, &e)
+		row, found := p.rollups[list].find(hash, bucket, &e)
+		switch {
+		case found:
+		case p.rollupQuota.reserve(cluster):
+			row = p.rollups[list].add(hash, audit.Rollup{Bucket: bucket, Edge: e})
+		default:
+			list = noList
 		}
-		out.rollups[i] = row
+		out.rows[i] = rollupRow{list, row}
 	}
 	return out
+}
+
+// listOf returns the index of the list with the roll-ups of a source.
+func (p *pending) listOf(source string) int32 {
+	batch := p.batchOf(source)
+	i, ok := p.lists[batch]
+	if !ok {
+		i = int32(len(p.rollups))
+		p.lists[batch], p.rollups = i, append(p.rollups, &rollupList{last: map[uint64]int32{}})
+	}
+	return i
 }
 
 // trimSeen is the length of the list at which events that cannot be delivered again are removed from it. It matters only while
@@ -180,26 +224,25 @@ func (p *pending) addLoss(l audit.Loss) (joined bool) {
 	return joined
 }
 
-// batch returns a batch with the pending data of the sources that match only.
-func (p *pending) batch(id string, only func(source string) bool) *audit.Batch {
+// batch returns a batch of the pending data: with that of one source, or, if of is "", with that of all sources without a holder. The batch
+// shares its roll-ups with p, to which nothing may be added any more.
+func (p *pending) batch(id, of string) *audit.Batch {
 	b := &audit.Batch{ID: id, ForgetSeen: map[string]time.Time{}}
-	for _, r := range p.rollups {
-		if only(r.Cluster) {
-			b.Rollups = append(b.Rollups, *r)
-		}
+	if i, ok := p.lists[of]; ok {
+		b.Rollups = p.rollups[i].rollups
 	}
 	for i := range p.flows {
-		if only(p.flows[i].Cluster) {
+		if p.batchOf(p.flows[i].Cluster) == of {
 			b.Flows = append(b.Flows, p.flows[i])
 		}
 	}
 	for _, l := range p.losses {
-		if only(l.Cluster) {
+		if p.batchOf(l.Cluster) == of {
 			b.Losses = append(b.Losses, *l)
 		}
 	}
 	for source, f := range p.sources {
-		if only(audit.ClusterOf(source)) {
+		if p.batchOf(audit.ClusterOf(source)) == of {
 			f.appendTo(b, source)
 		}
 	}
