@@ -26,6 +26,7 @@ CONFORMANCE := conformance
 CHARTS := deploy/charts
 RELEASE := release
 NODE := playground/node
+TERRAFORM := terraform-provider-acp
 
 .PHONY: help
 help: ## List the targets
@@ -85,7 +86,7 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 
 # The browser tests run alone: beside the Go tests, which use every processor, a page takes more than a minute.
 .PHONY: test
-test: test-go test-web test-playground test-charts test-release test-bench test-monitoring ## Run every test, also in a real browser on a real fleet
+test: test-go test-web test-playground test-charts test-release test-bench test-monitoring test-terraform ## Run every test, also in a real browser on a real fleet
 	@$(MAKE) --no-print-directory e2e
 
 # The tests run on a real PostgreSQL, which is taken from npm where none is installed.
@@ -148,9 +149,10 @@ ocm-parts: $(BIN)/acp-playground
 	@$(BIN)/acp-playground parts ocm
 
 .PHONY: test-ocm
-test-ocm: parts ocm-parts ## The conformance suite of propagation engines with Open Cluster Management's real work agent (builds it, minutes the first time; part of CI, not of test)
-	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_OCM_WORK_AGENT="$$($(BIN)/acp-playground parts ocm | cut -f2)/ocm-work-agent" \
-		go test -count=1 -timeout=30m -tags=$(TAGS),ocmagent ./internal/propagation/ocm
+test-ocm: parts ocm-parts ## The conformance suite of propagation engines, and the joining, moving and leaving of a member, with Open Cluster Management's real work agent (builds it, minutes the first time; part of CI, not of test)
+	export KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_OCM_WORK_AGENT="$$($(BIN)/acp-playground parts ocm | cut -f2)/ocm-work-agent"; \
+	go test -count=1 -timeout=30m -tags=$(TAGS),ocmagent ./internal/propagation/ocm && \
+	go test -count=1 -timeout=30m -tags=$(TAGS),ocmagent -run '^TestPull' ./controllers
 
 .PHONY: test-ocm-broken
 test-ocm-broken: parts ocm-parts ## Tests that variants of the pull engine which break one promise each are detected (minutes; VARIANTS= selects by name; not part of test)
@@ -213,6 +215,17 @@ test-upgrade: parts postgres ## Upgrade from the previous release, roll back and
 test-release: ## Tests of images and releases, with small programs in place of the real ones
 	cd $(RELEASE) && go test -count=1 -shuffle=on -skip '^(TestImages|TestSameSourceSameBytes)$$' ./...
 
+.PHONY: test-terraform
+test-terraform: parts ## Tests of the Terraform provider, by Terraform's protocol, against the real portal on a real API server
+	cd $(TERRAFORM) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
+		go test -count=1 -shuffle=on ./... # the portal that it builds is not its own, so a cached result may be old
+
+.PHONY: test-tofu
+test-tofu: parts ## The Terraform provider with the real OpenTofu (builds it, a quarter of an hour the first time; not part of test)
+	@cd $(TERRAFORM)/tofu && ../../hack/step "OpenTofu" go build -o $(BIN)/ tool
+	cd $(TERRAFORM) && ACP_TOFU=$(BIN)/tofu KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
+		go test -count=1 -tags=$(TAGS),tofu -run '^TestOpenTofu$$' ./internal/provider
+
 .PHONY: test-web
 test-web: web/node_modules/.installed ## Types, lint rules and tests of the web UI
 	cd web && npm run --silent typecheck && npm run --silent lint && npm test --silent
@@ -260,12 +273,13 @@ DURATION ?= 0
 OUTAGES ?=
 CHANGES ?=
 DIRECT ?= m2
+PULL ?=
 
 .PHONY: faults
-faults: web parts ## Inject random faults into a fleet for STEPS steps (SEED= repeats the sequence of a run, DURATION=1h runs that long, OUTAGES=clock and CHANGES=foreign select by name, DIRECT=m1,m2 the members of the direct engine)
+faults: web parts ## Inject random faults into a fleet for STEPS steps (SEED= repeats the sequence of a run, DURATION=1h runs that long, OUTAGES=clock and CHANGES=foreign select by name, DIRECT=m1,m2 the members of the direct engine, PULL=m1 those with a work agent)
 	@hack/step "programs for drills" go build -tags drill,$(TAGS) -ldflags '$(LDFLAGS)' -o $(BIN)/drill/ ./cmd/acp-adapter ./cmd/flow-collector ./cmd/portal
 	@cd $(PLAYGROUND) && ../hack/step "fault drill" go build -o $(BIN)/ ./cmd/acp-faults
-	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION) --outages '$(OUTAGES)' --changes '$(CHANGES)' --direct '$(DIRECT)'
+	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION) --outages '$(OUTAGES)' --changes '$(CHANGES)' --direct '$(DIRECT)' --pull '$(PULL)'
 
 MEMBERS ?= 100
 RESOURCES ?= 1000
@@ -315,8 +329,10 @@ bench: build parts postgres clickhouse e2e/node_modules/.installed $(BIN)/acp-no
 	@$(BIN)/acp-bench-core
 	@KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test -run '^$$' -bench Portal -benchtime 1x ./cmd/portal | grep '^bench '
+	@go test -run '^$$' -bench FleetPages -benchtime 1x ./internal/portal | grep '^bench '
 	@go test -run '^$$' -bench CampaignPage -benchtime 1x ./internal/accessreview/gormstore | grep '^bench '
 	@go test -run '^$$' -bench 'Ingest|Lines' -benchtime 1x ./internal/audit/hubble | grep '^bench '
+	@go test -run '^$$' -bench ManyMembers -benchtime 1x ./cmd/flow-collector | grep '^bench '
 	@for store in sqlite clickhouse; do \
 		go test -run '^$$' -bench Store -benchtime 1x -timeout 60m ./internal/audit/$$store | grep '^bench '; done
 	@out="$$(go test ./controllers/externalgroup -run '^$$' -bench OneWorkloadOf40k -benchtime 30x)" && echo "$$out" | \
@@ -390,7 +406,7 @@ tools:
 fmt: tools ## Format the Go code
 	$(BIN)/golangci-lint fmt
 
-LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND) $(MESH) $(NODE) $(RELEASE) $(CHARTS) hack/clickhouse hack/monitoring
+LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND) $(MESH) $(NODE) $(RELEASE) $(CHARTS) $(TERRAFORM) hack/clickhouse hack/monitoring
 
 .PHONY: lint
 lint: tools ## Lint, import rules included

@@ -37,6 +37,7 @@ import (
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/propagation/ocm"
 	"github.com/acp-io/acp/internal/testenv"
 	"github.com/acp-io/acp/internal/tracing"
 )
@@ -47,6 +48,7 @@ const (
 	pusherUser  = "system:serviceaccount:acp-system:acp-pusher"
 	pusherToken = "another-token-for-tests"
 	directToken = "one-more-token-for-tests"
+	agentToken  = "the-token-of-the-work-agent"
 	fedNS       = "kube-federation-system"
 	acpNS       = "acp-system"
 )
@@ -77,6 +79,9 @@ type memberServer struct {
 	server *testenv.Server
 	proxy  *testenv.Proxy
 }
+
+// memberCRDs are the kinds of the members that are started from now on.
+var memberCRDs = []string{"controllers/testdata/member"}
 
 // shared is used by all tests that leave its members intact, because starting API servers is slow.
 var shared *fleet
@@ -203,8 +208,8 @@ func (f *fleet) prepareHost() error {
 // startMember starts a member that the host does not know. If it returns one together with an error, the caller has to stop it as well.
 func (f *fleet) startMember() (m *memberServer, err error) {
 	server, err := testenv.New(
-		testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser,
-			directToken: guard.DirectWriter}},
+		testenv.Options{CRDs: memberCRDs, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser,
+			directToken: guard.DirectWriter, agentToken: guard.WorkAgent}},
 	)
 	if err != nil {
 		return nil, err
@@ -291,6 +296,7 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 			WriteLimits: f.writeLimits, Metrics: f.metrics, Tracer: f.tracer,
 			Probing:        federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
 			Checks:         memberhealth.Timing{Interval: 600 * time.Millisecond, RetryInterval: 100 * time.Millisecond},
+			Heartbeats:     ocm.Heartbeats{Interval: 300 * time.Millisecond, Timeout: 5 * time.Second},
 			StatusInterval: 200 * time.Millisecond, FirstStatusDelay: 300 * time.Millisecond},
 	); err != nil {
 		cancel()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -156,6 +157,37 @@ func TestStatementExpires(t *testing.T) {
 		}
 		return s.unitHas("long")
 	})
+}
+
+// TestGrantFollowsItsHours checks that the hours of a statement open and close its access.
+func TestGrantFollowsItsHours(t *testing.T) {
+	s := newScenario(t, shared, "hours")
+	s.protect(v1alpha1.ModeEnforce)
+	now := s.clock.Now().UTC()
+	text := func(after time.Duration) string { return now.Add(after).Format("15:04") }
+	limited := s.statement("limited", "888")
+	limited.Hours = &v1alpha1.WeeklyHours{TimeZone: "UTC", Periods: []v1alpha1.DailyPeriod{
+		{Days: v1alpha1.Weekdays(), From: text(-hour), To: text(hour)}, {Days: v1alpha1.Weekdays(), From: text(2 * hour), To: text(3 * hour)}}}
+	s.grant(limited, s.statement("long", "889"))
+	s.until("both are in the unit", func() string { return s.unitHas("limited", "long") })
+	s.pushUntilStates("both members are realized", bothRealized)
+	step := func(reason string, to time.Duration, sids ...string) {
+		t.Helper()
+		s.until("a timer is set", func() string {
+			if !s.clock.HasWaiters() {
+				return "no timer is set"
+			}
+			return ""
+		})
+		s.until(reason, func() string {
+			if at := now.Add(to); s.clock.Now().Before(at) {
+				s.clock.Step(at.Sub(s.clock.Now()))
+			}
+			return s.unitHas(sids...)
+		})
+	}
+	step("the hours have ended", hour, "long")
+	step("the hours have begun again", 2*hour, "limited", "long")
 }
 
 func TestUnplacedResourceIsNotRealized(t *testing.T) {

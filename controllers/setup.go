@@ -38,6 +38,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/propagation"
+	"github.com/acp-io/acp/internal/propagation/ocm"
 	"github.com/acp-io/acp/internal/tracing"
 )
 
@@ -57,6 +58,8 @@ type Config struct {
 	FirstStatusDelay time.Duration
 	// Metrics is the registry of the metrics; nil disables them.
 	Metrics prometheus.Registerer
+	// Heartbeats configures how a work agent is detected that does not work; the zero value means ocm.DefaultHeartbeats.
+	Heartbeats ocm.Heartbeats
 	// TokenChecks is the time between two checks of the members' tokens; zero means rotation.DefaultInterval.
 	TokenChecks time.Duration
 	// WriteLimits bounds what KubeFed has to propagate to each member at a time; the zero value means
@@ -145,6 +148,8 @@ type setup struct {
 	fleet   *federation.Fleet
 	istio   *istiodistribution.Distribution
 	stores  federation.KindStores
+	// members are the members as they are read for Cilium's policies, also by the reports of work agents.
+	members ocm.Members
 	// records are the stores with the engines that distribute the objects to the members.
 	records propagation.Store
 	engines *engines
@@ -238,16 +243,18 @@ func (s *setup) addStores(ready startup.Ready) (startup.Ready, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.stores = federation.KindStores{
-		{Kind: federation.CiliumPolicy, Host: s.objects, Members: s.fleet}, {Kind: federation.IstioPolicy, Host: s.istio.Objects, Members: s.istio.Fleet},
-	}
 	if s.engines, err = s.newEngines(); err != nil {
 		return nil, err
+	}
+	s.members = s.engines.membersOf(scopePolicies, federation.CiliumPolicy, s.fleet)
+	s.stores = federation.KindStores{
+		{Kind: federation.CiliumPolicy, Host: s.objects, Members: s.members},
+		{Kind: federation.IstioPolicy, Host: s.istio.Objects, Members: s.engines.membersOf(scopePolicies, federation.IstioPolicy, s.istio.Fleet)},
 	}
 	if err := s.addMemberWriter(); err != nil {
 		return nil, err
 	}
-	if s.records, err = s.engines.add("policies", s.stores, s.stores, s.writer, s.units.OnReport); err != nil {
+	if s.records, err = s.engines.add(scopePolicies, s.stores, s.stores, s.writer, s.units.OnReport, memberObject); err != nil {
 		return nil, err
 	}
 	s.backlog = &backlog.Tracker{Queue: writequeue.New("policies", s.config.WriteLimits), Objects: s.records, Members: s.stores, Clock: s.config.Clock}
@@ -316,10 +323,12 @@ func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
 	if err != nil {
 		return nil, err
 	}
-	if records, err = s.engines.add("groups", g.Objects, fleet, nil, func(name string) { g.OnMemberObject("", name) }); err != nil {
+	read := s.engines.membersOf(scopeGroups, federation.CiliumGroup, fleet)
+	reported := func(name string) { g.OnMemberObject("", name) }
+	if records, err = s.engines.add(scopeGroups, g.Objects, read, nil, reported, config.Changed); err != nil {
 		return nil, err
 	}
-	g.Backlog = &backlog.Tracker{Queue: writequeue.New("groups", s.config.WriteLimits), Objects: records, Members: fleet, Clock: s.config.Clock}
+	g.Backlog = &backlog.Tracker{Queue: writequeue.New("groups", s.config.WriteLimits), Objects: records, Members: read, Clock: s.config.Clock}
 	if err := g.Backlog.AddToManager(s.mgr, s.queues.Groups); err != nil {
 		return nil, err
 	}
@@ -327,9 +336,9 @@ func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
 		return nil, err
 	}
 	checked := func() bool { return !s.health.Pending() && !s.labels.Pending() }
-	ready = startup.AfterMembers(startup.After(ready, g.Known), s.config.Pauses, checked, s.fleet, fleet, s.istio.Members(), s.foreign.Cilium())
+	ready = startup.AfterMembers(startup.After(ready, g.Known), s.config.Pauses, checked, s.members, read, s.istio.Members(), s.foreign.Cilium())
 	ready = backlog.AfterUpdate(ready, s.config.Pauses, s.backlog, g.Backlog)
-	s.groups = &externalgroup.Reconciler{Cache: s.cache, Fleet: fleet, Federated: records, Engines: records.Engines,
+	s.groups = &externalgroup.Reconciler{Cache: s.cache, Fleet: read, Federated: records, Engines: records.Engines,
 		Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf, Queue: g.Backlog.Queue, PendingWrites: g.Backlog.Update, Subjects: s.queues.Groups,
 		Clock: s.config.Clock}
 	return ready, s.groups.SetupWithManager(s.mgr, ready)

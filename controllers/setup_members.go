@@ -157,10 +157,12 @@ func (s *setup) addNodes() error {
 // addMemberStatus adds the writer of MemberClusters.
 func (s *setup) addMemberStatus(ready startup.Ready) (startup.Ready, error) {
 	inventory := &membercluster.Inventory{Cache: s.cache, Reports: s.reports, Stores: s.stores,
-		Reserved: func(cluster string) []string { return append(s.fleet.Reserved(cluster), s.istio.Reserved(cluster)...) }}
+		Reserved: func(cluster string) []string {
+			return append(s.members.Reserved(cluster), s.istio.Reserved(cluster)...)
+		}}
 	s.status = &membercluster.Writer{
 		Client:         s.mgr.GetClient(),
-		Fleet:          s.fleet,
+		Fleet:          s.members,
 		LastCheck:      s.health.LastResult,
 		Reports:        s.reports,
 		Complete:       inventory.Complete,

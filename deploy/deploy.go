@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:embed rbac/host/*.yaml webhook/*.yaml workloads/*.yaml
+//go:embed access-requests/*.yaml rbac/host/*.yaml webhook/*.yaml workloads/*.yaml
 var files embed.FS
 
 // Names are the names in the manifests that can be chosen; those that are empty stay as they are in the files.

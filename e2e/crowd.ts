@@ -94,6 +94,26 @@ function board(search: URLSearchParams) {
 }
 
 /** The calls of the access map, the traffic map and the board. */
+/** 500 members, of which some have problems, and of which most wait for a wave. */
+const members = Array.from({ length: 500 }, (_, i) => ({
+  name: `member-${String(i).padStart(3, '0')}`,
+  state: i % 97 === 7 ? 'Unreachable' : i === 13 ? 'Quarantined' : 'Ready',
+  since: '2026-11-20T11:00:00Z',
+  ...(i === 13 ? { message: { code: 'verbatim', params: { text: 'ciliumclusterwidenetworkpolicies cannot be listed' }, text: 'ciliumclusterwidenetworkpolicies cannot be listed' } } : {}),
+  guard: i % 31 === 5 ? 'Missing' : 'Present',
+  engine: i % 2 ? 'direct' : 'kubefed',
+  kubernetesVersion: 'v1.34.2',
+  ciliumVersion: '1.19.0',
+  stops: i === 13 ? 1 : 0,
+  fails: i % 97 === 7 ? 1 : 0,
+  warns: i % 3,
+  behind: i % 97 === 7 ? 1200 : 0,
+  identities: { used: 20_000 + 80 * i, limit: 65_535, labels: [] },
+  objects: { managed: 10_000, realized: 10_000, pending: 0, drifted: 0, leaked: 0, overridden: 0 },
+  nodes: { total: 20, reporting: i % 50 === 9 ? 18 : 20, unhealthy: 0, silent: i % 50 === 9 ? 2 : 0, unhealthyNodes: [], silentNodes: i % 50 === 9 ? ['n1', 'n2'] : [] },
+  ...(i >= 25 ? { waves: { waiting: 40, halted: i % 2 ? 2 : 0 } } : {}),
+}));
+
 export const crowd: Answers = {
   '/me': () => ({ person: { id: 'dave', displayName: 'Dave Okafor' }, roles: ['requester', 'security'], groups: [], pendingApprovals: 0, sessionExpiresAt: '2036-11-20T20:00:00Z' }),
   '/classes': () => ({ items: classes.map((name) => ({ kind: 'ResourceClass', name })) }),
@@ -108,4 +128,5 @@ export const crowd: Answers = {
   '/flows/map': traffic,
   '/flows/coverage': () => ({ available: true, since: '2026-11-19T12:00:00Z', until: '2026-11-20T12:00:00Z', lastFlow: { m1: '2026-11-20T11:59:00Z' }, items: [] }),
   '/rollout': board,
+  '/fleet': () => ({ items: members, reported: true }),
 };

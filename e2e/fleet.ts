@@ -10,6 +10,9 @@ const bin = process.env.ACP_BIN ?? join(repo, 'bin');
 const playground = join(bin, 'acp-playground');
 const flags = process.env.ACP_E2E_FLAGS?.split(' ') ?? [];
 
+/** The origin whose pages may show pages of the portal in a frame. */
+export const embedder = 'http://127.0.0.1:7007';
+
 /** What `acp-playground up --json-ready` writes. */
 export interface Ready {
   portalURL: string;
@@ -42,7 +45,7 @@ export class Fleet {
     const child = spawn(
       playground,
       ['up', '--repo', repo, '--bin-dir', bin, '--state-dir', stateDir, '--port', String(port), '--json-ready', file, ...flags],
-      { stdio: ['ignore', log, log] },
+      { stdio: ['ignore', log, log], env: { ...process.env, ACP_PORTAL_EMBED_ORIGINS: embedder } },
     );
     const deadline = Date.now() + 120_000;
     while (!existsSync(file)) {

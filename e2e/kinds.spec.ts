@@ -1,6 +1,7 @@
 import { expect, test, type Page } from '@playwright/test';
-import { approve, ask, expectState, fleetTimeout, logIn, type Person, requestAccess, revoke } from './people.js';
+import { approve, ask, expectState, expectTraffic, fleetTimeout, logIn, type Person, requestAccess, revoke } from './people.js';
 import { ready } from './fleet.js';
+import { logInAs, looks, overflow, serious } from './looks.js';
 import { shot } from './shots.js';
 
 const reachable = 'application=app-888&resource=bobs-cluster';
@@ -50,6 +51,63 @@ test('several resources at once are one ticket, decided in bulk and item by item
   });
   await revokeAll(alice, ticket);
 });
+
+test('access at certain hours is given only during them', async ({ browser }) => {
+  const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
+  const during = async (from: number, to: number, reason: string): Promise<string> => {
+    const ticket = await ask(alice, reachable, reason, async (page) => {
+      await page.getByTestId('hours-only').check({ force: true });
+      for (const day of ['Sat', 'Sun']) await page.getByText(day, { exact: true }).click();
+      const clock = (hours: number) => page.evaluate((after) => new Date(Date.now() + after * 3_600_000).toTimeString().slice(0, 5), hours);
+      await page.getByTestId('hours-0-from').fill(await clock(from));
+      await page.getByTestId('hours-0-to').fill(await clock(to));
+      await expect(page.getByTestId('preview')).toContainText('timeZone');
+      await shot(page, 'kinds-hours');
+    });
+    await carol.page.goto(`/tickets/${ticket}`);
+    await expect(carol.page.getByTestId('ticket-hours')).toContainText('Mon–Sun');
+    await expect(carol.page.getByTestId('decision-bar')).toContainText('Only during Mon–Sun');
+    await shot(carol.page, 'kinds-hours-decision');
+    await approve(carol, ticket);
+    await approve(bob, ticket);
+    await expectState(alice.page, 'effective');
+    return ticket;
+  };
+
+  const closed = await during(2, 3, 'The nightly export');
+  await expect(alice.page.getByText('The access is outside of its hours').first()).toBeVisible({ timeout: fleetTimeout });
+  await expectTraffic(alice, 'bobs-cluster', { application: 'app-888', port: 6379, verdict: 'dropped' }, new Date());
+  await bob.page.goto('/resources/bobs-cluster');
+  await expect(bob.page.getByTestId('access-table').getByTestId('hours').first()).toContainText('Mon–Sun');
+  await shot(bob.page, 'kinds-hours-access');
+
+  const open = await during(-1, 3, 'And the checkout');
+  await expectTraffic(alice, 'bobs-cluster', { application: 'app-888', port: 6379, verdict: 'forwarded' }, new Date());
+  for (const ticket of [closed, open]) {
+    await revoke(alice, ticket, 'End of the test');
+    await expectState(alice.page, 'revoked');
+  }
+});
+
+for (const look of looks) {
+  test(`the form with hours in ${look.language}, ${look.colorScheme}: no serious finding of axe, nothing cut off`, async ({ browser }) => {
+    const { page } = await logInAs(browser, 'alice', look);
+    await page.goto(`/requests/new?${reachable}`);
+    await page.getByTestId('hours-only').check({ force: true });
+    await page.getByTestId('hours-add').click();
+    await page.getByTestId('hours-0-to').fill('09:00');
+    await page.getByTestId('request-reason').fill('At night');
+    await page.getByTestId('submit-request').click();
+    await expect(page.locator('[data-field="hours"]')).toContainText(look.language === 'en' ? 'two different times' : '两个不同的时间');
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 1000 });
+      expect(await serious(page)).toEqual([]);
+      expect(await overflow(page)).toBeLessThanOrEqual(0);
+      await page.getByTestId('hours-zone').scrollIntoViewIfNeeded();
+      await shot(page, `kinds-hours-form-${look.language}-${look.colorScheme}-${width}`);
+    }
+  });
+}
 
 test('a grant is extended; who may not end it asks those who may', async ({ browser }) => {
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);

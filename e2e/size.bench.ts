@@ -2,7 +2,7 @@ import { test, type Page } from '@playwright/test';
 import { crowd } from './crowd.js';
 import { standIn, type StandIn } from './standin.js';
 
-/** What the page itself costs at ten thousand of each: the API is a stand-in that answers at once. */
+/** These tests measure pages with 10,000 links, 10,000 resources and 500 members, without the server: an API in the test answers at once. */
 let portal: StandIn;
 test.beforeAll(async () => {
   portal = await standIn(crowd);
@@ -59,6 +59,11 @@ test('the board', async ({ page }) => {
     await page.waitForFunction((least) => document.querySelectorAll('[data-testid=column-refine] [data-testid^=card-cache]').length >= least, 58 + 50 * i);
   }
   say('web_board_10k_unfolded_key', await types(page, 'rollout-search'));
+});
+
+test('the fleet', async ({ page }) => {
+  say('web_fleet_500', await opens(page, '/fleet', '[data-testid=member-member-000]', '[data-testid=state-Unreachable]'));
+  say('web_fleet_500_key', await types(page, 'fleet-search'));
 });
 
 function say(name: string, ms: number): void {

@@ -57,7 +57,63 @@ type Statement struct {
 	//
 	// +optional
 	NotAfter *metav1.Time `json:"notAfter,omitempty"`
+
+	// Hours restricts the statement to recurring hours. If absent, it counts at any hour.
+	//
+	// +optional
+	Hours *WeeklyHours `json:"hours,omitempty"`
 }
+
+// WeeklyHours are recurring hours of the week, by the clocks of a time zone. An hour that the clocks skip or repeat, because daylight
+// saving time begins or ends, is skipped or counts twice.
+type WeeklyHours struct {
+	// TimeZone is the name of a time zone of the IANA database, for example "Europe/Berlin" or "UTC".
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$`
+	// +kubebuilder:validation:XValidation:rule="self != 'Local'",message="name a time zone, for example UTC"
+	TimeZone string `json:"timeZone"`
+
+	// Periods may overlap.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Periods []DailyPeriod `json:"periods"`
+}
+
+// DailyPeriod is the same period of some days of the week.
+//
+// +kubebuilder:validation:XValidation:rule="self.from != self.to",message="from and to must differ: a whole day is from 00:00 to 24:00"
+type DailyPeriod struct {
+	// Days are the days on which the period begins.
+	//
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=7
+	Days []Weekday `json:"days"`
+
+	// From is the first minute, as HH:MM.
+	//
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	From string `json:"from"`
+
+	// To is the first minute after the period, as HH:MM, at most 24:00. If it is earlier than From, the period ends on the next day.
+	//
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:Pattern=`^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$`
+	To string `json:"to"`
+}
+
+// Weekday is a day of the week.
+//
+// +kubebuilder:validation:Enum=Mon;Tue;Wed;Thu;Fri;Sat;Sun
+type Weekday string
+
+// Weekdays are the days of the week in their order.
+func Weekdays() []Weekday { return []Weekday{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"} }
 
 // AccessControlPolicySpec is the desired access.
 type AccessControlPolicySpec struct {

@@ -29,8 +29,9 @@ type StepTimeout struct {
 	// +listType=set
 	// +optional
 	EscalateTo []Approver `json:"escalateTo,omitempty"`
-	// RemindEvery is the interval at which the approvers are reminded while the step waits, before and after the timeout. If
-	// absent, they are reminded only by the action Remind. Less than a minute counts as a minute.
+	// RemindEvery is how long a step waits until its approvers are reminded first, before and after an escalation. Each further
+	// interval is twice as long, up to a week; the first reminder after 30 days is the last one, unless a timeout is ahead. If
+	// absent, they are reminded only by the action Remind, first after the timeout. Less than a minute counts as a minute.
 	//
 	// +optional
 	RemindEvery *metav1.Duration `json:"remindEvery,omitempty"`

@@ -11,6 +11,8 @@ const (
 	ConditionPropagated = "Propagated"
 	// ConditionRealized means that every listed member is in the state Realized, and there is at least one.
 	ConditionRealized = "Realized"
+	// ConditionApproved means that everybody who has to approve an AccessRequest has done so, and that the access was not ended since.
+	ConditionApproved = "Approved"
 	// ConditionReady is the condition of a MemberCluster. Its reason is the state.
 	ConditionReady = "Ready"
 )
@@ -52,6 +54,36 @@ const (
 	ReasonNoTarget = "NoTarget"
 )
 
+// Reasons of the conditions of an AccessRequest.
+const (
+	// ReasonSubmitted means that the request has a ticket.
+	ReasonSubmitted = "Submitted"
+	// ReasonNoApplication means that the namespace lacks LabelApplication, so that it stands for no application.
+	ReasonNoApplication = "NamespaceWithoutApplication"
+	// ReasonUnknownApplication means that the catalog does not contain the application of the namespace.
+	ReasonUnknownApplication = "UnknownApplication"
+	// ReasonTooManyOpen means that the application has too many open requests of this kind.
+	ReasonTooManyOpen = "TooManyOpenRequests"
+	// ReasonNotSubmitted means that the request was refused; the message says why.
+	ReasonNotSubmitted = "NotSubmitted"
+	// ReasonPending means that somebody still has to decide.
+	ReasonPending = "Pending"
+	// ReasonApproved means that every approver has agreed.
+	ReasonApproved = "Approved"
+	// ReasonRejected means that an approver has rejected the request, or a part of it.
+	ReasonRejected = "Rejected"
+	// ReasonTimedOut means that the request was not decided in time.
+	ReasonTimedOut = "TimedOut"
+	// ReasonWithdrawn means that the request was withdrawn.
+	ReasonWithdrawn = "Withdrawn"
+	// ReasonRevoked means that the access was revoked.
+	ReasonRevoked = "Revoked"
+	// ReasonExpired means that the time of the access is over.
+	ReasonExpired = "Expired"
+	// ReasonFailed means that the approved change was refused, or is no longer in the host cluster.
+	ReasonFailed = "Failed"
+)
+
 // Reasons for which a statement is refused.
 const (
 	// RefusedUnknownSubject means that no SubjectClass covers the subject.
@@ -62,6 +94,8 @@ const (
 	RefusedUnknownAction = "UnknownAction"
 	// RefusedInvalidName means that a name cannot be a label value, or is malformed.
 	RefusedInvalidName = "InvalidName"
+	// RefusedInvalidHours means that the time zone of a statement's hours is not known, or a period is malformed.
+	RefusedInvalidHours = "InvalidHours"
 	// RefusedUnsupported means that the enforcer cannot express the statement.
 	RefusedUnsupported = "Unsupported"
 	// RefusedShadowingDeny means that an allow was left out because a deny that could override it is refused.
@@ -91,6 +125,11 @@ const (
 	LabelUnit = "acp.io/unit"
 	// LabelRevision contains the hash of the rendered spec.
 	LabelRevision = "acp.io/revision"
+	// LabelApplication names, on a namespace, the catalog id of the application for which the namespace stands. Whoever may set it
+	// decides for which application AccessRequests in the namespace ask.
+	LabelApplication = "acp.io/app-id"
+	// FinalizerAccessRequest keeps an AccessRequest until its ticket is withdrawn, or its revocation has begun.
+	FinalizerAccessRequest = "acp.io/access-request"
 	// FinalizerProtectedResource keeps a ProtectedResource until its unit is removed from all members.
 	FinalizerProtectedResource = "acp.io/protected-resource"
 	// FinalizerResourceClass keeps a ResourceClass while members have units of its resources.

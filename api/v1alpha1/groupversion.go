@@ -25,6 +25,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ExternalWorkload{}, &ExternalWorkloadList{},
 		&ApprovalPolicy{}, &ApprovalPolicyList{},
 		&MemberCluster{}, &MemberClusterList{},
+		&AccessRequest{}, &AccessRequestList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

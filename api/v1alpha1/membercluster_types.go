@@ -320,8 +320,8 @@ type MemberClusterStatus struct {
 	// +optional
 	MessageParams string `json:"messageParams,omitempty"`
 
-	// Engine is the propagation engine that the member's registration names: kubefed, direct, or the name of an engine that does not
-	// exist, by which nothing is written to the member.
+	// Engine is the propagation engine that the member's registration names: kubefed, direct, ocm, or the name of an engine that does
+	// not exist, by which nothing is written to the member.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +optional

@@ -176,6 +176,38 @@ func (s *ProtectedResourceStatus) All() iter.Seq[ClusterState] { return all(s.Cl
 // All returns all members that the unit lists, in no order. See Unlisted.
 func (u *PolicyUnit) All() iter.Seq[ClusterState] { return all(u.Clusters, u.Groups) }
 
+// In returns the members that the status lists in the states for which keep returns true, in no order. It takes no time for members in
+// groups of other states.
+func (s *ProtectedResourceStatus) In(keep func(MemberState) bool) iter.Seq[ClusterState] {
+	return inStates(s.Clusters, s.Groups, keep)
+}
+
+// In returns the members that the unit lists in the states for which keep returns true. See ProtectedResourceStatus.In.
+func (u *PolicyUnit) In(keep func(MemberState) bool) iter.Seq[ClusterState] {
+	return inStates(u.Clusters, u.Groups, keep)
+}
+
+// Alike returns the members that the status lists, in lists whose members have the same state, mode and revisions: these, without a name
+// and a time, and the names. It takes no time for each member. The names must not be changed.
+func (s *ProtectedResourceStatus) Alike() iter.Seq2[ClusterState, []ClusterName] {
+	return alike(s.Clusters, s.Groups)
+}
+
+// Alike returns the members that the unit lists, in lists of equal members. See ProtectedResourceStatus.Alike.
+func (u *PolicyUnit) Alike() iter.Seq2[ClusterState, []ClusterName] {
+	return alike(u.Clusters, u.Groups)
+}
+
+// Member returns the state of a member, and whether the status lists it.
+func (s *ProtectedResourceStatus) Member(name ClusterName) (ClusterState, bool) {
+	return memberIn(s.Clusters, s.Groups, name)
+}
+
+// Member returns the state of a member, and whether the unit lists it.
+func (u *PolicyUnit) Member(name ClusterName) (ClusterState, bool) {
+	return memberIn(u.Clusters, u.Groups, name)
+}
+
 // States returns all members that the unit lists, sorted by name. Those in groups have no message. The result must not be
 // changed. See Unlisted.
 func (u *PolicyUnit) States() []ClusterState { return expand(u.Clusters, u.Groups) }
@@ -247,24 +279,86 @@ func all(clusters []ClusterState, groups []MemberGroup) iter.Seq[ClusterState] {
 	}
 }
 
+func inStates(clusters []ClusterState, groups []MemberGroup, keep func(MemberState) bool) iter.Seq[ClusterState] {
+	return func(yield func(ClusterState) bool) {
+		for i := range clusters {
+			if keep(clusters[i].State) && !yield(clusters[i]) {
+				return
+			}
+		}
+		for i := range groups {
+			if keep(groups[i].State) && !groups[i].each(yield) {
+				return
+			}
+		}
+	}
+}
+
+func alike(clusters []ClusterState, groups []MemberGroup) iter.Seq2[ClusterState, []ClusterName] {
+	return func(yield func(ClusterState, []ClusterName) bool) {
+		for i := range clusters {
+			c := clusters[i]
+			c.Name, c.Since = "", nil
+			if !yield(c, []ClusterName{clusters[i].Name}) {
+				return
+			}
+		}
+		for i := range groups {
+			for j := range groups[i].Revisions {
+				if r := &groups[i].Revisions[j]; !yield(groups[i].shared(r), r.Members) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func memberIn(clusters []ClusterState, groups []MemberGroup, name ClusterName) (ClusterState, bool) {
+	for i := range clusters {
+		if clusters[i].Name == name {
+			return clusters[i], true
+		}
+	}
+	for i := range groups {
+		for j := range groups[i].Revisions {
+			r := &groups[i].Revisions[j]
+			if at, found := slices.BinarySearch(r.Members, name); found {
+				return groups[i].member(r, at), true
+			}
+		}
+	}
+	return ClusterState{}, false
+}
+
 func (g *MemberGroup) each(yield func(ClusterState) bool) bool {
 	for i := range g.Revisions {
 		r := &g.Revisions[i]
-		for j, name := range r.Members {
-			c := ClusterState{Name: name, State: g.State, Mode: g.Mode, Propagated: g.Propagated, DesiredRevision: r.Desired, ObservedRevision: r.Observed}
-			if g.Since != nil {
-				c.Since = g.Since
-				if j < len(r.After) && r.After[j] != 0 {
-					at := metav1.NewMicroTime(g.Since.Add(time.Duration(r.After[j]) * time.Millisecond))
-					c.Since = &at
-				}
-			}
-			if !yield(c) {
+		for j := range r.Members {
+			if !yield(g.member(r, j)) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// shared returns what the members with a revision have in common.
+func (g *MemberGroup) shared(r *MemberRevision) ClusterState {
+	return ClusterState{State: g.State, Mode: g.Mode, Propagated: g.Propagated, DesiredRevision: r.Desired, ObservedRevision: r.Observed}
+}
+
+// member returns the i-th member with a revision.
+func (g *MemberGroup) member(r *MemberRevision, i int) ClusterState {
+	c := g.shared(r)
+	c.Name = r.Members[i]
+	if g.Since != nil {
+		c.Since = g.Since
+		if i < len(r.After) && r.After[i] != 0 {
+			at := metav1.NewMicroTime(g.Since.Add(time.Duration(r.After[i]) * time.Millisecond))
+			c.Since = &at
+		}
+	}
+	return c
 }
 
 // GroupMembers returns members in groups. The groups keep everything but messages, and times in milliseconds. It does not

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -114,6 +115,61 @@ func TestStatesAreAllMembersByName(t *testing.T) {
 		}
 		if n != len(tc.want) {
 			t.Errorf("%s, %s: All yields %d of %d members", name, tc.reason, n, len(tc.want))
+		}
+	}
+}
+
+// TestListsOfMembersAgree checks that every way to read a status says the same of each member.
+func TestListsOfMembersAgree(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 29))
+		all := manyMembers(r, r.IntN(200))
+		listed := 0
+		if len(all) > 0 {
+			listed = r.IntN(len(all))
+		}
+		s := ProtectedResourceStatus{Clusters: all[:listed], Groups: GroupMembers(all[listed:])}
+		u := PolicyUnit{Clusters: s.Clusters, Groups: s.Groups}
+		alike, states := map[ClusterName]ClusterState{}, map[MemberState]int{}
+		for c, names := range s.Alike() {
+			for _, name := range names {
+				alike[name] = c
+			}
+		}
+		for want := range s.All() {
+			states[want.State]++
+			if got, ok := s.Member(want.Name); !ok || !cmp.Equal(got, want) {
+				t.Fatalf("seed %d: Member says %+v, %v, want %+v", seed, got, ok, want)
+			}
+			if got, ok := u.Member(want.Name); !ok || !cmp.Equal(got, want) {
+				t.Fatalf("seed %d: Member of the unit says %+v, %v, want %+v", seed, got, ok, want)
+			}
+			shared := want
+			shared.Name, shared.Since = "", nil
+			if got := alike[want.Name]; !cmp.Equal(got, shared) {
+				t.Fatalf("seed %d: Alike says %+v of %s, want %+v", seed, got, want.Name, shared)
+			}
+		}
+		if len(alike) != len(all) {
+			t.Fatalf("seed %d: Alike has %d of %d members", seed, len(alike), len(all))
+		}
+		for state, want := range states {
+			keep := func(s MemberState) bool { return s == state }
+			for name, seq := range map[string]iter.Seq[ClusterState]{"resource": s.In(keep), "unit": u.In(keep)} {
+				n := 0
+				for c := range seq {
+					n++
+					if c.State != state {
+						t.Fatalf("seed %d: In of the %s has %+v", seed, name, c)
+					}
+				}
+				if n != want {
+					t.Fatalf("seed %d: In of the %s has %d members in %s, want %d", seed, name, n, state, want)
+				}
+			}
+		}
+		if got, ok := s.Member("nobody"); ok {
+			t.Fatalf("seed %d: a member that is not listed is %+v", seed, got)
 		}
 	}
 }

@@ -359,6 +359,43 @@ observedAt: "2026-01-01T00:00:00Z"`}, ""},
 	{"all are counted, or none", "MemberCluster", map[string]string{"status": "{objects: {managed: 1}}"}, "Required value"},
 }
 
+var requests = []creation{
+	{"the smallest one", "AccessRequest", map[string]string{"spec.duration": ""}, ""},
+	{"with all fields", "AccessRequest", map[string]string{"spec.requestedBy": "alice", "spec.onDelete": "Keep"}, ""},
+	{"access is needed", "AccessRequest", map[string]string{"spec.access": "[]"}, "should have at least 1 items"},
+	{
+		"a resource is named once",
+		"AccessRequest",
+		map[string]string{"spec.access": `[{resource: "trnv1:rsc:a:b:c:d", actions: ["a:b"]}, {resource: "trnv1:rsc:a:b:c:d", actions: ["a:c"]}]`},
+		"Duplicate value",
+	},
+	{"a resource is no wildcard", "AccessRequest", map[string]string{"spec.access.0.resource": q("trnv1:rsc:a:b:c:*")}, "without wildcard"},
+	{"an action is no wildcard", "AccessRequest", map[string]string{"spec.access.0.actions.0": q("redis:*")}, "without wildcard"},
+	{"an action is needed", "AccessRequest", map[string]string{"spec.access.0.actions": "[]"}, "should have at least 1 items"},
+	{
+		"at most 32 actions",
+		"AccessRequest",
+		map[string]string{"spec.access.0.actions": "[" + numbered(33, "a:b%d") + "]"},
+		"must have at most 32 items",
+	},
+	{
+		"at most 20 resources",
+		"AccessRequest",
+		map[string]string{"spec.access": "[" + numbered(21, `{resource: "trnv1:rsc:a:b:c:%d", actions: ["a:b"]}`) + "]"},
+		"must have at most 20 items",
+	},
+	{"a reason is needed", "AccessRequest", map[string]string{"spec.reason": ""}, "Required value"},
+	{"a reason is not blank", "AccessRequest", map[string]string{"spec.reason": q("  ")}, "must not be blank"},
+	{"a reason is at most 2000 characters", "AccessRequest", map[string]string{"spec.reason": strings.Repeat("r", 2001)}, tooLong},
+	{"a duration is not too short", "AccessRequest", map[string]string{"spec.duration": "4m59s"}, "between 5m and 8784h"},
+	{"a duration is not too long", "AccessRequest", map[string]string{"spec.duration": "8784h1s"}, "between 5m and 8784h"},
+	{"a duration is positive", "AccessRequest", map[string]string{"spec.duration": q("-1h")}, pattern},
+	{"a duration has a unit", "AccessRequest", map[string]string{"spec.duration": q("30d")}, pattern},
+	{"a duration does not overflow", "AccessRequest", map[string]string{"spec.duration": "99999999999999999999h"}, "spec.duration"},
+	{"what happens at the deletion is known", "AccessRequest", map[string]string{"spec.onDelete": "Forget"}, "Unsupported value"},
+	{"an author has at most 256 characters", "AccessRequest", map[string]string{"spec.requestedBy": strings.Repeat("a", 257)}, tooLong},
+}
+
 // numbered are n list items of a format with a number.
 func numbered(n int, format string) string {
 	var out []string

@@ -71,6 +71,11 @@ spec:
   steps: [{name: leader, approvers: [requester.leader]}]`,
 	"MemberCluster": `
 spec: {}`,
+	"AccessRequest": `
+spec:
+  access: [{resource: "trnv1:rsc:trip-com:redis:clusters:bobs", actions: ["redis:connect"]}]
+  duration: 720h
+  reason: the shop caches carts`,
 }
 
 // object returns a valid object with changes: dotted path (list items by number) to YAML; "" removes the field.
@@ -84,6 +89,9 @@ func object(t *testing.T, kind string, changes map[string]string) *unstructured.
 	u.SetAPIVersion("acp.io/v1alpha1")
 	u.SetKind(kind)
 	u.SetName(strings.ToLower(kind))
+	if kind == "AccessRequest" {
+		u.SetNamespace("default")
+	}
 	return u
 }
 
@@ -148,7 +156,7 @@ type creation struct {
 }
 
 func TestCreate(t *testing.T) {
-	for _, cases := range [][]creation{names, policies, classes, resources, workloads, approvals, members} {
+	for _, cases := range [][]creation{names, policies, classes, resources, workloads, approvals, members, requests} {
 		for _, c := range cases {
 			t.Run(c.kind+"/"+c.reason, func(t *testing.T) {
 				verdict(t, host.Create(context.Background(), object(t, c.kind, c.changes), client.DryRunAll), c.want)

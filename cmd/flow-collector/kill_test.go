@@ -39,7 +39,10 @@ func TestMain(m *testing.M) {
 }
 
 // emptyHost serves the parts of an API server that the collector needs: its kinds, without any objects.
-func emptyHost(t *testing.T) (kubeconfig string) {
+func emptyHost(t testing.TB) (kubeconfig string) { return hostWith(t, nil) }
+
+// hostWith serves these objects, by the plurals of their kinds.
+func hostWith(t testing.TB, objects map[string][]any) (kubeconfig string) {
 	kinds := map[string]string{}
 	for _, k := range hostcluster.DecisionKinds() {
 		kinds[k.Plural] = k.Name
@@ -84,7 +87,7 @@ func emptyHost(t *testing.T) (kubeconfig string) {
 					"kind":       kinds[plural] + "List",
 					"apiVersion": v1alpha1.GroupVersion.String(),
 					"metadata":   map[string]any{"resourceVersion": "1"},
-					"items":      []any{},
+					"items":      append([]any{}, objects[plural]...),
 				},
 			)
 		}
@@ -100,16 +103,16 @@ type process struct {
 	health string
 }
 
-func startProcess(t *testing.T, args ...string) *process {
+func startProcess(t testing.TB, args ...string) *process {
 	t.Helper()
 	return begin(t, exec.CommandContext(t.Context(), os.Args[0], args...))
 }
 
-func begin(t *testing.T, cmd *exec.Cmd) *process {
+func begin(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd}
 	p.cmd.Args = append(p.cmd.Args, "--health-address=127.0.0.1:0")
-	p.cmd.Env = append(p.cmd.Environ(), beCollector+"=1", "GOMEMLIMIT=200MiB")
+	p.cmd.Env = append([]string{"GOMEMLIMIT=200MiB"}, append(p.cmd.Environ(), beCollector+"=1")...)
 	log, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +138,7 @@ func begin(t *testing.T, cmd *exec.Cmd) *process {
 }
 
 // end sends a signal and waits for the process to end.
-func (p *process) end(t *testing.T, s syscall.Signal) {
+func (p *process) end(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
@@ -146,8 +149,8 @@ func (p *process) end(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// position returns the time up to which the collector has ingested its member.
-func (p *process) position(t *testing.T) time.Time {
+// readiness returns what the collector says of its members.
+func (p *process) readiness(t testing.TB) readiness {
 	t.Helper()
 	r, err := http.Get("http://" + p.health + "/readyz")
 	if err != nil {
@@ -158,6 +161,13 @@ func (p *process) position(t *testing.T) time.Time {
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		t.Fatal(err)
 	}
+	return body
+}
+
+// position returns the time up to which the collector has ingested its member.
+func (p *process) position(t testing.TB) time.Time {
+	t.Helper()
+	body := p.readiness(t)
 	if len(body.Members) == 0 || body.Members[0].Position == nil {
 		return time.Time{}
 	}
@@ -243,7 +253,7 @@ func TestKilledCollectorsCountOnce(t *testing.T) {
 }
 
 // kept reports whether the spool holds batches.
-func kept(t *testing.T, dir string) bool {
+func kept(t testing.TB, dir string) bool {
 	t.Helper()
 	files, err := os.ReadDir(filepath.Join(dir, "spool"))
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -23,7 +24,7 @@ import (
 	"github.com/acp-io/acp/internal/version"
 )
 
-func file(t *testing.T, content string) string {
+func file(t testing.TB, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -128,7 +129,13 @@ func certificate(t *testing.T) map[string]string {
 	t.Helper()
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
-	cert, key := pair(t, s.TLS.Certificates[0])
+	return certificateOf(t, s.TLS.Certificates[0])
+}
+
+// certificateOf returns the flags of a collector that has the certificate and trusts it alone.
+func certificateOf(t testing.TB, c tls.Certificate) map[string]string {
+	t.Helper()
+	cert, key := pair(t, c)
 	return map[string]string{"hubble-tls-ca": file(t, cert), "hubble-tls-cert": file(t, cert), "hubble-tls-key": file(t, key)}
 }
 

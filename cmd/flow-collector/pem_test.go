@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func pair(t *testing.T, c tls.Certificate) (cert, key string) {
+func pair(t testing.TB, c tls.Certificate) (cert, key string) {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
 	if err != nil {

@@ -27,7 +27,7 @@ type options struct {
 	listen, publicURL, kubeconfig, namespace string
 	certificate, metricsCertificate          serving.Certificate
 	healthAddress, metricsAddress            string
-	trustedProxies                           []string
+	trustedProxies, embedOrigins             []string
 	shutdownDelay, shutdownGrace             time.Duration
 	dataDir, database, databaseURLFile       string
 	flowStore, catalog                       string
@@ -35,9 +35,11 @@ type options struct {
 	claims                                   core.Claims
 	backstage, backstageTokenFile            string
 	sessionIdle, backstageEvery              time.Duration
+	loginMaxAge                              time.Duration
 	notify                                   string
 	onCall                                   string
 	builtin                                  approval.BuiltinTimeout
+	accessRequests                           bool
 	ledgerAnchors                            []string
 	ledgerAnchorEvery                        time.Duration
 	workloadAddresses                        int
@@ -73,6 +75,13 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 		nil,
 		"`addresses` of the reverse proxies in front (10.0.0.5 or 10.0.0.0/24): only their X-Forwarded-For and X-Forwarded-Proto are believed, "+
 			"and over plain HTTP only they are served",
+	)
+	f.StringSliceVar(
+		&o.embedOrigins,
+		"embed-origins",
+		nil,
+		"`origins` (https://backstage.example.com) whose pages may show the page of one application or resource in a frame, read only, at its address "+
+			"with ?embed=1; http only for localhost; empty: no page of the portal is framed",
 	)
 	f.StringVar(&o.healthAddress, "health-address", "", "`address` of /livez, /readyz and /startupz, without TLS and login; empty: none")
 	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` of Prometheus metrics at /metrics, without login; empty: none")
@@ -172,13 +181,21 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 		"`groups` in that claim that make a person an auditor; empty: only the catalog's group "+catalog.GroupAuditors+" does",
 	)
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (1m to 24h); a session ends after 24h in any case")
+	f.DurationVar(
+		&o.loginMaxAge,
+		"sensitive-login-max-age",
+		15*time.Minute,
+		"`duration` for which a login suffices to decide a sensitive request, or to create a token that may decide (0 for any login, or at least 1m); "+
+			"the OIDC provider must support max_age and auth_time",
+	)
 
 	f = s.Group("Approvals")
 	f.DurationVar(
 		&o.builtin.RemindEvery,
 		"approval-remind-every",
 		24*time.Hour,
-		"`duration` between two reminders of the approvers of a step of the built-in chain (0 for none, or at least 1m); approval policies define their own",
+		"`duration` until the first reminder of the approvers of a step of the built-in chain; the further intervals double, up to a week "+
+			"(0 for none, or at least 1m); approval policies define their own",
 	)
 	f.DurationVar(
 		&o.builtin.After,
@@ -198,6 +215,14 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 		"on-call",
 		"",
 		"`file` with the on-call schedules that approval policies name with onCall; read again when it changes; empty: it is never known who is on call",
+	)
+
+	f.BoolVar(
+		&o.accessRequests,
+		"access-requests",
+		false,
+		"submit tickets for the AccessRequest objects of the host cluster, for the application that the label acp.io/app-id of their namespace names; "+
+			"only platform administrators may be able to set that label",
 	)
 
 	f = s.Group("Evidence")
@@ -276,6 +301,9 @@ func (o *options) check() error {
 			"--oidc-username-claim and --oidc-groups-claim must not be empty: name the claims of the ID token that have the person and the groups",
 		)
 	}
+	if o.loginMaxAge != 0 && o.loginMaxAge < time.Minute {
+		return fmt.Errorf("--sensitive-login-max-age %s: at least 1m, or 0 for any login", o.loginMaxAge)
+	}
 	if o.workloadAddresses < 1 || o.workloadAddresses > workloads.MaxAddressesOfMachines {
 		return fmt.Errorf("--workload-addresses %d: use between 1 and %d", o.workloadAddresses, workloads.MaxAddressesOfMachines)
 	}
@@ -314,6 +342,9 @@ func (o *options) checkListening() error {
 		return err
 	}
 	if _, err := serving.Prefixes("trusted-proxies", o.trustedProxies); err != nil {
+		return err
+	}
+	if err := core.CheckEmbedOrigins(o.embedOrigins); err != nil {
 		return err
 	}
 	here, https := serving.Loopback(o.listen), strings.HasPrefix(o.publicURL, "https://")

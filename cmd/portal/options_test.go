@@ -61,11 +61,13 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		"password":      {"other users see the command line", []string{"--catalog=x", "--database=postgres://acp:hush@127.0.0.1/acp"}, "--database-url-file"},
 		"two databases": {"one of them would be ignored", []string{"--catalog=x", "--database=sqlite:x", "--database-url-file=y"}, "give one of them"},
 		"anchors":       {"not without a pause", []string{"--catalog=x", "--ledger-anchor-every=0s"}, "at least 1s"},
+		"login age":     {"nobody could decide in time", []string{"--catalog=x", "--sensitive-login-max-age=30s"}, "at least 1m"},
 		"addresses":     {"nobody could register", []string{"--catalog=x", "--workload-addresses=0"}, "131072"},
 		"window":        {"more than a month is too much to read", []string{"--catalog=x", "--evidence-window=1000h"}, "744h"},
 		"threshold":     {"a score has an end", []string{"--catalog=x", "--evidence-threshold=101"}, "between 0 and 100"},
 		"metrics":       {"a port is missing", []string{"--catalog=x", "--metrics-address=9090"}, "--metrics-address"},
 		"proxy":         {"not an address", []string{"--catalog=x", "--trusted-proxies=proxy.example.com"}, "use an address such as 10.0.0.5"},
+		"frames":        {"everybody could frame pages", []string{"--catalog=x", "--embed-origins=*"}, "--embed-origins"},
 		"format":        {"two are known", []string{"--catalog=x", "--log-format=xml"}, "use text or json"},
 		"level":         {"four are known", []string{"--catalog=x", "--log-level=loud"}, "--log-level"},
 	} {

@@ -162,10 +162,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	}
 	h.InNamespace(o.namespace)
 	directory.Grants = h.GrantsOf
-	if err := h.CheckKinds(starting); errors.Is(err, host.ErrKindMissing) {
+	if err := checkKinds(starting, h, log); err != nil {
 		return err
-	} else if err != nil {
-		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
 	}
 	once := oncestore.New(db)
 	registrar := workloads.New(
@@ -206,6 +204,10 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err != nil {
 		return err
 	}
+	asked, err := openAccessRequests(o, config, directory.Catalog, log)
+	if err != nil {
+		return err
+	}
 	tickets, err := approval.NewService(
 		approval.Config{
 			Store:       store,
@@ -216,17 +218,17 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 			Workloads:   registrar,
 			OnCall:      onCall,
 			Builtin:     o.builtin,
+			LoginMaxAge: o.loginMaxAge,
 			Now:         wallclock.Now,
 			Tracer:      traces.Tracer(),
 			OnChange: func(t *approval.Ticket) {
 				hub.Ticket(t)
 				times.Changed(t)
-			},
-			Requeue: func() {
-				for _, w := range outbox {
-					w.Requeue()
+				if asked != nil {
+					asked.Notice(t)
 				}
 			},
+			Requeue: func() { requeue(outbox) },
 		},
 	)
 	if err != nil {
@@ -234,6 +236,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	}
 	objects := outsidestore.New(db)
 	h.RecordOwnChanges(objects.AddOwnChange)
+	h.RecordOwnInstructions(objects.AddOwnInstruction)
 	recorder := &externalchanges.Recorder{
 		Host:    h,
 		Store:   objects,
@@ -242,8 +245,13 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Settle:  externalchanges.DefaultSettle,
 		Every:   externalchanges.DefaultEvery,
 		Compare: externalchanges.DefaultCompare,
+		ResourceID: func(name string) string {
+			e, _ := directory.Catalog().ByName(name)
+			return e.ID
+		},
 	}
 	h.OnObject(recorder.Notice)
+	h.OnInstruction(recorder.NoticeInstruction)
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
 	writer := h.Writer()
 	writer.Ledger = ledgerstore.NewReader(db)
@@ -307,7 +315,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	server, err := portal.New(streams, portal.Config{
-		Config: core.Config{Accepting: probes.Accepting, PublicURL: publicURL, TrustedProxies: trusted, Tickets: tickets, Directory: directory, Once: once,
+		Config: core.Config{Accepting: probes.Accepting, PublicURL: publicURL, TrustedProxies: trusted,
+			EmbedOrigins: o.embedOrigins, Tickets: tickets, Directory: directory, Once: once,
 			Sessions: credentials.Manager(), SessionIdle: o.sessionIdle, Credentials: &credential.Service{Store: credentials, Now: wallclock.Now},
 			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Claims: o.claims, Web: dist, Hub: hub, Metrics: registry,
 			Stats:  counted(store, credentials),
@@ -319,6 +328,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Rollout:        rollouts,
 		Downgrades:     downgrades,
 		Inbox:          notifications,
+		Slack:          channels.Slack,
+		Receivers:      channels.Receivers,
 		Channels:       channels.People,
 		SavedViews:     savedviewstore.New(db),
 		Reviews:        reviews,
@@ -344,6 +355,9 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	background.Go(func() { reviewer.Run(ctx) })
 	background.Go(func() { recorder.Run(ctx) })
 	background.Go(func() { followSchedules(ctx) })
+	if asked != nil {
+		background.Go(func() { asked.Run(ctx, tickets) })
+	}
 	background.Go(func() {
 		if err := h.FollowMemberEvents(ctx, recordMemberEvents(db)); err != nil {
 			log.Error("events about members cannot be followed, so they are not recorded in the ledger", "error", err)
@@ -384,6 +398,23 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	cancel()
 	background.Wait()
 	return err
+}
+
+// requeue makes workers read jobs of other replicas at once.
+func requeue(workers []*approval.Worker) {
+	for _, w := range workers {
+		w.Requeue()
+	}
+}
+
+// checkKinds returns an error if the host cluster lacks a kind. The portal starts without a host cluster, and waits for it.
+func checkKinds(ctx context.Context, h *host.Host, log *slog.Logger) error {
+	err := h.CheckKinds(ctx)
+	if err == nil || errors.Is(err, host.ErrKindMissing) {
+		return err //nolint:wrapcheck // it says all
+	}
+	log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
+	return nil
 }
 
 func readSecret(file string) (string, error) {

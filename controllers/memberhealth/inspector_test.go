@@ -47,6 +47,8 @@ func TestDecide(t *testing.T) {
 		{"two are", history{Good: 1}, true, nil, history{Good: 2}, actionResume},
 		{"a member that does not answer stops nobody", history{Bad: 1}, false, found(preflight.Unreachable), history{}, actionNone},
 		{"and is not let back either", history{Good: 1}, true, found(preflight.Unreachable), history{}, actionNone},
+		{"a member that the host has no token of is not let back either", history{Good: 1}, true,
+			[]preflight.Finding{{Severity: preflight.Warns, Code: preflight.NotReadByHost}}, history{}, actionNone},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			next, do, why := decide(c.before, c.held, c.findings)

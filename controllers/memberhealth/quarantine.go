@@ -46,6 +46,9 @@ func applyMark(c federation.Cluster, f *preflight.Facts, do action) action {
 
 // decide computes what one check leads to, and why. It is pure.
 func decide(h history, quarantined bool, findings []preflight.Finding) (next history, do action, why message.Message) {
+	if slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Code == preflight.NotReadByHost }) {
+		return history{}, actionNone, message.Message{} // nothing is known
+	}
 	i := slices.IndexFunc(findings, func(f preflight.Finding) bool { return f.Severity == preflight.Stops })
 	if i >= 0 && findings[i].Code == preflight.Unreachable {
 		// KubeFed's own health check detects this, so the member stops no other; and nothing is known about the kinds.

@@ -20,6 +20,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // Queues contain what to reconcile: units by resource name, the others by object name.
@@ -314,6 +315,12 @@ func (x *Cache) enqueueTimed(from, to time.Time, begins bool) {
 			if within(s.NotAfter) {
 				x.coveredByStatement(end, s)
 			}
+			switch opened, closed := crossed(s.Hours, from, to); {
+			case closed:
+				x.coveredByStatement(end, s)
+			case opened && begins:
+				x.coveredByStatement(begin, s)
+			}
 		}
 	}
 	for _, r := range x.resources {
@@ -326,6 +333,23 @@ func (x *Cache) enqueueTimed(from, to time.Time, begins bool) {
 	x.queues.SubjectClasses.Add(requestqueue.Observed, released...)
 	x.queues.Units.Add(requestqueue.Revocation, end.UnsortedList()...)
 	x.queues.Units.Add(requestqueue.Grant, begin.UnsortedList()...)
+}
+
+// crossed reports whether hours may have begun or ended in (from, to], by whether they are open at the end of it. Invalid hours never do.
+func crossed(w *v1alpha1.WeeklyHours, from, to time.Time) (opened, closed bool) {
+	if w == nil {
+		return false, false
+	}
+	h, err := policy.ParseHours(w)
+	if err != nil {
+		return false, false
+	}
+	at, ok := h.Next(from)
+	if !ok || at.After(to) {
+		return false, false
+	}
+	open := h.Open(to)
+	return open, !open
 }
 
 // nextVersion begins a new version. The caller must hold the lock.

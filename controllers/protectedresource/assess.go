@@ -166,7 +166,7 @@ func (f *facts) clusterState(
 			// Until the plan is written, the engine's report refers to the previous write.
 			report := e.ReportIn(cluster)
 			s.Propagated, s.Settled, s.EngineStatus = report.Applied && !done.deferred(), report.Settled && !done.deferred(), report.Reason
-			s.Shared = report.Shared
+			s.SharedWith = report.SharedWith
 		}
 		if s.relevant() {
 			sight = append(sight, s)
@@ -256,7 +256,7 @@ func (f *facts) groupsIn(cluster string) []objectState {
 		if g.Federated != nil {
 			report := g.Federated.ReportIn(cluster)
 			s.Propagated, s.Settled, s.EngineStatus = report.Applied || g.Revision == "", report.Settled, report.Reason
-			s.Shared, s.MayExist = report.Shared, g.Revision == ""
+			s.SharedWith, s.MayExist = report.SharedWith, g.Revision == ""
 		}
 		if s.relevant() {
 			out = append(out, s)
@@ -299,8 +299,8 @@ type objectState struct {
 	Engine federation.Engine
 	// Settled reports that the engine has handled the present version.
 	Settled bool
-	// Shared reports that KubeFed may still write into the member, although another engine distributes to it.
-	Shared bool
+	// SharedWith is another engine that may still write into the member, or "".
+	SharedWith federation.Engine
 	// WasRealized reports that, at the last report, the unit was realized as it is wanted now, or was found changed in
 	// the member.
 	WasRealized bool
@@ -355,7 +355,7 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	case o.Object.Revision == s.Desired && s.Frozen:
 		return v1alpha1.MemberPending, message.StateKept()
 	case o.Object.Revision == s.Desired && s.mayRevert():
-		return v1alpha1.MemberPending, message.StateKubefedMayRevert(s.what())
+		return v1alpha1.MemberPending, s.revertReason()
 	case o.Object.Revision == s.Desired:
 		return v1alpha1.MemberRealized, message.Message{}
 	case s.changed():
@@ -368,10 +368,22 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	}
 }
 
-// mayRevert reports whether KubeFed may still write an earlier version over the one that the direct engine wrote while the member moves,
-// because KubeFed decides by what it read of the record and of the member, and has not handled the present version.
+// mayRevert reports whether another engine may still write an earlier version while the member moves. KubeFed may write one over that of
+// the direct engine, because it decides by what it read of the record and of the member, and has not handled the present version. A work
+// agent may, as long as it has a ManifestWork of the object, and the agent of the member's own engine until it has handled the present version.
 func (s *objectState) mayRevert() bool {
-	return !s.Settled && (s.Shared || s.Engine.IsKubeFed() && s.Observation.Object.WrittenDirectly)
+	return !s.Settled && (s.SharedWith != "" || s.Engine.Pulls() || s.Engine.IsKubeFed() && s.Observation.Object.WrittenDirectly)
+}
+
+// revertReason says why another version may still be written over what the member has.
+func (s *objectState) revertReason() message.Message {
+	switch {
+	case s.SharedWith.Pulls():
+		return message.StateAgentMayRevert(s.what())
+	case s.Engine.Pulls() && s.SharedWith == "":
+		return message.StateAgentBehind(s.what())
+	}
+	return message.StateKubefedMayRevert(s.what())
 }
 
 // changed reports whether the object was changed in the member. For an object with a revision label, the label shows that. A

@@ -29,7 +29,8 @@ func TestObjectState(t *testing.T) {
 		{"what is wanted is there", objectState{Desired: "r", Observation: there("r", "r", "")}, true, v1alpha1.MemberRealized},
 		{
 			"KubeFed may write an earlier version over it, and is not the member's engine",
-			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineDirect, Shared: true}, true, v1alpha1.MemberPending,
+			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineDirect, SharedWith: federation.EngineKubeFed},
+			true, v1alpha1.MemberPending,
 		},
 		{
 			"KubeFed may write an earlier version over the former engine's",
@@ -43,6 +44,19 @@ func TestObjectState(t *testing.T) {
 		{
 			"KubeFed wrote it, and has not reported it",
 			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineKubeFed}, true, v1alpha1.MemberRealized,
+		},
+		{
+			"the work agent has not handled the last change, and what the member has may be of an earlier one",
+			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineOCM}, true, v1alpha1.MemberPending,
+		},
+		{
+			"the work agent has handled it",
+			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineOCM, Settled: true}, true, v1alpha1.MemberRealized,
+		},
+		{
+			"the former engine's work agent may write an earlier version over it",
+			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineDirect, SharedWith: federation.EngineOCM},
+			true, v1alpha1.MemberPending,
 		},
 		{"the spec counts, not what the label says", objectState{Desired: "r", Observation: there("r", "q", "")}, true, v1alpha1.MemberRealized},
 		{"the dataplane refuses it", objectState{Desired: "r", Observation: there("r", "r", "no")}, true, v1alpha1.MemberPending},

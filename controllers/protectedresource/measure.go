@@ -8,6 +8,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // measure records metrics of what changed since the last report. Propagation is measured by KubeFed's own status.
@@ -42,12 +43,28 @@ func (r *Reconciler) measureExpiry(f *facts, written *federation.Object) {
 	}
 }
 
-// ended reports whether a statement about a resource ended in (since, now], and when.
-func ended(s *v1alpha1.Statement, resource string, since, now time.Time) (time.Time, bool) {
-	if s.NotAfter == nil || !s.NotAfter.After(since) || s.NotAfter.After(now) {
+// endOf returns when a statement that is not in force any more ended, or its hours did. It returns false if it is in force, or has not begun.
+func endOf(s *v1alpha1.Statement, now time.Time) (time.Time, bool) {
+	if s.NotAfter != nil && !s.NotAfter.After(now) {
+		return s.NotAfter.Time, true
+	}
+	if s.Hours == nil {
 		return time.Time{}, false
 	}
-	return s.NotAfter.Time, slices.ContainsFunc(s.Resources, func(n v1alpha1.ResourceName) bool {
+	hours, err := policy.ParseHours(s.Hours)
+	if err != nil || hours.Open(now) {
+		return time.Time{}, false
+	}
+	return hours.Last(now)
+}
+
+// ended reports whether a statement about a resource, or its hours, ended in (since, now], and when.
+func ended(s *v1alpha1.Statement, resource string, since, now time.Time) (time.Time, bool) {
+	end, ok := endOf(s, now)
+	if !ok || !end.After(since) {
+		return time.Time{}, false
+	}
+	return end, slices.ContainsFunc(s.Resources, func(n v1alpha1.ResourceName) bool {
 		stem, wildcard := strings.CutSuffix(string(n), "*")
 		return string(n) == resource || wildcard && strings.HasPrefix(resource, stem)
 	})

@@ -39,3 +39,21 @@ func TestEnded(t *testing.T) {
 		}
 	}
 }
+
+func TestEndedHours(t *testing.T) {
+	const bobs = "trnv1:rsc:trip-com:redis:clusters:bobs"
+	s := v1alpha1.Statement{Resources: []v1alpha1.ResourceName{bobs}, Hours: &v1alpha1.WeeklyHours{TimeZone: "UTC", Periods: []v1alpha1.DailyPeriod{
+		{Days: v1alpha1.Weekdays(), From: "09:00", To: "18:00"}}}}
+	at := func(hour, minute int) time.Time { return time.Date(2026, 1, 1, hour, minute, 0, 0, time.UTC) }
+	for _, c := range []struct {
+		since, now time.Time
+		want       bool
+	}{
+		{at(17, 0), at(18, 0), true}, {at(17, 0), at(17, 59), false}, {at(18, 0), at(18, 1), false}, {at(7, 0), at(10, 0), false},
+	} {
+		end, got := ended(&s, bobs, c.since, c.now)
+		if got != c.want || got && !end.Equal(at(18, 0)) {
+			t.Errorf("from %s to %s: got %s, %t", c.since, c.now, end, got)
+		}
+	}
+}

@@ -122,6 +122,9 @@ func (r *Rotator) reader(ctx context.Context, c federation.Cluster) error {
 // token that exists is not the announced one, so that a crash in between is repaired, and a token that another program wrote is
 // announced, too.
 func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
+	if c.Engine.Pulls() {
+		return nil // The host has no token of its account.
+	}
 	if c.Engine == federation.EngineDirect {
 		namespace, name := c.WriterSecret(r.KubeFedNamespace, r.CredentialsNamespace)
 		_, _, err := r.renew(ctx, c, namespace, name, tokens.Direct)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -156,7 +157,32 @@ func roles(root string, files map[string]string) error {
 		}
 		files["deploy/charts/acp/templates/generated/rbac-"+program+".yaml"] = text
 	}
+	if err := accessRequests(files); err != nil {
+		return err
+	}
 	return istioRoles(root, files)
+}
+
+// portalNames matches names that begin with the portal's.
+var portalNames = regexp.MustCompile(`\{\{ include "acp\.portal\.name" \. \| quote \}\}(-[a-z-]+)`)
+
+// accessRequests writes what the portal's setting access-requests needs.
+func accessRequests(files map[string]string) error {
+	text, err := deploy.Render("access-requests", deploy.Names{Namespace: namespaceMark, Portal: portalMark})
+	if err != nil {
+		return err
+	}
+	all, err := documents(text)
+	if err != nil {
+		return err
+	}
+	if text, err = template("acp", all, marks); err != nil {
+		return err
+	}
+	// The names begin with that of the portal, so that two releases in a cluster do not share them.
+	text = portalNames.ReplaceAllString(text, `{{ printf "%s$1" (include "acp.portal.name" .) | quote }}`)
+	files["deploy/charts/acp/templates/generated/access-requests.yaml"] = when(`get .Values.portal.settings "access-requests"`, text)
+	return nil
 }
 
 func istioRoles(root string, files map[string]string) error {

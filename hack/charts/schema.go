@@ -12,12 +12,15 @@ import (
 var passed = map[string][]string{
 	"portal": {
 		"catalog-backstage-every",
+		"embed-origins",
 		"evidence-threshold",
+		"access-requests",
 		"evidence-window",
 		"ledger-anchor",
 		"ledger-anchor-every",
 		"log-format",
 		"log-level",
+		"sensitive-login-max-age",
 		"session-idle",
 		"shutdown-delay",
 		"shutdown-grace",

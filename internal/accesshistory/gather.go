@@ -53,7 +53,7 @@ func (r *Reader) Read(ctx context.Context, e catalog.Entity, present policy.Inpu
 		{Action: externalchanges.ActionCreated, From: since}, {Action: externalchanges.ActionUpdated, From: since},
 		{Action: externalchanges.ActionDeleted, From: since}, {Object: e.ID},
 	}
-	for _, name := range objectsOf(e.Name, present, snapshot) {
+	for _, name := range append(objectsOf(e.Name, present, snapshot), policiesOf(e.Name, out.Tickets)...) {
 		filters = append(filters, ledger.Filter{Object: name, To: since})
 	}
 	seen := map[lineKey]bool{}
@@ -101,6 +101,21 @@ func objectsOf(resource string, present policy.Input, snapshot *policy.Snapshot)
 		names = append(names, key(kindClass, c.Name))
 	}
 	return names
+}
+
+// policiesOf returns the policies that have, or had, the statements of tickets about the resource, sorted. Earlier changes of them matter,
+// because a statement may have been removed outside of the portal.
+func policiesOf(resource string, tickets []*approval.Ticket) []string {
+	names := map[string]bool{}
+	for _, t := range tickets {
+		for i := range t.Items {
+			if t.Kind.Access() && t.Items[i].ResourceName == resource {
+				x := item{ticket: t, at: i}
+				names[key(kindPolicy, x.policy())] = true
+			}
+		}
+	}
+	return sortedNames(names)
 }
 
 // protectionsOf returns the objects that are protections of the resource, sorted.

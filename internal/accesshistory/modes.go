@@ -25,7 +25,7 @@ type ModeChangeKind string
 const (
 	// ModeTicket is a change of the mode by a ticket, which also onboards and offboards.
 	ModeTicket ModeChangeKind = "ticket"
-	// ModeOutside is a change of the protection outside of the portal. Its content is not recorded.
+	// ModeOutside is a change of the protection outside of the portal. It has no modes if its content is not recorded.
 	ModeOutside ModeChangeKind = "outside"
 	// ModeAudit is the begin of a temporary audit, or a new end of the active one.
 	ModeAudit ModeChangeKind = "audit"
@@ -43,9 +43,9 @@ type ModeChange struct {
 	At   time.Time // when the host cluster had it
 	// Effective is when every member had the change of a ticket; zero if they do not have it, or if it is no ticket.
 	Effective time.Time
-	// From and To are the modes of a ticket's change; empty: not onboarded.
+	// From and To are the modes before and after a change by a ticket or outside of the portal; empty: not onboarded.
 	From, To v1alpha1.Mode
-	// Clusters are the members that have another mode by a ticket's change.
+	// Clusters are the members that have another mode by the change.
 	Clusters []v1alpha1.ClusterMode
 	Until    time.Time // the end of a temporary audit
 	// Actor is the person, kubernetes:USER for changes outside of the portal, or unknown; empty for the portal.
@@ -95,7 +95,7 @@ func (r *Reader) Modes(ctx context.Context, e catalog.Entity, present policy.Inp
 	for _, l := range lines {
 		switch l.Action {
 		case externalchanges.ActionCreated, externalchanges.ActionUpdated, externalchanges.ActionDeleted:
-			out.Changes = append(out.Changes, ModeChange{Kind: ModeOutside, At: l.At, Actor: l.Actor, Object: l.Object})
+			out.Changes = append(out.Changes, outsideModes(l))
 		}
 	}
 	slices.SortStableFunc(out.Changes, func(a, b ModeChange) int { return b.At.Compare(a.At) })
@@ -122,6 +122,20 @@ func ticketModes(t *approval.Ticket, resource string) []ModeChange {
 		if !c.At.IsZero() {
 			out = append(out, c)
 		}
+	}
+	return out
+}
+
+// outsideModes returns the change of a protection outside of the portal.
+func outsideModes(e ledger.Entry) ModeChange {
+	out := ModeChange{Kind: ModeOutside, At: e.At, Actor: e.Actor, Object: e.Object}
+	r, _ := externalchanges.ReadEntry(e)
+	var before, after v1alpha1.ProtectedResourceSpec
+	if r.Before != nil && json.Unmarshal(r.Before, &before) == nil {
+		out.From = before.Mode
+	}
+	if r.After != nil && json.Unmarshal(r.After, &after) == nil {
+		out.To, out.Clusters = after.Mode, after.ClusterModes
 	}
 	return out
 }

@@ -42,6 +42,8 @@ const (
 	CauseBegan CauseKind = "began"
 	// CauseFailed means that the statement of a ticket vanished, was changed or was refused.
 	CauseFailed CauseKind = "failed"
+	// CauseHours means that the hours of a statement began or ended.
+	CauseHours CauseKind = "hours"
 	// CauseMode means that the mode was changed by a ticket.
 	CauseMode CauseKind = "mode"
 	// CauseAudit means that a temporary audit began.
@@ -171,12 +173,16 @@ func (r *Records) causes(application string) map[time.Time][]Cause {
 	}
 	add(r.Begin, Cause{Kind: CauseRecords})
 	for _, i := range r.items {
-		if i.get().ApplicationName == application {
+		if it := i.get(); it.ApplicationName == application {
 			i.addCauses(add)
+			r.addHours(it.Hours, Cause{Kind: CauseHours, Ticket: i.ticket, Item: i.at}, add)
 		}
 	}
 	for _, o := range r.objects {
 		r.addObjectCauses(o, add)
+		if r.named[key(o.kind, o.name)] {
+			r.addStatementCauses(o, application, add)
+		}
 	}
 	for _, l := range r.audits {
 		if l.entry.Action == "resource.temporary-audit" {
@@ -190,6 +196,7 @@ func (r *Records) causes(application string) map[time.Time][]Cause {
 		if _, ticket := approval.TicketOfSID(g.Ref.SID); !ticket && names(g.Subject, application) {
 			add(g.NotBefore, Cause{Kind: CauseBegan, Object: key(kindPolicy, g.Ref.Policy)})
 			add(g.NotAfter, Cause{Kind: CauseExpired, Object: key(kindPolicy, g.Ref.Policy)})
+			r.addHours(g.Hours, Cause{Kind: CauseHours, Object: key(kindPolicy, g.Ref.Policy)}, add)
 		}
 	}
 	for _, at := range r.Restored {
@@ -198,6 +205,26 @@ func (r *Records) causes(application string) map[time.Time][]Cause {
 		}
 	}
 	return out
+}
+
+// addHours adds the newest instants at which hours began or ended, at most as many as one query evaluates.
+func (r *Records) addHours(w *v1alpha1.WeeklyHours, c Cause, add func(time.Time, Cause)) {
+	if w == nil {
+		return
+	}
+	hours, err := policy.ParseHours(w)
+	if err != nil {
+		return // the statement never counted
+	}
+	at := r.Now
+	for range mostInstants + 1 {
+		edge, ok := hours.Last(at)
+		if !ok || edge.Before(r.Begin) {
+			return
+		}
+		add(edge, c)
+		at = edge.Add(-time.Second)
+	}
 }
 
 // addCauses adds what happened to the statement of an item.
@@ -223,11 +250,15 @@ func (i *item) addCauses(add func(time.Time, Cause)) {
 
 // addObjectCauses adds the changes of an object that the access of an application may depend on.
 func (r *Records) addObjectCauses(o *timeline, add func(time.Time, Cause)) {
-	if o.kind == kindProtection && !slices.Contains(r.protections(), o.name) {
+	if o.kind == kindProtection && !slices.Contains(r.protections, o.name) {
 		return
 	}
-	for _, c := range o.changes {
+	for i := range o.changes {
+		c := &o.changes[i]
 		x := Cause{Kind: CauseOutside, Object: key(o.kind, o.name)}
+		if o.kind == kindPolicy && c.covered && c.single() && !r.named[key(o.kind, o.name)] {
+			continue // it says nothing about the resource
+		}
 		if c.ticket != nil {
 			x = Cause{Kind: CauseMode, Ticket: c.ticket, Item: c.item}
 			if o.kind == kindClass {
@@ -236,5 +267,27 @@ func (r *Records) addObjectCauses(o *timeline, add func(time.Time, Cause)) {
 			add(c.effective, x) // a gap about the rollout of a stricter mode ends
 		}
 		add(c.at, x)
+		if c.since.Before(c.at) {
+			add(c.since, x) // what was in force is not certain until its record
+		}
+	}
+}
+
+// addStatementCauses adds the beginnings and ends, also of their hours, of the statements about an application that changes outside of the portal removed.
+func (r *Records) addStatementCauses(o *timeline, application string, add func(time.Time, Cause)) {
+	for i := range o.changes {
+		for _, st := range o.changes[i].was {
+			_, ticket := approval.TicketOfSID(st.SID)
+			if ticket || !slices.ContainsFunc(st.Subjects, func(s v1alpha1.Subject) bool { return names(string(s), application) }) {
+				continue
+			}
+			if st.NotBefore != nil {
+				add(st.NotBefore.Time, Cause{Kind: CauseBegan, Object: key(o.kind, o.name)})
+			}
+			if st.NotAfter != nil {
+				add(st.NotAfter.Time, Cause{Kind: CauseExpired, Object: key(o.kind, o.name)})
+			}
+			r.addHours(st.Hours, Cause{Kind: CauseHours, Object: key(o.kind, o.name)}, add)
+		}
 	}
 }

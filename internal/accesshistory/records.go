@@ -9,7 +9,6 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
-	"github.com/acp-io/acp/internal/externalchanges"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -48,6 +47,10 @@ type Records struct {
 	policies    map[string]*v1alpha1.AccessControlPolicy
 	protected   map[string]*v1alpha1.ProtectedResource
 	namesByKind map[string][]string // of the recorded objects, sorted
+	// named are the policies, as KIND/NAME, of which a recorded change outside of the portal contains a statement about the resource, and
+	// protections the names of the resource's ProtectedResources, present and past, sorted.
+	named       map[string]bool
+	protections []string
 }
 
 // item is an item of a ticket that grants access to the resource, with what happened to its statement.
@@ -73,15 +76,31 @@ func (i *item) lastEvent(at time.Time) (last *approval.Event, later bool) {
 // change is one recorded change of an object.
 type change struct {
 	at       time.Time
-	external bool // outside of the portal, so that the content is not recorded
+	external bool // outside of the portal
 	created  bool // the object did not exist before
 	deleted  bool
 	// actor is the user of an external change; empty if it is unknown, so that the change may be older than its record.
-	actor         string
+	actor string
+	// before and after are the specs of a change by a ticket, and of a covered one of another kind than policies.
 	before, after json.RawMessage
 	ticket        *approval.Ticket
 	item          int
 	effective     time.Time // when the change was effective; zero if it is not
+
+	// The following are those of an external change.
+
+	// since is an instant before which the change was not made, at if its time is exact, and zero if that is not known.
+	since time.Time
+	// covered reports that the content before and after the change is recorded, and since is known.
+	covered bool
+	// uid identifies the object; it is empty in records of earlier versions. first and last are the generations that the change contains.
+	uid         string
+	first, last int64
+	restored    bool // the generation is an earlier one
+	// objectCreated is when the object was created; zero if it is not known.
+	objectCreated time.Time
+	// was and is are the statements of a policy that the change removed or replaced, and that it added or replaced, by sid.
+	was, is map[string]*v1alpha1.Statement
 }
 
 // timeline contains the changes of the object with one name, in order.
@@ -103,7 +122,7 @@ func (r *Records) index() {
 	if r.indexed {
 		return
 	}
-	r.indexed, r.objects = true, map[string]*timeline{}
+	r.indexed, r.objects, r.named = true, map[string]*timeline{}, map[string]bool{}
 	r.policies = make(map[string]*v1alpha1.AccessControlPolicy, len(r.Present.Policies))
 	for _, p := range r.Present.Policies {
 		r.policies[p.Name] = p
@@ -122,16 +141,9 @@ func (r *Records) index() {
 	slices.SortFunc(r.items, func(a, b *item) int {
 		return cmp.Or(cmp.Compare(a.ticket.Number, b.ticket.Number), cmp.Compare(a.at, b.at))
 	})
+	r.addOutside(r.Lines)
 	for _, e := range r.Lines {
-		kind, name, ok := strings.Cut(e.Object, "/")
-		switch {
-		case ok && strings.HasPrefix(e.Action, "object."):
-			c := change{at: e.At, external: true, created: e.Action == externalchanges.ActionCreated, deleted: e.Action == externalchanges.ActionDeleted}
-			if e.Actor != externalchanges.Unknown {
-				c.actor = e.Actor
-			}
-			r.timelineOf(kind, name).add(c)
-		case strings.HasPrefix(e.Action, "resource.temporary-audit"):
+		if strings.HasPrefix(e.Action, "resource.temporary-audit") {
 			until, _ := time.Parse(time.RFC3339, e.Details["until"])
 			r.audits = append(r.audits, auditLine{e, until})
 		}
@@ -146,7 +158,7 @@ func (r *Records) index() {
 		r.timelineOf(kindClass, c.Name).addCreation(c.CreationTimestamp.Time)
 	}
 	for _, o := range r.objects {
-		slices.SortStableFunc(o.changes, func(a, b change) int { return a.at.Compare(b.at) })
+		slices.SortStableFunc(o.changes, compareChanges)
 	}
 	r.namesByKind = map[string][]string{}
 	for _, o := range r.objects {
@@ -155,6 +167,7 @@ func (r *Records) index() {
 	for _, names := range r.namesByKind {
 		slices.Sort(names)
 	}
+	r.protections = r.findProtections()
 	slices.SortStableFunc(r.audits, func(a, b auditLine) int { return a.entry.At.Compare(b.entry.At) })
 }
 
@@ -221,10 +234,11 @@ func (o *timeline) add(c change) { o.changes = append(o.changes, c) }
 // recordingDelay bounds the time between the creation of an object by a ticket and the record of the ticket.
 const recordingDelay = 2 * time.Minute
 
-// addCreation adds the creation of the present object, unless a ticket explains it.
+// addCreation adds the creation of the present object, unless a ticket or a change outside of the portal explains it.
 func (o *timeline) addCreation(at time.Time) {
 	if !slices.ContainsFunc(o.changes, func(c change) bool {
-		return c.ticket != nil && c.created && !c.at.Before(at) && c.at.Sub(at) < recordingDelay
+		return c.ticket != nil && c.created && !c.at.Before(at) && c.at.Sub(at) < recordingDelay ||
+			c.external && c.created && !at.IsZero() && c.objectCreated.Equal(at)
 	}) {
 		o.add(change{at: at, created: true})
 	}
@@ -263,36 +277,43 @@ type content struct {
 	// known reports that exists and spec are certain.
 	known bool
 	// spec is the content in canonical JSON; nil if the present object has it.
-	spec  json.RawMessage
+	spec json.RawMessage
+	// at is when the object had all of the spec, as it is recorded; zero if it did not have all, because tickets leave out temporary audits.
+	at    time.Time
 	cause *change // the change after which the content is not known
 }
 
 // contentAt returns the content of an object at an instant. A ticket's change contains the content before and after it, and was written
-// only because the object had the former. Other changes are recorded without content.
-func (o *timeline) contentAt(at time.Time, present bool) content {
+// only because the object had the former. So do changes outside of the portal, unless they were not recorded with their content.
+func (o *timeline) contentAt(at, now time.Time, present bool) content {
 	before, after := o.around(at)
 	switch {
 	case after == nil:
-		return content{exists: present, known: true}
-	case after.created:
+		return content{exists: present, known: true, at: now}
+	case after.mayPrecede(at):
+	case after.created, after.objectCreated.After(at):
 		return content{known: true}
+	case after.covered:
+		return content{exists: true, known: before != nil || !after.objectCreated.IsZero(), spec: after.before, at: after.at, cause: after}
 	case !after.external:
 		// Without an earlier record it is not certain that the object existed already.
 		return content{exists: true, known: before != nil, spec: after.before, cause: after}
-	case before != nil && before.ticket != nil && after.actor != "":
-		// The time of a change whose user is known is exact, so the content is still that of the ticket.
+	case before != nil && before.ticket != nil && (after.actor != "" || after.uid != ""):
+		// The change is not older than known, so the content is still that of the ticket.
 		return content{exists: !before.deleted, known: true, spec: before.after}
+	case before != nil && before.covered && after.uid != "":
+		return content{exists: !before.deleted, known: true, spec: before.after, at: before.at}
 	}
-	return content{exists: present, cause: after}
+	return content{exists: present, at: now, cause: after}
 }
 
-// protections returns the names of the resource's ProtectedResources, present and past, sorted.
-func (r *Records) protections() []string {
+// findProtections returns the names of the resource's ProtectedResources, present and past, sorted.
+func (r *Records) findProtections() []string {
 	var names []string
 	for _, name := range r.namesByKind[kindProtection] {
 		o := r.objects[key(kindProtection, name)]
 		if name == policy.PolicyNameFor(r.Resource) || r.protected[name] != nil ||
-			slices.ContainsFunc(o.changes, func(c change) bool { return c.ticket != nil }) {
+			slices.ContainsFunc(o.changes, func(c change) bool { return c.ticket != nil || c.protects(r.Resource) }) {
 			names = append(names, name)
 		}
 	}

@@ -3,9 +3,12 @@ package accesshistory
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -23,14 +26,17 @@ const (
 	GapUnread GapKind = "unread"
 	// GapRestored means that the portal's database was restored later, so that records were lost.
 	GapRestored GapKind = "restored"
-	// GapPolicy means that a policy about the resource was changed outside of the portal later. Its earlier content is not recorded.
+	// GapPolicy means that a policy about the resource was changed outside of the portal later, and its earlier content is not recorded; or
+	// that it is not known whether it was changed before or after the instant.
 	GapPolicy GapKind = "policy-changed"
-	// GapOthers means that other policies or protections were changed or deleted outside of the portal later. They may have named the
-	// resource.
+	// GapOthers means that other policies or protections were changed or deleted outside of the portal later in such a way. They may have
+	// named the resource.
 	GapOthers GapKind = "others-changed"
-	// GapMode means that the mode is not known: the protection was changed outside of the portal later, or its creation was not recorded.
+	// GapMode means that the mode is not known: the protection was changed outside of the portal later in such a way, or its creation was not
+	// recorded.
 	GapMode GapKind = "mode-unknown"
-	// GapClass means that a class was changed outside of the portal later, so that the actions of the resource may have been others.
+	// GapClass means that a class was changed outside of the portal later in such a way, so that the actions of the resource may have been
+	// others.
 	GapClass GapKind = "class-changed"
 	// GapWaves means that Enforce was being rolled out, so that some members did not have it yet.
 	GapWaves GapKind = "rollout"
@@ -125,7 +131,7 @@ func (r *Records) classesAt(s *state) []*v1alpha1.ResourceClass {
 	var out []*v1alpha1.ResourceClass
 	for _, name := range r.namesByKind[kindClass] {
 		o := r.objects[key(kindClass, name)]
-		c := o.contentAt(s.at, present[name] != nil)
+		c := o.contentAt(s.at, r.Now, present[name] != nil)
 		if !c.known {
 			s.gap(Gap{Kind: GapClass, At: c.cause.at, Object: key(kindClass, name)})
 		}
@@ -151,9 +157,9 @@ func (r *Records) classesAt(s *state) []*v1alpha1.ResourceClass {
 // protectionsAt returns the resource's protections of the state's instant.
 func (r *Records) protectionsAt(s *state) []*v1alpha1.ProtectedResource {
 	var out []*v1alpha1.ProtectedResource
-	for _, name := range r.protections() {
+	for _, name := range r.protections {
 		o, present := r.objects[key(kindProtection, name)], r.protected[name]
-		c := o.contentAt(s.at, present != nil)
+		c := o.contentAt(s.at, r.Now, present != nil)
 		if !c.known {
 			s.modeKnown = false
 			s.gap(Gap{Kind: GapMode, At: c.cause.at, Object: key(kindProtection, name)})
@@ -170,9 +176,11 @@ func (r *Records) protectionsAt(s *state) []*v1alpha1.ProtectedResource {
 		case json.Unmarshal(c.spec, &p.Spec) != nil:
 			s.modeKnown = false
 			continue
+		case string(p.Spec.Resource) != r.Resource:
+			continue
 		}
 		s.exists = true
-		out = append(out, r.withAudit(p, p != present, o.begin(s.at), s.at))
+		out = append(out, r.withAudit(p, o, c.at, s.at))
 		if before, _ := o.around(s.at); before != nil && before.ticket != nil && s.at.Before(r.Now) &&
 			approval.Closes(before.ticket.Items[before.item].Change) &&
 			(before.effective.IsZero() || before.effective.After(s.at)) {
@@ -182,15 +190,18 @@ func (r *Records) protectionsAt(s *state) []*v1alpha1.ProtectedResource {
 	return out
 }
 
-// withAudit returns a protection with the temporary audit that it had at an instant. Of the present spec it is kept, if no line says that
-// it began or ended since. The object exists since begin; an earlier one with its name took its temporary audit with it.
-func (r *Records) withAudit(p *v1alpha1.ProtectedResource, past bool, begin, at time.Time) *v1alpha1.ProtectedResource {
-	audit, later := r.auditAt(begin, at)
-	if !past && !later {
+// withAudit returns a protection with the temporary audit that it had at an instant. Its spec has the one of another instant, which is zero if
+// it has none. That is kept, if no line says that a temporary audit began or ended in between.
+func (r *Records) withAudit(p *v1alpha1.ProtectedResource, o *timeline, of, at time.Time) *v1alpha1.ProtectedResource {
+	from, to := at, of
+	if of.Before(at) {
+		from, to = of, at
+	}
+	if !of.IsZero() && !slices.ContainsFunc(r.audits, func(l auditLine) bool { return l.entry.At.After(from) && !l.entry.At.After(to) }) {
 		return p
 	}
 	out := *p
-	out.Spec.TemporaryAudit = audit
+	out.Spec.TemporaryAudit = r.auditAt(o, at)
 	return &out
 }
 
@@ -204,29 +215,41 @@ func (o *timeline) begin(at time.Time) (begin time.Time) {
 	return begin
 }
 
-// auditAt returns the temporary audit at an instant of an object that exists since begin, nil if there was none, and whether later lines are
-// about temporary audits.
-func (r *Records) auditAt(begin, at time.Time) (audit *v1alpha1.TemporaryAudit, later bool) {
+// auditAt returns the temporary audit of an object at an instant, as it is recorded; nil if there was none. An earlier object with its name
+// took its temporary audit with it.
+func (r *Records) auditAt(o *timeline, at time.Time) (audit *v1alpha1.TemporaryAudit) {
+	begin := o.begin(at)
 	var before *v1alpha1.TemporaryAudit // in place of the one that failed
+	set := func(next *v1alpha1.TemporaryAudit) { before, audit = audit, next }
+	changes := o.changes
+	outside := func(until time.Time) { // the specs that changes outside of the portal wrote
+		for ; len(changes) > 0 && !changes[0].at.After(until); changes = changes[1:] {
+			var spec v1alpha1.ProtectedResourceSpec
+			if c := &changes[0]; c.covered && c.after != nil && !c.at.Before(begin) && json.Unmarshal(c.after, &spec) == nil {
+				set(spec.TemporaryAudit)
+			}
+		}
+	}
 	for _, l := range r.audits {
 		if l.entry.At.After(at) {
-			return audit, true
+			break
 		}
+		outside(l.entry.At)
 		if l.entry.At.Before(begin) {
 			continue
 		}
 		switch l.entry.Action {
 		case "resource.temporary-audit":
-			before = audit
-			audit = &v1alpha1.TemporaryAudit{Until: metav1.NewTime(l.until), Reason: l.entry.Details["reason"],
-				By: cmp.Or(l.entry.Actor, l.entry.Details["by"]), Scope: l.entry.Details["downgrade"]}
+			set(&v1alpha1.TemporaryAudit{Until: metav1.NewTime(l.until), Reason: l.entry.Details["reason"],
+				By: cmp.Or(l.entry.Actor, l.entry.Details["by"]), Scope: l.entry.Details["downgrade"]})
 		case "resource.temporary-audit-ended":
-			before, audit = audit, nil
+			set(nil)
 		case "resource.temporary-audit-failed":
 			audit = before
 		}
 	}
-	return audit, false
+	outside(at)
+	return audit
 }
 
 // policiesAt returns the policies about the resource of the state's instant.
@@ -238,12 +261,13 @@ func (r *Records) policiesAt(s *state) []*v1alpha1.AccessControlPolicy {
 	for _, i := range r.items {
 		about[i.policy()] = true
 	}
-	var out []*v1alpha1.AccessControlPolicy
-	others, protections := Gap{Kind: GapOthers}, r.protections()
-	count := func(kind string, counts func(name string, e *change) bool) {
+	for object := range r.named {
+		about[strings.TrimPrefix(object, kindPolicy+"/")] = true
+	}
+	others := Gap{Kind: GapOthers}
+	count := func(kind string, counts func(name string, o *timeline) bool) {
 		for _, name := range r.namesByKind[kind] {
-			o := r.objects[key(kind, name)]
-			if e := o.externalAfter(s.at); e != nil && counts(name, e) {
+			if o := r.objects[key(kind, name)]; counts(name, o) {
 				others.Count++
 				if last := o.changes[len(o.changes)-1].at; last.After(others.At) {
 					others.At = last
@@ -251,11 +275,15 @@ func (r *Records) policiesAt(s *state) []*v1alpha1.AccessControlPolicy {
 			}
 		}
 	}
-	count(kindPolicy, func(name string, e *change) bool { return !about[name] && !e.created })
-	count(kindProtection, func(name string, e *change) bool { return e.deleted && !slices.Contains(protections, name) })
+	count(kindPolicy, func(name string, o *timeline) bool { return !about[name] && o.uncovered(s.at, false) != nil })
+	count(kindProtection, func(name string, o *timeline) bool {
+		c := o.uncovered(s.at, false)
+		return c != nil && c.deleted && !slices.Contains(r.protections, name)
+	})
 	if others.Count > 0 {
 		s.gap(others)
 	}
+	var out []*v1alpha1.AccessControlPolicy
 	for _, name := range sortedNames(about) {
 		if p := r.policyAt(s, name, r.policies[name]); p != nil {
 			out = append(out, p)
@@ -279,14 +307,20 @@ func (i *item) policy() string {
 
 // policyAt returns a policy with the statements that it had at the state's instant; nil if it did not exist.
 func (r *Records) policyAt(s *state, name string, present *v1alpha1.AccessControlPolicy) *v1alpha1.AccessControlPolicy {
-	external := r.objects[key(kindPolicy, name)].externalAfter(s.at)
-	existed := present != nil && !present.CreationTimestamp.After(s.at)
-	if external != nil && (external.deleted || !external.created) {
-		s.gap(Gap{Kind: GapPolicy, At: external.at, Object: key(kindPolicy, name)})
+	o := r.objects[key(kindPolicy, name)]
+	uncovered := o.uncovered(s.at, true)
+	if uncovered != nil {
+		s.gap(Gap{Kind: GapPolicy, At: uncovered.at, Object: key(kindPolicy, name)})
 	}
 	out := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if present != nil {
 		out.ObjectMeta = present.ObjectMeta
+	}
+	add := func(st *v1alpha1.Statement, certain bool) {
+		out.Spec.Statements = append(out.Spec.Statements, *st)
+		if !certain {
+			s.uncertain[policy.Ref{Policy: name, SID: st.SID}] = true
+		}
 	}
 	ours := map[string]bool{}
 	for _, i := range r.items {
@@ -295,53 +329,46 @@ func (r *Records) policyAt(s *state, name string, present *v1alpha1.AccessContro
 		}
 		it := i.get()
 		ref := policy.Ref{Policy: name, SID: it.SID}
-		written := statementOf(present, it)
-		if written != nil {
-			ours[it.SID] = true
-		}
-		has, certain := i.hadStatement(s.at, written != nil, external != nil)
-		s.tickets[ref] = i
+		s.tickets[ref], ours[it.SID] = i, true
+		st, certain := r.ticketStatement(s.at, i, o, present)
 		if !certain {
 			s.uncertain[ref] = true
-			s.gap(Gap{Kind: GapFailed, Object: i.ticket.ID()})
-		}
-		if has {
-			st := approval.Statement(*it)
-			if written != nil {
-				st = *written
+			if uncovered == nil || !uncovered.mayPrecede(s.at) {
+				s.gap(Gap{Kind: GapFailed, Object: i.ticket.ID()})
 			}
-			out.Spec.Statements = append(out.Spec.Statements, st)
+		}
+		if st != nil {
+			add(st, certain)
 		}
 	}
-	if existed {
-		for _, st := range present.Spec.Statements {
-			if ours[st.SID] {
-				continue
-			}
-			out.Spec.Statements = append(out.Spec.Statements, st)
-			if external != nil {
-				s.uncertain[policy.Ref{Policy: name, SID: st.SID}] = true
-			}
+	statements, certain := otherStatements(s.at, o, present)
+	for _, sid := range slices.Sorted(maps.Keys(statements)) {
+		if !ours[sid] {
+			add(statements[sid], certain[sid])
 		}
 	}
 	if len(out.Spec.Statements) == 0 {
 		return nil
 	}
-	if present != nil && equalStatements(present, out) {
+	if present != nil && equalStatements(present, out, o.hasCovered()) {
 		return present // its parsed statements can be reused
 	}
 	return out
 }
 
-func equalStatements(a, b *v1alpha1.AccessControlPolicy) bool {
+// equalStatements reports whether two policies have statements with the same sids and, if these may have been changed, the same content.
+func equalStatements(a, b *v1alpha1.AccessControlPolicy, changed bool) bool {
 	if len(a.Spec.Statements) != len(b.Spec.Statements) {
 		return false
 	}
-	sids := map[string]bool{}
+	bySID := map[string]*v1alpha1.Statement{}
 	for i := range a.Spec.Statements {
-		sids[a.Spec.Statements[i].SID] = true
+		bySID[a.Spec.Statements[i].SID] = &a.Spec.Statements[i]
 	}
-	return !slices.ContainsFunc(b.Spec.Statements, func(s v1alpha1.Statement) bool { return !sids[s.SID] })
+	return !slices.ContainsFunc(b.Spec.Statements, func(s v1alpha1.Statement) bool {
+		other := bySID[s.SID]
+		return other == nil || changed && !equality.Semantic.DeepEqual(other, &s)
+	})
 }
 
 // statementOf returns the statement of an item in a policy; nil if it has none.

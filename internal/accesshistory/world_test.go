@@ -35,6 +35,7 @@ type world struct {
 	tickets  []*approval.Ticket
 	lines    []ledger.Entry
 	restored []time.Time
+	recorder *recorder // nil if the changes outside of the portal are recorded without content
 }
 
 func newWorld(t *testing.T) *world {

@@ -63,7 +63,8 @@ func Policy(old, now *v1alpha1.AccessControlPolicy, in policy.Input, at time.Tim
 	snapshot := policy.NewSnapshot(in)
 	for _, r := range snapshot.Refusals() {
 		switch r.Reason {
-		case v1alpha1.RefusedUnknownSubject, v1alpha1.RefusedUnknownResource, v1alpha1.RefusedUnknownAction, v1alpha1.RefusedInvalidName:
+		case v1alpha1.RefusedUnknownSubject, v1alpha1.RefusedUnknownResource, v1alpha1.RefusedUnknownAction, v1alpha1.RefusedInvalidName,
+			v1alpha1.RefusedInvalidHours:
 			v.fault(touched[r.Ref.SID], "statement %s: %s", r.Ref.SID, r.Message)
 		default:
 			v.warn("statement %s will not be enforced: %s", r.Ref.SID, r.Message)

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"slices"
+	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
@@ -18,6 +19,15 @@ type Actor struct {
 	// OnCall looks up who is on call for steps that are limited to these people; Service.Actor sets it. If it is nil, nobody
 	// is known to be on call.
 	OnCall OnCall
+	// Through is the channel by which the actor decides: empty in the portal, ThroughSlack, or ThroughWebhook with a name.
+	Through string
+	// LoggedIn is when the actor authenticated for the session in which they act; zero if that is not known.
+	LoggedIn time.Time
+	// Token reports that the actor acts with an API token, which no login precedes. Service.CheckLogin does not apply to it.
+	Token bool
+
+	// application and author are set by Program, and empty for people.
+	application, author string
 }
 
 // May lists what an actor may do with a ticket or with one of its items.
@@ -67,7 +77,9 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 		}
 	}
 	m.Withdraw = t.Requester == a.ID && it.State == StatePending
-	m.Revoke = t.Kind.Access() && it.State.MayBeOnHost() && (a.Security || ownsItem(c, a.ID, it))
+	// A program may end what it requested itself, as the owners of its application may.
+	own := IsProgram(a.ID) && a.application != "" && t.Requester == a.ID
+	m.Revoke = t.Kind.Access() && it.State.MayBeOnHost() && (a.Security || own || ownsItem(c, a.ID, it))
 	return m
 }
 
@@ -155,6 +167,12 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 		if !security && !c.Owns(t.Requester, resource) {
 			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Resource))
 		}
+	case t.Kind == KindGrant && IsProgram(t.Requester), t.Kind == KindExtend && IsProgram(t.Requester):
+		// The program asks for the application of its namespace. If the namespace no longer stands for it, the request is
+		// withdrawn; here the application must still exist.
+		if _, ok := c.ByName(it.ApplicationName); !ok {
+			return fail(CodeConflict, message.DecideEntityUnknown(it.Application))
+		}
 	case t.Kind.Access(), t.Kind == KindWorkload:
 		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
 			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Application))
@@ -173,7 +191,7 @@ type approver = v1alpha1.Approver
 
 // approversOfItem returns the people whom an approver expression selects now for an item, without those who may not decide.
 func approversOfItem(c *catalog.Catalog, from approver, t *Ticket, it *Item) []string {
-	to := about{c: c, requester: t.Requester}
+	to := about{c: c, requester: t.Requester, author: it.Author}
 	to.application, _ = c.ByName(it.ApplicationName)
 	to.resource, _ = c.ByName(it.ResourceName)
 	return slices.DeleteFunc(approversOf(c, from, to.requester, to.application, to.resource), func(p string) bool { return !to.may(p) })

@@ -17,6 +17,8 @@ const (
 	StepLeader = "leader"
 	// StepOwner is decided by an owner of the resource or, for a registration of clients, of the application.
 	StepOwner = "owner"
+	// StepApplication is decided by an owner of the application for which a program requests access.
+	StepApplication = "application"
 	// StepSecurity is decided by the security team.
 	StepSecurity = "security"
 	// StepReview is the review of access by break-glass.
@@ -38,6 +40,9 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 	switch kind {
 	case KindGrant, KindExtend:
 		names = []string{StepLeader, StepOwner}
+		if a.byProgram() {
+			names[0] = StepApplication
+		}
 		if it.Adopt {
 			names = []string{StepOwner} // the requester is an owner already; see waysToFill
 		}
@@ -77,7 +82,8 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 }
 
 func (a about) builtinStep(name string, owner []v1alpha1.Approver) (wanted, error) {
-	from := map[string][]v1alpha1.Approver{StepLeader: {FromLeader}, StepOwner: owner, StepSecurity: {fromSecurity}}[name]
+	from := map[string][]v1alpha1.Approver{StepLeader: {FromLeader}, StepOwner: owner, StepSecurity: {fromSecurity},
+		StepApplication: {FromApplicationOwner}}[name]
 	w := wanted{step: Step{Name: name, Quorum: 1}, alternatives: a.waysToFill(from)}
 	if len(w.alternatives) > 0 {
 		return w, nil
@@ -87,6 +93,8 @@ func (a about) builtinStep(name string, owner []v1alpha1.Approver) (wanted, erro
 		return w, fail(CodeNoApprover, message.StepNoLeader(displayName(a.c, a.requester)))
 	case StepOwner:
 		return w, fail(CodeNoApprover, message.StepNobodyForOwner(a.resource.Title, catalog.GroupSecurity))
+	case StepApplication:
+		return w, fail(CodeNoApprover, message.StepNobodyForOwner(a.application.Title, catalog.GroupSecurity))
 	}
 	if a.resource.Title == "" {
 		return w, fail(CodeNoApprover, message.StepNobodyElseInGroup(catalog.GroupSecurity))

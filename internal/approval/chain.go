@@ -17,6 +17,7 @@ const maxCombinations = 4096
 type about struct {
 	c           *catalog.Catalog
 	requester   string
+	author      string // the person who wrote the request of a program, if it is known
 	application catalog.Entity
 	resource    catalog.Entity
 	reached     *Reached       // what the clients of a registration would reach; nil for other requests
@@ -42,7 +43,7 @@ type wanted struct {
 
 // may reports whether a person can be an approver: requesters and auditors cannot.
 func (a about) may(person string) bool {
-	return person != a.requester && !a.c.InGroup(person, catalog.GroupAuditors)
+	return person != a.requester && (a.author == "" || person != a.author) && !a.c.InGroup(person, catalog.GroupAuditors)
 }
 
 // people returns the people whom approver expressions select and who may decide, sorted. Of the leaders it returns only
@@ -72,6 +73,7 @@ func (a about) leaders() []string {
 // by the next leader up, and an owner who is the requester, or is needed for another step, by the security team.
 // Alternatives without people are left out.
 func (a about) waysToFill(from []v1alpha1.Approver) []alternative {
+	from = a.sponsors(from)
 	var out []alternative
 	add := func(people []string, from []v1alpha1.Approver, note message.Message) {
 		if len(people) > 0 && !slices.ContainsFunc(out, func(x alternative) bool { return slices.Equal(x.people, people) }) {

@@ -15,8 +15,31 @@ const EveryItem = -1
 
 // Decide approves or rejects the waiting step of an item, or of every item that waits for the actor, in the version of
 // the ticket that the actor saw. If an item grants more now than was shown, or needs more approvals than were requested,
-// Decide voids its approvals, decides nothing and returns an error that says so.
+// Decide voids its approvals, decides nothing and returns an error that says so. A ticket that is decided only in the portal needs a recent
+// login; see CheckLogin.
 func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, version int64, approve bool, comment string) (*Ticket, error) {
+	return s.decide(ctx, a, number, item, version, approve, comment, func(t *Ticket) error {
+		if needsPortal(s.Catalog(), t) {
+			return s.CheckLogin(a)
+		}
+		return nil
+	})
+}
+
+// CheckLogin returns an error with CodeLoginTooOld if the actor acts in a session whose login is older than LoginMaxAge, or of an unknown age.
+// A decision about what needsPortal reports needs a recent login, so that a session that was left open or stolen does not suffice for it.
+func (s *Service) CheckLogin(a Actor) error {
+	if s.LoginMaxAge <= 0 || a.Token || !a.LoggedIn.IsZero() && s.Now().Sub(a.LoggedIn) <= s.LoginMaxAge {
+		return nil
+	}
+	return fail(CodeLoginTooOld, message.AccessLoginTooOld())
+}
+
+// decide is Decide with a further condition, which is checked in the transaction of the decision: if permit returns an error, nothing
+// is decided and nothing is changed. permit may be called several times.
+func (s *Service) decide(
+	ctx context.Context, a Actor, number int64, item int, version int64, approve bool, comment string, permit func(*Ticket) error,
+) (*Ticket, error) {
 	comment, err := text("comment", comment)
 	if err != nil {
 		return nil, err
@@ -29,6 +52,9 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 	}
 	grew, stricter := false, false
 	t, err := s.change(ctx, a, number, func(a Actor, t *Ticket) error {
+		if err := permit(t); err != nil {
+			return err
+		}
 		if t.Version != version {
 			return fail(CodeStale, message.DecideTicketChanged(string(t.State())))
 		}
@@ -139,7 +165,7 @@ func (s *Service) vote(a Actor, t *Ticket, i int, approve bool, comment string) 
 			return err
 		}
 	}
-	return t.Vote(i, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: approve, At: s.Now(), Comment: comment})
+	return t.Vote(i, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: approve, At: s.Now(), Comment: comment, Through: a.Through})
 }
 
 // Choice is one decision of DecideMany.
@@ -173,7 +199,7 @@ func (s *Service) DecideMany(ctx context.Context, a Actor, choices []Choice, app
 }
 
 // Review confirms a break-glass item, or revokes it together with the grants that extend it. As in Revoke, the extensions
-// are revoked first.
+// are revoked first. To confirm needs a recent login, see CheckLogin; to revoke does not, because it only ends access.
 func (s *Service) Review(ctx context.Context, a Actor, number int64, item int, confirm bool, comment string) (*Ticket, error) {
 	comment, err := text("comment", comment)
 	if err != nil {
@@ -184,7 +210,14 @@ func (s *Service) Review(ctx context.Context, a Actor, number int64, item int, c
 			return nil, err
 		}
 	}
-	return s.change(ctx, a, number, func(a Actor, t *Ticket) error { return s.review(a, t, item, confirm, comment) })
+	return s.change(ctx, a, number, func(a Actor, t *Ticket) error {
+		if confirm {
+			if err := s.CheckLogin(a); err != nil {
+				return err
+			}
+		}
+		return s.review(a, t, item, confirm, comment)
+	})
 }
 
 func (s *Service) review(a Actor, t *Ticket, item int, confirm bool, comment string) error {

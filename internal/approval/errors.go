@@ -13,6 +13,8 @@ type Code string
 const (
 	// CodeForbidden means that the caller is known, and may not do this.
 	CodeForbidden Code = "forbidden"
+	// CodeLoginTooOld means that the caller may do this only after a recent login, and that their login is older.
+	CodeLoginTooOld Code = "login-too-old"
 	// CodeNotFound means that the object does not exist, or that the caller may not see it.
 	CodeNotFound Code = "not-found"
 	// CodeInvalid means that the input has an error. Fields, if there are any, say where.

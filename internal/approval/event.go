@@ -21,12 +21,17 @@ const (
 	EventApproved EventKind = "approved"
 	// EventWithdrawn is recorded when the requester, or the portal, ends a request before it was decided.
 	EventWithdrawn EventKind = "withdrawn"
-	// EventTimedOut is recorded when the approval policy denies an item that was not decided in time.
+	// EventTimedOut is recorded when an item is denied that was not decided in time: by the approval policy, or, with a message, by the
+	// portal.
 	EventTimedOut EventKind = "timed-out"
 	// EventEscalated is recorded when further people may decide a step, because it was not decided in time.
 	EventEscalated EventKind = "escalated"
 	// EventReminded is recorded when the approvers of a step are reminded, because it was not decided in time.
 	EventReminded EventKind = "reminded"
+	// EventLastReminder is recorded when the approvers of a step are reminded for the last time.
+	EventLastReminder EventKind = "last-reminder"
+	// EventScheduleMissing is recorded when nobody can decide a step any more, because its on-call schedule does not exist.
+	EventScheduleMissing EventKind = "schedule-missing"
 	// EventVoided is recorded when the approvals of an item become void, because it grants more than was shown.
 	EventVoided EventKind = "voided"
 	// EventReduced is recorded when an item grants less than was approved.
@@ -76,6 +81,7 @@ type Event struct {
 	Step       string
 	Cluster    string
 	Revision   string
+	Through    string          // of a decision, the channel by which it was made, as in Actor
 	Comment    string          // of the actor; for EventVoided and EventReduced the lines that differ
 	Message    message.Message // why the portal made the entry, if it has no actor
 	Saved      bool

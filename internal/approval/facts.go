@@ -13,7 +13,7 @@ import (
 // rulesRequest returns an item in the form that the conditions of approval policies use.
 func rulesRequest(c *catalog.Catalog, kind Kind, requester string, breakGlass bool, it Item, f Facts, requestedAt time.Time) *rules.Request {
 	r := &rules.Request{Kind: string(kind), Requester: rules.Person{ID: requester}, Actions: it.Actions, Duration: it.Duration, Total: it.Total(requestedAt),
-		Permanent: kind.Access() && it.Duration == 0, BreakGlass: breakGlass, Enforcers: f.Enforcers, Clients: int64(f.Clients)}
+		Permanent: kind.Access() && it.Duration == 0, Hours: it.Hours != nil, BreakGlass: breakGlass, Enforcers: f.Enforcers, Clients: int64(f.Clients)}
 	r.Adopt, r.Override = it.Adopt, it.Override != nil
 	if p, ok := c.Person(requester); ok {
 		r.Requester.Groups = p.Groups

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"slices"
+	"time"
 
 	"github.com/acp-io/acp/internal/tokenize"
 )
@@ -56,8 +57,21 @@ func mentions(t *Ticket, typed string) bool {
 func (f Filter) matchesItem(it Item) bool {
 	due := it.Due()
 	return (len(f.ItemStates) == 0 || slices.Contains(f.ItemStates, it.State)) &&
-		(f.Application == "" || it.Application == f.Application) && (f.Resource == "" || it.Resource == f.Resource) &&
+		(f.Application == "" || it.Application == f.Application) &&
+		(len(f.Applications) == 0 || slices.Contains(f.Applications, it.ApplicationName)) && (f.Resource == "" || it.Resource == f.Resource) &&
 		(f.Policy == "" || it.Policy == f.Policy) && (f.Target == nil || it.Target != nil && *it.Target == *f.Target) &&
 		(f.DueBy.IsZero() || !due.IsZero() && !due.After(f.DueBy)) &&
 		(f.ExpiresBy.IsZero() || !it.End().IsZero() && !it.End().After(f.ExpiresBy))
+}
+
+// FirstEnd returns when the first access of the ticket ends, among the items that meet the filter's conditions about one item; zero if
+// none of them ends.
+func (f Filter) FirstEnd(t *Ticket) time.Time {
+	var first time.Time
+	for _, it := range t.Items {
+		if end := it.End(); f.matchesItem(it) && !end.IsZero() && (first.IsZero() || end.Before(first)) {
+			first = end
+		}
+	}
+	return first
 }

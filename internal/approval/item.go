@@ -66,17 +66,20 @@ type Item struct {
 	Actions                      []string
 	SID                          string
 	Change                       *Change
-	Target                       *Target       // the grant that is extended or revoked
-	Duration                     time.Duration // of the access; 0 means until revoked
-	ExpiresAt                    time.Time     // zero before the approval, and without a Duration
-	WarnAt                       time.Time     // when to warn of the expiry next; zero if there are no more warnings
-	ShortenTo                    time.Time     `json:",omitzero"` // an earlier end that the statement does not have yet; see End
-	ShortenedAt                  time.Time     `json:",omitzero"` // when the access was shortened last
-	GrantedAt                    time.Time     `json:",omitzero"` // when the access was approved
-	Earlier                      Earlier       `json:",omitzero"`
-	Latest                       time.Time     `json:",omitzero"`  // the latest possible end, whenever it is approved; zero means no bound
-	Adopt                        bool          `json:",omitempty"` // requested by an owner of the resource or the security team
-	Override                     *Override     `json:",omitempty"` // only of a change that closes the resource
+	Target                       *Target               // the grant that is extended or revoked
+	Duration                     time.Duration         // of the access; 0 means until revoked
+	Hours                        *v1alpha1.WeeklyHours `json:",omitempty"` // of the access; nil means at any hour
+	ExpiresAt                    time.Time             // zero before the approval, and without a Duration
+	WarnAt                       time.Time             // when to warn of the expiry next; zero if there are no more warnings
+	ShortenTo                    time.Time             `json:",omitzero"` // an earlier end that the statement does not have yet; see End
+	ShortenedAt                  time.Time             `json:",omitzero"` // when the access was shortened last
+	GrantedAt                    time.Time             `json:",omitzero"` // when the access was approved
+	Earlier                      Earlier               `json:",omitzero"`
+	Latest                       time.Time             `json:",omitzero"`  // the latest possible end, whenever it is approved; zero means no bound
+	Adopt                        bool                  `json:",omitempty"` // requested by an owner of the resource or the security team
+	Override                     *Override             `json:",omitempty"` // only of a change that closes the resource
+	// Author is the person who wrote the request of a program, if it is known. They do not decide, as if they were the requester.
+	Author string `json:",omitempty"`
 
 	// The following fields determine who decides.
 	Approval  string // the ApprovalPolicy of the chain; empty for the built-in chain

@@ -21,7 +21,8 @@ func LedgerEntries(t *Ticket) []ledger.Entry {
 			continue
 		}
 		details := map[string]string{"kind": string(t.Kind), "state": string(t.State())}
-		for k, v := range map[string]string{"step": e.Step, "comment": e.Comment, "onBehalfOf": e.OnBehalfOf, "digest": e.Revision} {
+		for k, v := range map[string]string{"step": e.Step, "comment": e.Comment, "onBehalfOf": e.OnBehalfOf, "digest": e.Revision,
+			"through": e.Through} {
 			if v != "" {
 				details[k] = v
 			}

@@ -79,6 +79,8 @@ func lineMessage(line string) message.Message {
 		count, digest, _ := strings.Cut(rest, " more: ")
 		n, _ := strconv.Atoi(count)
 		return message.LineMore(n, digest)
+	case "only":
+		return message.LineHours(strings.TrimPrefix(line, lineHours))
 	case "nothing:":
 		return message.LineNotCompiled()
 	}

@@ -30,6 +30,7 @@ func TestLineMessages(t *testing.T) {
 		"workloads outside the fleet of trnv1:a: 2001:db8::/64":                     "集群之外属于 trnv1:a 的工作负载：2001:db8::/64",
 		"pods with a=b in Enforce":                                                  "标签为 a=b 的 Pod：强制模式",
 		"pods with a in (b, c) in Audit in member m1":                               "标签 a 为 b, c 之一的 Pod：在成员集群 m1 中为审计模式",
+		"only during Mon-Fri 09:00-18:00 (Europe/Berlin)":                           "仅限以下时段：Mon-Fri 09:00-18:00 (Europe/Berlin)",
 		"in every member":         "在所有成员集群中",
 		"in members with zone=eu": "在标签符合 zone=eu 的成员集群中",
 		"enforced by istio":       "由 istio 执行",

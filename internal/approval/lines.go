@@ -18,4 +18,6 @@ const (
 	lineTakesAway = "takes away: "
 	// lineNoLonger is the beginning of a difference that names a line of the kind LineDeny that is gone.
 	lineNoLonger = "no longer: "
+	// lineHours precedes the hours to which the access of an item is restricted.
+	lineHours = "only during "
 )

@@ -95,6 +95,9 @@ func (m *model) nature() error {
 			People: []string{pickOf(r, modelPeople...), pickOf(r, modelPeople...)},
 			Reason: message.OnCallNoAnswer("shop"),
 		}
+		if !m.onCall.Known && r.IntN(2) == 0 {
+			m.onCall = approval.Duty{Missing: true, Reason: message.OnCallNotConfigured("shop")}
+		}
 		m.op = fmt.Sprint("another shift: ", m.onCall.Known, m.onCall.People)
 		return nil
 	case k < 3:

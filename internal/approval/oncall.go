@@ -26,6 +26,7 @@ type Duty struct {
 	Unlisted int             // those who are on call and whom the catalog does not have
 	At       time.Time       // when the source of the schedule answered
 	Reason   message.Message // why it is not known
+	Missing  bool            // it is not known because the configuration has no such schedule or tier, so that waiting does not help
 }
 
 // OnCall returns who is on call now in a tier of a schedule. It must not wait for the source of the schedule.
@@ -34,7 +35,7 @@ type OnCall func(schedule string, tier int) Duty
 // Duty returns who is on call. Without a source this is not known.
 func (f OnCall) duty(limit OnCallLimit) Duty {
 	if f == nil {
-		return Duty{Reason: message.OnCallNotConfigured(limit.Schedule)}
+		return Duty{Missing: true, Reason: message.OnCallNotConfigured(limit.Schedule)}
 	}
 	d := f(limit.Schedule, limit.Tier)
 	if !d.Known {

@@ -62,6 +62,8 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 		return Plan{}, invalid("breakGlass", message.RequestBreakGlassAccessOnly())
 	case r.Adopt && r.Kind != KindGrant:
 		return Plan{}, invalid("adopt", message.AdoptSeenOnly())
+	case IsProgram(a.ID) && (r.Kind != KindGrant || r.Adopt || r.BreakGlass || r.Override != ""):
+		return Plan{}, fail(CodeForbidden, message.RequestProgramGrantOnly())
 	case r.Adopt && r.BreakGlass:
 		return Plan{}, invalid("adopt", message.AdoptNotByBreakGlass())
 	}

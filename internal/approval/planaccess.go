@@ -5,8 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // grant plans access. Access that a grant in force already gives becomes an extension of that grant, so that the limits of
@@ -33,7 +35,7 @@ func (x *planner) access(r RequestItem, path string) (Item, error) {
 	if !ok {
 		return Item{}, invalid(path+"application", message.RequestUnknownApplication(r.Application))
 	}
-	if !x.request.Adopt && !x.c.Owns(x.actor.ID, app) {
+	if !x.request.Adopt && !x.actor.asksFor(x.c, app) {
 		return Item{}, fail(CodeForbidden, message.RequestApplicationNotOwner(app.Title, ownerNames(x.c, app)))
 	}
 	res, ok := x.c.Resource(r.Resource)
@@ -69,6 +71,10 @@ func (x *planner) access(r RequestItem, path string) (Item, error) {
 	if r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration) {
 		return Item{}, invalid(path+"durationSeconds", message.RequestDurationRange())
 	}
+	hours, err := normalHours(r.Hours, path)
+	if err != nil {
+		return Item{}, err
+	}
 	return Item{
 		Application:     app.ID,
 		ApplicationName: app.Name,
@@ -76,8 +82,40 @@ func (x *planner) access(r RequestItem, path string) (Item, error) {
 		ResourceName:    res.Name,
 		Actions:         actions,
 		Duration:        r.Duration,
+		Hours:           hours,
 		Adopt:           x.request.Adopt,
+		Author:          x.actor.author,
 	}, nil
+}
+
+// maxHourPeriods is the maximum number of periods of hours. The custom resource definition has the same.
+const maxHourPeriods = 16
+
+// normalHours returns the hours of a request in their normal form; nil if it has none.
+func normalHours(w *v1alpha1.WeeklyHours, path string) (*v1alpha1.WeeklyHours, error) {
+	if w == nil {
+		return nil, nil
+	}
+	if len(w.Periods) > maxHourPeriods {
+		return nil, invalid(path+"hours", message.FieldMaxCount(maxHourPeriods))
+	}
+	if _, err := policy.ParseHours(w); err != nil {
+		return nil, invalid(path+"hours", message.Of(err))
+	}
+	return w.Normal(), nil
+}
+
+// hoursCover reports whether access during some hours includes that during others. Hours that cannot be read include nothing.
+func hoursCover(had, wanted *v1alpha1.WeeklyHours) bool {
+	if had == nil {
+		return true
+	}
+	if wanted == nil {
+		return false
+	}
+	a, errA := policy.ParseHours(had)
+	b, errB := policy.ParseHours(wanted)
+	return errA == nil && errB == nil && a.Covers(b)
 }
 
 // covering returns the grant in force that covers all of an item and lasts longest; nil if there is none. The item
@@ -103,7 +141,7 @@ func (x *planner) covering(it *Item) (Item, *Target, error) {
 			if err := x.continueGrant(it, t, i); err != nil {
 				return Item{}, nil, err
 			}
-			missing := slices.ContainsFunc(it.Actions, func(a string) bool { return !given(a) })
+			missing := slices.ContainsFunc(it.Actions, func(a string) bool { return !given(a) }) || !hoursCover(had.Hours, it.Hours)
 			if !missing {
 				it.continueWhole(t, i)
 			}
@@ -201,7 +239,7 @@ func (x *planner) extension(r RequestItem, path string) (Item, error) {
 	if had.State != StateEffective && had.State != StateApplying {
 		return Item{}, fail(CodeConflict, message.RequestExtendNotEffective(t.ID(), string(had.State)))
 	}
-	it, err := x.access(RequestItem{Application: had.Application, Resource: had.Resource, Actions: had.Actions, Duration: r.Duration}, path)
+	it, err := x.access(RequestItem{Application: had.Application, Resource: had.Resource, Actions: had.Actions, Duration: r.Duration, Hours: had.Hours}, path)
 	if err != nil {
 		return Item{}, err
 	}

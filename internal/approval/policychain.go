@@ -64,7 +64,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 		return it, err
 	}
 	spec := p.Object.Spec
-	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps
+	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps && !a.byProgram()
 	// Automatic approval needs a bound of the total duration, or extensions could continue the access for ever.
 	unbounded := !it.Earlier.Since.IsZero() && spec.MaxDuration == nil
 	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy, !unbounded, autoDenier(all, r))
@@ -127,6 +127,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 	spec, name := p.Object.Spec, p.Object.Name
 	var steps []wanted
 	always := security
+	asked := false             // the owners of a program's application have to agree
 	owners := a.reached != nil // owners of the reached resources have to agree
 	for i, s := range spec.Steps {
 		if needed, _ := p.Needed(i, r); !needed {
@@ -141,6 +142,9 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			continue
 		}
 		auto, _ := p.Auto(i, r)
+		if a.byProgram() && applicationDecides(a.sponsors(s.Approvers)) {
+			asked, auto = true, false // no condition replaces the only people who confirm that the application asks
+		}
 		denied := auto && deniedBy != ""
 		auto = auto && mayAuto && !denied && !r.Adopt && !r.Override // exceptions are decided by a person
 		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers)}
@@ -180,7 +184,11 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 	if len(steps) == 0 {
 		return nil, fail(CodeNoApprover, message.PolicyAsksNobody(name))
 	}
-	chain, ok := choose(steps, spec.SamePersonManySteps)
+	steps, err := a.withApplicationStep(steps, asked)
+	if err != nil {
+		return nil, err
+	}
+	chain, ok := choose(steps, spec.SamePersonManySteps && !a.byProgram())
 	if !ok {
 		return nil, fail(CodeNoApprover, message.PolicyTooFewPeople(name))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // Unit returns the unit of a resource in a policy's status. If there is none, the status may have no room for it: see
@@ -201,6 +202,13 @@ func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 		t.Fail(i, message.TicketStatementNotEnforced(why), now)
 		return
 	}
+	if _, outside := it.HoursBegin(now); outside {
+		// No member has the statement now. The ticket does not wait for its hours, because while it does nobody could request other access.
+		if it.State != StateEffective {
+			t.effective(i, now)
+		}
+		return
+	}
 	var wait message.Message
 	u, ok := Unit(p, it.ResourceName)
 	has, known := containsStatement(&u, it.SID)
@@ -226,6 +234,27 @@ func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 		return
 	}
 	t.effective(i, now)
+}
+
+// mostEdges bounds the search for the beginning of hours: they begin and end at most so often in a week, and the zone's offset may change.
+const mostEdges = 2*7*maxHourPeriods + 2
+
+// HoursBegin reports whether the access is outside of its hours at an instant, and when they begin next.
+func (it *Item) HoursBegin(at time.Time) (begin time.Time, outside bool) {
+	if it.Hours == nil {
+		return time.Time{}, false
+	}
+	hours, err := policy.ParseHours(it.Hours)
+	if err != nil || hours.Open(at) { // the adapter refuses invalid hours
+		return time.Time{}, false
+	}
+	begin = at
+	for range mostEdges {
+		if begin, outside = hours.Next(begin); !outside || hours.Open(begin) {
+			break
+		}
+	}
+	return begin, true
 }
 
 func (t *Ticket) effective(i int, now time.Time) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
@@ -38,9 +40,10 @@ type Request struct {
 type RequestItem struct {
 	Application, Resource string
 	Actions               []string
-	Duration              time.Duration // 0 means until revoked
-	Target                *Target       // extend, revoke
-	Mode                  v1alpha1.Mode // mode, onboard
+	Duration              time.Duration         // 0 means until revoked
+	Hours                 *v1alpha1.WeeklyHours // nil means at any hour
+	Target                *Target               // extend, revoke
+	Mode                  v1alpha1.Mode         // mode, onboard
 	ClusterModes          map[string]v1alpha1.Mode
 	Object                *ObjectChange // class, approval-policy
 	Workload              *Registration // workload
@@ -78,7 +81,7 @@ type PlanItem struct {
 func (t *Ticket) same(d Draft) bool {
 	return t.Kind == d.Kind && t.Reason == d.Reason && t.BreakGlass == d.BreakGlass && slices.EqualFunc(t.Items, d.Items, func(a, b Item) bool {
 		return a.ApplicationName == b.ApplicationName && a.ResourceName == b.ResourceName && slices.Equal(a.Actions, b.Actions) &&
-			a.Duration == b.Duration && a.Adopt == b.Adopt && a.Override.because() == b.Override.because() &&
+			a.Duration == b.Duration && equality.Semantic.DeepEqual(a.Hours, b.Hours) && a.Adopt == b.Adopt && a.Override.because() == b.Override.because() &&
 			sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change)
 	})
 }

@@ -3,14 +3,15 @@ package approval
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/tracing"
 )
 
-// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange, Requeue, OnCall, Builtin
-// and Tracer are required.
+// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange, Requeue, OnCall, Builtin,
+// LoginMaxAge and Tracer are required.
 type Config struct {
 	Store       TicketStore
 	Delegations DelegationStore
@@ -27,6 +28,9 @@ type Config struct {
 	OnCall OnCall
 	// Builtin defines the reminders and the timeout of the built-in chain.
 	Builtin BuiltinTimeout
+	// LoginMaxAge is how old the login of a session may be in which a person decides a ticket that is decided only in the portal; 0
+	// means that it may have any age.
+	LoginMaxAge time.Duration
 	// Tracer records what happens to tickets. If it is nil, nothing is recorded.
 	Tracer *tracing.Tracer
 }
@@ -34,7 +38,8 @@ type Config struct {
 // Service implements what people can do with tickets.
 type Service struct {
 	Config
-	compiler compiler
+	compiler        compiler
+	schedulesReadAt atomic.Int64 // when checkSchedules ran last, in microseconds since 1970; 0 before the first time
 }
 
 // NewService returns a Service after checking its configuration.

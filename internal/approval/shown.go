@@ -53,6 +53,9 @@ func StatementLines(it Item) []string {
 	for _, a := range it.Actions {
 		lines = append(lines, fmt.Sprintf(LineAllow+"%s: %s on %s %s", it.ApplicationName, a, it.ResourceName, end))
 	}
+	if it.Hours != nil {
+		lines = append(lines, lineHours+it.Hours.String())
+	}
 	return lines
 }
 

@@ -42,6 +42,29 @@ type office struct {
 // policies that hold from now on.
 func (o *office) policies(all []*v1alpha1.ApprovalPolicy) { o.host.Policies = all }
 
+// The sensitivities of the resource in the text of the catalog.
+const lowSensitivity, highSensitivity = "acp.io/sensitivity: low", "acp.io/sensitivity: high"
+
+func (o *office) setSensitivity(to string) {
+	for _, from := range []string{lowSensitivity, highSensitivity} {
+		o.text = strings.Replace(o.text, from, to, 1)
+	}
+}
+
+// submitOne submits alice's request for access to the resource.
+func (o *office) submitOne() *approval.Ticket {
+	o.t.Helper()
+	x, err := o.Submit(
+		o.t.Context(),
+		approval.Actor{ID: "alice"},
+		approval.Request{Reason: "why", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}}}},
+	)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return x
+}
+
 func newOffice(t *testing.T) *office {
 	w := newWorld(t)
 	w.host.Actions = []string{"x:y", "x:z"}

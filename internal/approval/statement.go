@@ -20,5 +20,8 @@ func Statement(it Item) v1alpha1.Statement {
 		at := metav1.NewTime(end)
 		s.NotAfter = &at
 	}
+	if it.Hours != nil {
+		s.Hours = it.Hours.DeepCopy()
+	}
 	return s
 }

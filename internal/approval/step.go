@@ -47,10 +47,14 @@ type Step struct {
 	Escalated    bool
 	Added        []string `json:",omitempty"` // the Approvers whom the escalation added
 
-	Remind   time.Duration `json:",omitzero"` // interval of reminders; 0 means none, except by OnTimeout
-	RemindAt time.Time     `json:",omitzero"` // zero until the step is current
+	Remind    time.Duration `json:",omitzero"` // first interval of the reminders; 0 means none, except by OnTimeout
+	RemindAt  time.Time     `json:",omitzero"` // zero until the step is current, and after the last reminder
+	Reminders int           `json:",omitzero"` // since the step is current, or since its escalation
 
 	OnCall OnCallLimit `json:",omitzero"` // who of the approvers may decide; zero if all may
+	// MissingSince is since when nobody can decide the step because its on-call schedule does not exist any more; zero while it exists.
+	MissingSince time.Time `json:",omitzero"`
+	MissingSaid  bool      `json:",omitzero"` // an EventScheduleMissing was recorded
 }
 
 // Vote is one person's decision in a step. If a delegate decided, OnBehalfOf names the represented person, and both have
@@ -60,6 +64,7 @@ type Vote struct {
 	Approve            bool
 	At                 time.Time
 	Comment            string
+	Through            string `json:",omitempty"` // as in Actor
 }
 
 // StepName returns the name of a step as a message. The steps of the built-in chain have translations; the names that approval policies
@@ -70,6 +75,8 @@ func StepName(name string) message.Message {
 		return message.StepNameLeader()
 	case StepOwner:
 		return message.StepNameOwner()
+	case StepApplication:
+		return message.StepNameApplication()
 	case StepSecurity:
 		return message.StepNameSecurity()
 	case StepReview:
@@ -98,6 +105,7 @@ func (s *Step) restart() {
 	s.State, s.Votes, s.Auto = StepWaiting, nil, false
 	s.Approvers = slices.DeleteFunc(s.Approvers, func(p string) bool { return slices.Contains(s.Added, p) })
 	s.Escalated, s.Added = false, nil
+	s.MissingSince, s.MissingSaid = time.Time{}, false
 	s.stop()
 }
 

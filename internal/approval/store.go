@@ -37,6 +37,8 @@ type TicketStore interface {
 	Count(ctx context.Context, f ...Filter) ([]int, error)
 	// ClaimedBy returns the ticket that holds one of the claims; 0 if there is none.
 	ClaimedBy(ctx context.Context, claims []Claim) (int64, error)
+	// Claimants returns the tickets that hold the claims. A claim that no ticket holds is missing.
+	Claimants(ctx context.Context, claims []Claim) (map[Claim]int64, error)
 	// ChangedSince returns the tickets that were updated at or after an instant.
 	ChangedSince(ctx context.Context, since time.Time) ([]TicketChange, error)
 	// Ping returns an error if the store cannot be read and written.
@@ -93,16 +95,18 @@ type Filter struct {
 	VisibleTo *Visible // nil selects everything
 
 	// Conditions about one item.
-	ItemStates  []State
-	Application string    // catalog id
-	Resource    string    // catalog id
-	Policy      string    // the object that contains it
-	Target      *Target   // it extends or revokes this grant
-	DueBy       time.Time // Item.Due is at or before this instant
-	ExpiresBy   time.Time // it expires at or before this instant
+	ItemStates   []State
+	Application  string    // catalog id
+	Applications []string  // application names, one of these
+	Resource     string    // catalog id
+	Policy       string    // the object that contains it
+	Target       *Target   // it extends or revokes this grant
+	DueBy        time.Time // Item.Due is at or before this instant
+	ExpiresBy    time.Time // it expires at or before this instant
 
 	Oldest   bool   // ascending order, where it is descending otherwise
 	ByUpdate bool   // order by the last change, then the number; by the number otherwise
+	ByEnd    bool   // order by FirstEnd, the soonest first, then the number; needs ExpiresBy, and neither WaitsFor, Oldest nor After
 	After    Cursor // continue after this ticket in the order; zero begins with the first
 	Limit    int    // 0 means all
 

@@ -6,7 +6,7 @@ import (
 )
 
 // Tick applies the changes that are due to time to all tickets: timeouts of steps, expiries and warnings of them. It also
-// completes revocations whose targets are gone.
+// completes revocations whose targets are gone, and from time to time ends items that nobody can decide any more.
 func (s *Service) Tick(ctx context.Context) error {
 	now := s.Now()
 	due, err := s.Store.List(ctx, Filter{DueBy: now})
@@ -17,6 +17,9 @@ func (s *Service) Tick(ctx context.Context) error {
 		if _, err := s.Apply(ctx, t.Number, func(t *Ticket) error { t.Tick(now); return nil }); err != nil {
 			return err
 		}
+	}
+	if err := s.checkSchedules(ctx, now); err != nil {
+		return err
 	}
 	return s.followRevocations(ctx, now)
 }

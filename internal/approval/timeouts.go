@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,6 +19,13 @@ func (t *Ticket) Tick(now time.Time) {
 	}
 }
 
+const (
+	// longestRemind is the interval of reminders up to which it doubles after each reminder.
+	longestRemind = 7 * 24 * time.Hour
+	// remindFor is how long the approvers of a step are reminded. The first reminder after this time is the last one.
+	remindFor = 30 * 24 * time.Hour
+)
+
 func (t *Ticket) timeout(i int, now time.Time) {
 	it := &t.Items[i]
 	s := it.waiting()
@@ -26,18 +34,13 @@ func (t *Ticket) timeout(i int, now time.Time) {
 		return
 	case s.Deadline.IsZero() || now.Before(s.Deadline):
 		if !s.RemindAt.IsZero() && !now.Before(s.RemindAt) {
-			s.RemindAt = now.Add(s.Remind)
-			t.event(now, Event{Kind: EventReminded, Item: i, Step: s.Name})
+			t.remind(i, s, now)
 		}
 		return
-	case s.Remind > 0: // what happens now is told to the approvers, which replaces the next reminder
-		s.RemindAt = now.Add(s.Remind)
 	}
 	switch s.OnTimeout {
 	case v1alpha1.TimeoutDeny:
-		s.State = StepTimedOut
-		t.end(i, StateTimedOut)
-		t.event(now, Event{Kind: EventTimedOut, Item: i, Step: s.Name})
+		t.timeOut(i, s, message.Message{}, now)
 	case v1alpha1.TimeoutEscalate:
 		s.Deadline, s.Escalated = time.Time{}, true
 		for _, p := range s.EscalateTo {
@@ -45,11 +48,54 @@ func (t *Ticket) timeout(i int, now time.Time) {
 				s.Approvers, s.Added = append(s.Approvers, p), append(s.Added, p)
 			}
 		}
+		if s.Remind > 0 { // the escalation replaces the next reminder, and the people whom it adds get as many as the others
+			s.RemindAt, s.Reminders = now.Add(s.Remind), 0
+		}
 		t.event(now, Event{Kind: EventEscalated, Item: i, Step: s.Name})
 	default:
-		s.Deadline = now.Add(s.Timeout)
-		t.event(now, Event{Kind: EventReminded, Item: i, Step: s.Name})
+		s.Deadline = time.Time{}
+		t.remind(i, s, now)
 	}
+}
+
+// timeOut denies an item because its waiting step was not decided in time. The message is zero if the approval policy denies it.
+func (t *Ticket) timeOut(i int, s *Step, why message.Message, now time.Time) {
+	s.State = StepTimedOut
+	t.end(i, StateTimedOut)
+	t.event(now, Event{Kind: EventTimedOut, Item: i, Step: s.Name, Message: why})
+	if !why.IsZero() {
+		t.say(i, now, why)
+	}
+}
+
+// remind records a reminder of the approvers of a step, and sets the time of the next one. While a timeout is ahead, no reminder is the
+// last one, because the timeout ends the wait, or begins another one.
+func (t *Ticket) remind(i int, s *Step, now time.Time) {
+	s.Reminders++
+	next, total := reminders(cmp.Or(s.Remind, s.Timeout), s.Reminders)
+	if s.Deadline.IsZero() && total >= remindFor {
+		s.RemindAt = time.Time{}
+		t.event(now, Event{Kind: EventLastReminder, Item: i, Step: s.Name})
+		return
+	}
+	s.RemindAt = now.Add(next)
+	t.event(now, Event{Kind: EventReminded, Item: i, Step: s.Name})
+}
+
+// reminders returns the interval between the nth reminder and the next one, and the sum of the intervals up to the nth. The first interval
+// is given. Each further one is twice as long, up to longestRemind, or as long as the first one if that is longer.
+func reminders(first time.Duration, n int) (next, total time.Duration) {
+	longest := max(first, longestRemind)
+	next = first
+	for range n {
+		total += next
+		if next > longest/2 {
+			next = longest
+		} else {
+			next *= 2
+		}
+	}
+	return next, total
 }
 
 // Expire ends a grant that has expired. The statement's notAfter ends it in what is compiled, but a member that cannot be

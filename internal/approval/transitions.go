@@ -52,7 +52,7 @@ func (s *Step) start(now time.Time) {
 }
 
 // stop ends the timeout and the reminders of a step.
-func (s *Step) stop() { s.Deadline, s.RemindAt = time.Time{}, time.Time{} }
+func (s *Step) stop() { s.Deadline, s.RemindAt, s.Reminders = time.Time{}, time.Time{}, 0 }
 
 // advance makes the next step current. After the last step it approves the item.
 func (t *Ticket) advance(i int, now time.Time) {
@@ -112,7 +112,7 @@ func (t *Ticket) CanVote(i int, person, onBehalfOf string) error {
 	if s == nil {
 		return fail(CodeConflict, message.DecideNotPending(string(it.State)))
 	}
-	if person == t.Requester || onBehalfOf == t.Requester {
+	if person == t.Requester || onBehalfOf == t.Requester || it.Author != "" && (person == it.Author || onBehalfOf == it.Author) {
 		return fail(CodeForbidden, message.DecideOwnRequest())
 	}
 	if it.mayVote(s, person, onBehalfOf) {
@@ -137,7 +137,7 @@ func (t *Ticket) Vote(i int, v Vote) error {
 		return fail(CodeConflict, message.DecideNotPending(string(it.State)))
 	}
 	s := it.waiting()
-	e := Event{Kind: EventStepApproved, Item: i, Actor: v.Person, OnBehalfOf: v.OnBehalfOf, Step: s.Name, Comment: v.Comment}
+	e := Event{Kind: EventStepApproved, Item: i, Actor: v.Person, OnBehalfOf: v.OnBehalfOf, Step: s.Name, Comment: v.Comment, Through: v.Through}
 	if !v.Approve {
 		if strings.TrimSpace(v.Comment) == "" {
 			return invalid("comment", message.DecideCommentNeeded())
@@ -174,7 +174,8 @@ func (t *Ticket) Confirm(i int, v Vote) error {
 		return invalid("comment", message.ReviewTextNeeded())
 	}
 	s := it.Review
-	s.Votes, s.Deadline, s.State = append(s.Votes, v), time.Time{}, StepApproved
+	s.Votes, s.State = append(s.Votes, v), StepApproved
+	s.stop()
 	if !v.Approve {
 		s.State = StepRejected
 	}

@@ -66,6 +66,9 @@ func leftOut() map[string]string {
 		"rollout_lead":         "a lease of a portal that runs",
 		"ledger_objects":       "generations of objects that are created anew; the first comparison begins again",
 		"ledger_own":           "as ledger_objects",
+		"ledger_contents":      "as ledger_objects",
+		"ledger_watched":       "as ledger_objects",
+		"ledger_instructions":  "as ledger_objects",
 	}
 }
 

@@ -17,6 +17,25 @@ type Listed[T any] struct {
 // People returns all people, sorted by id. The result must not be modified.
 func (c *Catalog) People() []Listed[Person] { return c.listedPeople }
 
+// PersonByEmail returns the person with a mail address, regardless of case. It returns false for an address that nobody or several people
+// have.
+func (c *Catalog) PersonByEmail(address string) (found Person, ok bool) {
+	address = strings.ToLower(strings.TrimSpace(address))
+	if address == "" {
+		return Person{}, false
+	}
+	for _, p := range c.listedPeople {
+		if strings.TrimSpace(p.Email) != address {
+			continue
+		}
+		if ok {
+			return Person{}, false
+		}
+		found, ok = *p.Of, true
+	}
+	return found, ok
+}
+
 // Groups returns all groups, sorted by id. The result must not be modified.
 func (c *Catalog) Groups() []Listed[Group] { return c.listedGroups }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/membership"
 	"github.com/acp-io/acp/internal/federation/preflight"
 	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/propagation/ocm"
 )
 
 // hostFlags select the host cluster and the namespaces in it.
@@ -106,6 +107,16 @@ func withRemedy(name string, err error) error {
 		)
 	case errors.Is(err, membership.ErrProfile):
 		return invalid(fmt.Errorf("%w: name the ClusterProfile of this cluster, or leave out --from-profile", err))
+	case errors.Is(err, ocm.ErrUnknownCluster):
+		return invalid(fmt.Errorf("%w: register %s with Open Cluster Management first, and accept it (clusteradm join, clusteradm accept)", err, name))
+	case errors.Is(err, ocm.ErrNoAnswer):
+		return invalid(fmt.Errorf("%w: check that the work agent runs in %s and reaches the host, and repeat the command", err, name))
+	case errors.Is(err, membership.ErrReaderNeeded):
+		return usage("%w: leave out --without-reader, or choose --engine ocm", err)
+	case errors.Is(err, membership.ErrNotReleased):
+		return &failure{code: ExitFindings, err: fmt.Errorf("%s: %w; then repeat the command", name, err)}
+	case errors.Is(err, membership.ErrOtherAgent):
+		return invalid(fmt.Errorf("%w: use the name of the ManagedCluster of this cluster", err))
 	case errors.Is(err, membership.ErrUnread):
 		return &failure{code: ExitFindings, err: fmt.Errorf("%s: %w: if it is gone, or ACP never reached it, repeat the command with --force", name, err)}
 	case errors.Is(err, membership.ErrNotEmpty):

@@ -32,7 +32,9 @@ type joinFlags struct {
 	profile, provider               string
 	places                          map[string]*string
 	lifetime                        time.Duration
+	adapter                         string
 	istio, classLabels, dryRun      bool
+	withoutReader                   bool
 }
 
 func newClusterJoin(s Streams) *cobra.Command {
@@ -40,9 +42,9 @@ func newClusterJoin(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join NAME --member-context CONTEXT",
 		Short: "Register a cluster as a member if it passes the preflight",
-		Long: `Checks the cluster, creates the accounts of KubeFed and of the adapter in it with the least privileges, checks the cluster
+		Long: `Checks the cluster, creates the accounts of the engine and of the adapter in it with the least privileges, checks the cluster
 again with their tokens, and then registers it: Secrets and a KubeFedCluster on the host. Finally it installs the guard, with
-which only KubeFed and the group acp:break-glass can change the objects that ACP manages there. Existing objects are kept, so
+which only the member's engine and the group acp:break-glass can change the objects that ACP manages there. Existing objects are kept, so
 the command can be repeated after an interruption, after an upgrade, and to replace expired tokens. The adapter renews each
 token with itself when half of its lifetime is over.
 
@@ -84,9 +86,15 @@ The exit code is 1 if the cluster does not pass the preflight. Then it is not re
 		&j.engine,
 		"engine",
 		"",
-		"`NAME` of the propagation engine that carries policies there: kubefed, or direct, where the adapter writes itself; empty: what is registered, "+
-			"else kubefed. For a member that is registered with another engine, the command moves it (docs/engines.md)",
+		"`NAME` of the propagation engine that carries policies there: kubefed; direct, where the adapter writes itself; or ocm, where the work agent of "+
+			"Open Cluster Management fetches them; empty: what is registered, else kubefed. For a member that is registered with another engine, the "+
+			"command moves it (docs/engines.md)",
 	)
+	f.StringVar(&j.adapter, "adapter-service-account", "",
+		"`NAME` of the adapter's service account on the host, which --engine ocm gives rights in the member's namespace there; empty: the one that has "+
+			"these rights, else "+membership.DefaultAdapter)
+	f.BoolVar(&j.withoutReader, "without-reader", false,
+		"with --engine ocm: store no token of the member on the host, which cannot reach it; then no resource counts as enforced there (docs/engines.md)")
 	j.places = map[string]*string{
 		federation.AnnotationCiliumConfig: f.String(
 			"cilium-config",
@@ -141,7 +149,10 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 		return usage("--enforcer %q is neither cilium nor istio", j.enforcer)
 	}
 	if e := federation.Engine(j.engine); e != "" && !slices.Contains(federation.Engines(), e) {
-		return usage("--engine %q is neither kubefed nor direct", j.engine)
+		return usage("--engine %q is not one of kubefed, direct and ocm", j.engine)
+	}
+	if j.withoutReader && j.engine != "" && !federation.Engine(j.engine).Pulls() {
+		return usage("--without-reader goes with --engine ocm: with %s, the adapter writes from the host", j.engine)
 	}
 	if j.profile == "" && j.provider != "" {
 		return usage("--access-provider goes with --from-profile")
@@ -175,16 +186,18 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	join := &membership.Join{
-		Host:        host,
-		Cluster:     cluster,
-		Member:      member,
-		Keys:        labels,
-		ClassLabels: j.classLabels,
-		Istio:       j.istio,
-		Lifetime:    j.lifetime,
-		DryRun:      j.dryRun,
-		Now:         j.streams.Now,
-		OnStep:      j.streams.step,
+		Host:          host,
+		Cluster:       cluster,
+		Member:        member,
+		Keys:          labels,
+		ClassLabels:   j.classLabels,
+		Istio:         j.istio,
+		Lifetime:      j.lifetime,
+		DryRun:        j.dryRun,
+		Adapter:       j.adapter,
+		WithoutReader: j.withoutReader,
+		Now:           j.streams.Now,
+		OnStep:        j.streams.step,
 	}
 	found, err := join.Run(cmd.Context())
 	for _, f := range found {

@@ -90,4 +90,7 @@ func stays(w io.Writer, left membership.Remaining) {
 	for _, o := range left.Federated {
 		fmt.Fprintf(w, "on the host, naming the member: %s\n", o)
 	}
+	if left.Works != "" {
+		fmt.Fprintf(w, "on the host, and whoever deletes them removes what the member has: %s\n", left.Works)
+	}
 }

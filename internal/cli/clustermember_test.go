@@ -171,6 +171,8 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	for reason, args := range map[string][]string{
 		"which cluster?": {"join", "m1"}, "should be fixed": {"check", "m1", "--fix"}, "go with --fix": {"check", "m1", "--dry-run"},
 		"RFC 1123":                 {"join", "M_1", "--member-context", "x"},
+		"not one of kubefed":       {"join", "m1", "--member-context", "x", "--engine", "push"},
+		"goes with --engine ocm":   {"join", "m1", "--member-context", "x", "--engine", "direct", "--without-reader"},
 		"less than a day":          {"join", "m1", "--member-context", "x", "--token-lifetime", "1h"},
 		"neither cilium nor istio": {"join", "m1", "--member-context", "x", "--enforcer", "calico"},
 		"--access-provider goes":   {"join", "m1", "--member-context", "x", "--access-provider", "token"},

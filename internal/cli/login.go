@@ -139,7 +139,7 @@ func (r *remote) logout(ctx context.Context) error {
 		fmt.Fprintf(r.streams.Err, "Not logged in at %s.\n", u)
 		return nil
 	}
-	err = portalclient.New(u, login.Token, language()).Delete(ctx, "/me/tokens/current")
+	err = portalclient.New(u, login.Token, language()).Delete(ctx, "/me/tokens/current", nil)
 	if err != nil && portalclient.CodeOf(err) != "unauthenticated" {
 		return fmt.Errorf("the login is kept, because the portal could not end it: %w", err)
 	}

@@ -264,6 +264,9 @@ func printTicket(w io.Writer, t portalclient.Ticket) {
 		if e.OnBehalfOf != nil {
 			line = append(line, "for "+e.OnBehalfOf.DisplayName)
 		}
+		if e.Through != nil {
+			line = append(line, "through "+printable(*e.Through))
+		}
 		if e.Comment != nil {
 			line = append(line, printable(*e.Comment))
 		}

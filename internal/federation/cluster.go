@@ -51,6 +51,8 @@ type Cluster struct {
 	Enforcer string
 	// Engine is the propagation engine that AnnotationEngine selects.
 	Engine Engine
+	// FormerEngine is the engine that AnnotationFormerEngine names, from which the member is moving, or "".
+	FormerEngine Engine
 	// Profile is the ClusterProfile that AnnotationClusterProfile names, or "".
 	Profile string
 	// Locations are the locations of the parts of its dataplane.
@@ -97,6 +99,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 		Mesh:             mesh,
 		Enforcer:         c.Annotations[AnnotationEnforcer],
 		Engine:           ParseEngine(c.Annotations[AnnotationEngine]),
+		FormerEngine:     Engine(c.Annotations[AnnotationFormerEngine]),
 		Profile:          c.Annotations[AnnotationClusterProfile],
 		Locations:        ParseLocations(c.Annotations),
 		AnnouncedToken:   c.Annotations[AnnotationRenewed],
@@ -155,6 +158,7 @@ func (c Cluster) samePlacementAndStatus(d Cluster) bool {
 		c.Mesh == d.Mesh &&
 		c.Enforcer == d.Enforcer &&
 		c.Engine == d.Engine &&
+		c.FormerEngine == d.FormerEngine &&
 		c.Secret == d.Secret &&
 		c.Locations == d.Locations &&
 		sameMark(c.Downgrade, d.Downgrade)

@@ -19,10 +19,12 @@ const (
 	EngineDirect Engine = "direct"
 	// EngineOCM is the work agent of Open Cluster Management in the member, which fetches ManifestWorks from the host.
 	EngineOCM Engine = "ocm"
+	// EngineNone is the engine of a member that leaves, and gets nothing any more. No member is joined with it.
+	EngineNone Engine = "none"
 )
 
-// Engines returns the engines with which a member can be joined. EngineOCM is not among them yet.
-func Engines() []Engine { return []Engine{EngineKubeFed, EngineDirect} }
+// Engines returns the engines with which a member can be joined.
+func Engines() []Engine { return []Engine{EngineKubeFed, EngineDirect, EngineOCM} }
 
 // ParseEngine returns the engine that an annotation names. An unknown name is kept: nothing is carried to such a member.
 func ParseEngine(annotation string) Engine {
@@ -53,10 +55,21 @@ func UsesKubeFed(clusters []Cluster) bool {
 // IsKubeFed reports whether the engine is KubeFed, which the zero value stands for, too.
 func (e Engine) IsKubeFed() bool { return e == "" || e == EngineKubeFed }
 
+// HasWorkAgent reports whether the work agent of Open Cluster Management writes into the member, or may still because the member is moving
+// to another engine.
+func (c Cluster) HasWorkAgent() bool { return c.Engine == EngineOCM || c.FormerEngine == EngineOCM }
+
+// Pulls reports that an agent in the member fetches what it has to have, so that the host has no token of the engine's account.
+func (e Engine) Pulls() bool { return e == EngineOCM }
+
 // Writer returns the user as which the engine writes in a member, which the guard there admits.
 func (e Engine) Writer() string {
-	if e == EngineDirect {
+	switch e {
+	case EngineDirect:
 		return guard.DirectWriter
+	case EngineOCM:
+		return guard.WorkAgent
+	case EngineKubeFed, EngineNone:
 	}
 	return guard.Pusher
 }
@@ -67,9 +80,13 @@ func (e Engine) Account() string {
 }
 
 // WriterSecret returns the namespace and the name of the Secret on the host with the token of the engine's account in the member.
-// KubeFed's is in KubeFed's namespace; other engines' are in the adapter's, which KubeFed cannot read.
+// KubeFed's is in KubeFed's namespace; the direct engine's is in the adapter's, which KubeFed cannot read. An engine that pulls has none,
+// and both names are "".
 func (c Cluster) WriterSecret(kubeFedNamespace, credentialsNamespace string) (namespace, name string) {
-	if c.Engine == EngineDirect {
+	switch {
+	case c.Engine.Pulls():
+		return "", ""
+	case c.Engine == EngineDirect:
 		return credentialsNamespace, DirectSecretName(c.Name)
 	}
 	return kubeFedNamespace, c.Secret

@@ -220,7 +220,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 		old.cluster.Labels, old.cluster.Leaving, old.cluster.Downgrade = c.Labels, c.Leaving, c.Downgrade
 		old.cluster.Quarantined, old.cluster.QuarantineReason = c.Quarantined, c.QuarantineReason
 		old.cluster.Istio, old.cluster.Mesh, old.cluster.Enforcer, old.cluster.Locations = c.Istio, c.Mesh, c.Enforcer, c.Locations
-		old.cluster.Engine, old.cluster.Secret = c.Engine, c.Secret
+		old.cluster.Engine, old.cluster.FormerEngine, old.cluster.Secret = c.Engine, c.FormerEngine, c.Secret
 		return !same
 	}
 	m, why := f.connect(c, secret.value)
@@ -272,6 +272,15 @@ func (f *fleet[T]) Clusters() []Cluster {
 
 // Cluster returns a registered member.
 func (f *fleet[T]) Cluster(name string) (Cluster, bool) { return f.clusters.Get(name) }
+
+// HasCredentials reports whether the adapter has a token for reading a member, or whether this is not known yet.
+func (f *fleet[T]) HasCredentials(cluster string) bool {
+	if listed, _ := f.tokens.State(); !listed {
+		return true
+	}
+	secret, _ := f.tokens.Get(SecretName(cluster))
+	return secret.value != ""
+}
 
 // observe reports whether a member can be read. The returned member is nil if it has not been contacted.
 func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {

@@ -93,6 +93,9 @@ const (
 	// AnnotationEngine is the propagation engine that distributes objects to the member, an Engine. Without it, KubeFed does. `kubectl
 	// acp cluster join --engine` writes it.
 	AnnotationEngine = "acp.io/engine"
+	// AnnotationFormerEngine is the engine that the member used before, while that may still write there. It is EngineOCM until its agent
+	// owns no object any more; a move between other engines does not need it. `kubectl acp cluster join --engine` writes it.
+	AnnotationFormerEngine = "acp.io/former-engine"
 	// AnnotationClusterProfile is the ClusterProfile, as namespace/name, that describes the member in the inventory of a cluster
 	// manager. The adapter compares the two and reports differences; the registration alone counts. `kubectl acp cluster join
 	// --from-profile` writes it.

@@ -14,6 +14,10 @@ import (
 // removes no others. Every engine writes it, so that KubeFed can remove what another engine created when the member moves to it.
 const LabelKubeFed = "kubefed.io/managed"
 
+// LabelWorkAgent is the label "true" of the objects that a work agent wrote last. Every other engine removes it with its first change, so that
+// it is known whether KubeFed has written an object since the member moved to it.
+const LabelWorkAgent = "acp.io/work-agent"
+
 // Observed is one object that was read back from a member.
 type Observed struct {
 	Name string
@@ -28,7 +32,7 @@ type Observed struct {
 	KubeFed bool
 	// LastWriter is the last writer of the object, if its content does not match its label.
 	LastWriter LastWriter
-	// WrittenDirectly reports that EngineDirect was the last to change the object, or may have been.
+	// WrittenDirectly reports that EngineDirect or a work agent was the last to change the object, or may have been.
 	WrittenDirectly bool
 	// Invalid is the dataplane's message if it reported that it rejects the object, or why it is known not to enforce it.
 	Invalid string
@@ -83,7 +87,8 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 		rejection = message.RejectionDryRun().Text
 	}
 	return Observed{
-		LastWriter: writer, WrittenDirectly: writtenDirectly(u), Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
+		LastWriter: writer, WrittenDirectly: writtenDirectly(u) || labels[LabelWorkAgent] == "true",
+		Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
 		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, KubeFed: labels[LabelKubeFed] == "true",
 		Invalid: rejection, Ztunnel: istio.ZtunnelStatusOf(u.Object),
 	}, nil

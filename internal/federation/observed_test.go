@@ -3,11 +3,26 @@ package federation
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/acp-io/acp/internal/message"
 )
+
+// TestWrittenByAnAgent checks that an object counts as written by a work agent as long as it has the label, whoever else changed it.
+func TestWrittenByAnAgent(t *testing.T) {
+	revision := Revision(func(map[string]any) string { return "r" })
+	for _, labels := range []map[string]string{nil, {LabelWorkAgent: "true"}} {
+		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "acp-x"}}}
+		u.SetLabels(labels)
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "work", Time: &metav1.Time{Time: time.Unix(1, 0)}}})
+		if o, err := revision.parse(u); err != nil || o.WrittenDirectly != (labels != nil) {
+			t.Errorf("with the labels %v: written by another engine than KubeFed is %v, %v", labels, o.WrittenDirectly, err)
+		}
+	}
+}
 
 func TestRevisionCoversWhateverIsEnforced(t *testing.T) {
 	asText := Revision(func(spec map[string]any) string {

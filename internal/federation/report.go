@@ -8,8 +8,8 @@ type Report struct {
 	// Settled reports that the engine has handled the present version in the member, with or without success, and that it will not
 	// write an earlier version there any more.
 	Settled bool
-	// Shared reports that KubeFed may still write into the member, although another engine distributes to it.
-	Shared bool
+	// SharedWith is another engine that may still write into the member, which is moving from or to it, or "".
+	SharedWith Engine
 	// Applied reports that, according to the engine, the member has the present version.
 	Applied bool
 	// Reason is why the member does not have the present version, as a status value of KubeFed (pkg/controller/sync/status) or of

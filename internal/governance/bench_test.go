@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/governance/governancetest"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -25,5 +26,47 @@ func BenchmarkTenThousandEdges(b *testing.B) {
 		if len(Links(edges)) == 0 {
 			b.Fatal("no links")
 		}
+	}
+}
+
+// BenchmarkFleet is what the pages of the fleet, of a member and of the findings compute, with 500 members and 10,000 resources.
+func BenchmarkFleet(b *testing.B) {
+	for name, state := range map[string]func(resource, member int) v1alpha1.MemberState{
+		"Realized": func(int, int) v1alpha1.MemberState { return "" },
+		"MemberUnreachable": func(_, m int) v1alpha1.MemberState {
+			if m == 7 {
+				return v1alpha1.MemberUnreachable
+			}
+			return ""
+		},
+		"MemberDrifted": func(_, m int) v1alpha1.MemberState {
+			if m == 7 {
+				return v1alpha1.MemberDrifted
+			}
+			return ""
+		},
+		"EveryPending":     func(int, int) v1alpha1.MemberState { return v1alpha1.MemberPending },
+		"EveryOverridden":  func(int, int) v1alpha1.MemberState { return v1alpha1.MemberOverridden },
+		"EveryUnreachable": func(int, int) v1alpha1.MemberState { return v1alpha1.MemberUnreachable },
+	} {
+		in, members := governancetest.Fleet(10_000, 500, state)
+		b.Run("Units/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				UnitsBehind(in)
+			}
+		})
+		b.Run("OfMember/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				UnfinishedUnits(in, "member-007")
+			}
+		})
+		b.Run("Findings/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				SortFindings(Findings(in, members, nil, ""))
+			}
+		})
 	}
 }

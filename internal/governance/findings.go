@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/membertally"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -65,9 +65,11 @@ type Finding struct {
 	Since            time.Time
 	// Count is the number of connections, for a disagreement.
 	Count int64
+	// LeftOut is how many further findings of the kind this one stands for; 0 for a finding of its own.
+	LeftOut int
 }
 
-// Key orders findings by severity and kind, and is unique.
+// Key orders findings by severity and kind, and is unique. One that stands for others is the first of its kind.
 func (f *Finding) Key() string {
 	rank := map[v1alpha1.FindingSeverity]int{v1alpha1.FindingStops: 0, v1alpha1.FindingFails: 1, v1alpha1.FindingWarns: 2}[f.Severity]
 	return fmt.Sprintf(
@@ -80,62 +82,50 @@ func (f *Finding) Key() string {
 
 // SortFindings sorts findings by Key and removes duplicates.
 func SortFindings(in []Finding) []Finding {
-	slices.SortStableFunc(in, func(a, b Finding) int { return cmp.Compare(a.Key(), b.Key()) })
-	return slices.CompactFunc(in, func(a, b Finding) bool { return a.Key() == b.Key() })
+	keys := make([]string, len(in))
+	order := make([]int, len(in))
+	for i := range in {
+		keys[i], order[i] = in[i].Key(), i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	out := make([]Finding, 0, len(in))
+	for i, at := range order {
+		if i == 0 || keys[at] != keys[order[i-1]] {
+			out = append(out, in[at])
+		}
+	}
+	return out
 }
 
-// Findings returns the findings from the statuses that the adapter wrote, not sorted. Findings from flows are added by
-// the caller.
-func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
-	var out []Finding
-	known := map[string]bool{}
-	problems := sync.OnceValue(func() []policy.Problem { return policy.NewSnapshot(in).Problems() }) // needed only if an object is rejected
-	rejected := func(kind, name, resource string, conditions []metav1.Condition) {
-		out = append(out, rejected(problems, kind, name, resource, conditions)...)
-	}
+// maxOfKind is the maximum number of findings of one kind about units in members, of which a fleet can have millions.
+const maxOfKind = 2000
+
+// Findings returns the findings from the statuses that the adapter wrote, not sorted; those about a member alone if one is named. Of a kind
+// with very many findings about units in members, one more finding says how many are left out. Findings from flows are added by the caller.
+func Findings(in policy.Input, members []*v1alpha1.MemberCluster, problems []policy.Problem, member string) []Finding {
+	f := findings{member: member, reported: map[string]bool{}, left: map[FindingKind]int{}, kept: map[FindingKind]int{}}
 	for _, m := range members {
-		known[m.Name] = true
-		out = append(out, ofMember(m)...)
+		f.reported[m.Name] = true
+		f.add(ofMember(m)...)
+	}
+	for resource, s := range statuses(in) {
+		f.ofStatus(resource, s)
+	}
+	f.unreported(in)
+	for kind, n := range f.left {
+		f.all = append(f.all, Finding{Kind: kind, Severity: v1alpha1.FindingFails, Message: message.FindingMoreLeftOut(n), Member: member, LeftOut: n})
+	}
+	if member != "" { // what follows is about the host
+		return f.all
+	}
+	rejected := func(kind, name, resource string, conditions []metav1.Condition) {
+		f.add(rejected(problems, kind, name, resource, conditions)...)
 	}
 	for _, r := range in.Resources {
-		for c := range r.Status.All() {
-			out = append(out, ofState(string(r.Spec.Resource), &c, known)...)
-		}
 		rejected("ProtectedResource", r.Name, string(r.Spec.Resource), r.Status.Conditions)
 	}
 	for _, p := range in.Policies {
-		for i := range p.Status.Units {
-			u := &p.Status.Units[i]
-			if !strings.HasSuffix(string(u.Resource), "*") {
-				continue // its ProtectedResource reports the same
-			}
-			for c := range u.All() {
-				out = append(out, ofState(string(u.Resource), &c, known)...)
-			}
-		}
-		for _, r := range p.Status.Refused {
-			out = append(
-				out,
-				Finding{
-					Kind:      NotPushed,
-					Severity:  v1alpha1.FindingFails,
-					Message:   message.Restore(r.Message, r.MessageCode, r.MessageParams),
-					Statement: policy.Ref{Policy: p.Name, SID: r.SID},
-					Object:    r.Reason,
-				},
-			)
-		}
-		for _, sid := range p.Status.RefusedOthers {
-			out = append(
-				out,
-				Finding{
-					Kind:      NotPushed,
-					Severity:  v1alpha1.FindingFails,
-					Message:   message.FindingRefusalLeftOut(),
-					Statement: policy.Ref{Policy: p.Name, SID: sid},
-				},
-			)
-		}
+		f.add(refusals(p)...)
 		if len(p.Status.Refused) == 0 {
 			rejected("AccessControlPolicy", p.Name, "", p.Status.Conditions)
 		}
@@ -146,13 +136,113 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 	for _, c := range in.SubjectClasses {
 		rejected("SubjectClass", c.Name, "", c.Status.Conditions)
 	}
-	return out
+	return f.all
 }
 
-// ofState returns the findings of one unit in one member. What applies to the whole member is reported once, with the
-// member.
-func ofState(resource string, c *v1alpha1.ClusterState, known map[string]bool) []Finding {
+// findings collects findings about members.
+type findings struct {
+	all []Finding
+	// member is the only member whose findings are wanted; empty for all.
+	member string
+	// reported has the members with a report of their own, which says what concerns the whole member.
+	reported map[string]bool
+	// quarantined and unreachable are the members in which units are in these states.
+	quarantined, unreachable membertally.Tally
+	// kept and left count the findings about units in members.
+	kept, left map[FindingKind]int
+}
+
+func (f *findings) add(in ...Finding) {
+	for i := range in {
+		if f.member == "" || in[i].Member == f.member {
+			f.all = append(f.all, in[i])
+		}
+	}
+}
+
+// ofStatus adds the findings of one unit. What concerns the whole member is collected.
+func (f *findings) ofStatus(resource string, s status) {
+	if f.member != "" {
+		if c, ok := s.Member(v1alpha1.ClusterName(f.member)); ok {
+			f.ofAlike(&c, []v1alpha1.ClusterName{c.Name})
+			if kind, ok := kindsOfStates[c.State]; ok && f.room(kind, 1) > 0 {
+				f.all = append(f.all, ofState(kind, resource, &c))
+			}
+		}
+		return
+	}
+	room := map[v1alpha1.MemberState]int{}
+	for c, names := range s.Alike() {
+		f.ofAlike(&c, names)
+		if kind, ok := kindsOfStates[c.State]; ok {
+			room[c.State] += f.room(kind, len(names))
+		}
+	}
+	if len(room) == 0 {
+		return
+	}
+	for c := range s.In(func(state v1alpha1.MemberState) bool { return room[state] > 0 }) {
+		if room[c.State] > 0 { // no room may be left within a group
+			room[c.State]--
+			f.all = append(f.all, ofState(kindsOfStates[c.State], resource, &c))
+		}
+	}
+}
+
+// room returns for how many of n more findings of a kind there is room, and counts them.
+func (f *findings) room(kind FindingKind, n int) int {
+	kept := min(n, maxOfKind-f.kept[kind])
+	f.kept[kind] += kept
+	if n > kept {
+		f.left[kind] += n - kept
+	}
+	return kept
+}
+
+func (f *findings) ofAlike(c *v1alpha1.ClusterState, names []v1alpha1.ClusterName) {
+	switch c.State {
+	case v1alpha1.MemberQuarantined:
+		f.quarantined.Add(names, 1)
+	case v1alpha1.MemberUnreachable:
+		f.unreachable.Add(names, 1)
+	}
+}
+
+// unreported adds the findings of members without a report of their own, as the first unit says.
+func (f *findings) unreported(in policy.Input) {
+	quarantined := f.quarantined.Counts()
+	report := func(name string, state v1alpha1.MemberState, kind FindingKind, severity v1alpha1.FindingSeverity) {
+		for _, s := range statuses(in) {
+			if c, ok := s.Member(v1alpha1.ClusterName(name)); ok && c.State == state {
+				x := ofState(kind, "", &c)
+				x.Severity = severity
+				f.add(x)
+				return
+			}
+		}
+	}
+	for name := range quarantined {
+		if !f.reported[name] {
+			report(name, v1alpha1.MemberQuarantined, Quarantined, v1alpha1.FindingStops)
+		}
+	}
+	for name := range f.unreachable.Counts() {
+		if !f.reported[name] && quarantined[name] == 0 {
+			report(name, v1alpha1.MemberUnreachable, Unreachable, v1alpha1.FindingFails)
+		}
+	}
+}
+
+// kindsOfStates are the kinds of the findings about one unit in one member.
+var kindsOfStates = map[v1alpha1.MemberState]FindingKind{
+	v1alpha1.MemberLeaked:     Leak,
+	v1alpha1.MemberDrifted:    Drift,
+	v1alpha1.MemberOverridden: Overridden,
+}
+
+func ofState(kind FindingKind, resource string, c *v1alpha1.ClusterState) Finding {
 	f := Finding{
+		Kind:     kind,
 		Severity: v1alpha1.FindingFails,
 		Message:  cmp.Or(message.Restore(c.Message, c.MessageCode, c.MessageParams), message.FindingReasonLeftOut()),
 		Member:   string(c.Name),
@@ -161,30 +251,40 @@ func ofState(resource string, c *v1alpha1.ClusterState, known map[string]bool) [
 	if c.Since != nil {
 		f.Since = c.Since.Time
 	}
-	switch c.State {
-	case v1alpha1.MemberLeaked:
-		f.Kind = Leak
-	case v1alpha1.MemberDrifted:
-		f.Kind = Drift
-	case v1alpha1.MemberOverridden:
-		f.Kind = Overridden
-	case v1alpha1.MemberQuarantined, v1alpha1.MemberUnreachable:
-		if known[f.Member] {
-			return nil
-		}
-		known[f.Member] = true
-		f.Kind, f.Resource = Unreachable, ""
-		if c.State == v1alpha1.MemberQuarantined {
-			f.Kind, f.Severity = Quarantined, v1alpha1.FindingStops
-		}
-	default:
-		return nil
+	return f
+}
+
+// refusals returns the findings about statements that are left out in the members.
+func refusals(p *v1alpha1.AccessControlPolicy) []Finding {
+	var out []Finding
+	for _, r := range p.Status.Refused {
+		out = append(
+			out,
+			Finding{
+				Kind:      NotPushed,
+				Severity:  v1alpha1.FindingFails,
+				Message:   message.Restore(r.Message, r.MessageCode, r.MessageParams),
+				Statement: policy.Ref{Policy: p.Name, SID: r.SID},
+				Object:    r.Reason,
+			},
+		)
 	}
-	return []Finding{f}
+	for _, sid := range p.Status.RefusedOthers {
+		out = append(
+			out,
+			Finding{
+				Kind:      NotPushed,
+				Severity:  v1alpha1.FindingFails,
+				Message:   message.FindingRefusalLeftOut(),
+				Statement: policy.Ref{Policy: p.Name, SID: sid},
+			},
+		)
+	}
+	return out
 }
 
 // rejected returns a finding if an object is not accepted. The condition has no code, so the message is computed again.
-func rejected(problems func() []policy.Problem, kind, name, resource string, conditions []metav1.Condition) []Finding {
+func rejected(problems []policy.Problem, kind, name, resource string, conditions []metav1.Condition) []Finding {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return nil
@@ -193,7 +293,7 @@ func rejected(problems func() []policy.Problem, kind, name, resource string, con
 		{
 			Kind:     Rejected,
 			Severity: v1alpha1.FindingFails,
-			Message:  AcceptanceOf(problems(), kind, name, c.Message),
+			Message:  AcceptanceOf(problems, kind, name, c.Message),
 			Resource: resource,
 			Object:   kind + "/" + name,
 			Since:    c.LastTransitionTime.Time,

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -338,120 +337,6 @@ func TestIssues(t *testing.T) {
 	}
 }
 
-func TestFindings(t *testing.T) {
-	in := world(acp("p", say("s", policy.Allow, apps+"1", redis+"*")))
-	state := func(name string, s v1alpha1.MemberState) v1alpha1.ClusterState {
-		return v1alpha1.ClusterState{Name: v1alpha1.ClusterName(name), State: s, Message: string(s)}
-	}
-	in.Resources[0].Status.Clusters = []v1alpha1.ClusterState{
-		state("m1", v1alpha1.MemberLeaked),
-		state("m2", v1alpha1.MemberUnreachable),
-		state("m3", v1alpha1.MemberRealized),
-		state("m4", v1alpha1.MemberPending),
-	}
-	in.Resources[1].Status.Clusters = []v1alpha1.ClusterState{
-		state("m1", v1alpha1.MemberOverridden),
-		state("m2", v1alpha1.MemberUnreachable),
-		state("m5", v1alpha1.MemberQuarantined),
-	}
-	in.Resources[2].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Message: "two of a name"}}
-	in.Policies[0].Status.Units = []v1alpha1.PolicyUnit{
-		{Resource: redis + "*", Clusters: []v1alpha1.ClusterState{state("m1", v1alpha1.MemberDrifted)}},
-		{Resource: redis + "a", Clusters: in.Resources[0].Status.Clusters},
-	}
-	in.Policies[0].Status.Refused = []v1alpha1.RefusedStatement{{SID: "s", Reason: "Unsupported", Message: "no"}}
-	members := []*v1alpha1.MemberCluster{
-		{
-			ObjectMeta: metav1.ObjectMeta{Name: "m5"},
-			Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterQuarantined, Findings: []v1alpha1.MemberFinding{
-				{
-					Code:     "KindMissing",
-					Severity: v1alpha1.FindingStops,
-				},
-				{Code: "GuardMissing", Severity: v1alpha1.FindingWarns},
-				{Code: v1alpha1.FindingIdentitiesFull, Severity: v1alpha1.FindingFails},
-				{Code: "Orphaned", Severity: v1alpha1.FindingWarns},
-			}},
-		},
-		{ObjectMeta: metav1.ObjectMeta{Name: "m6"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterDowngraded}},
-	}
-	got := []string{}
-	for _, f := range SortFindings(Findings(in, members)) {
-		got = append(got, fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Member))
-	}
-	want := []string{
-		"Stops quarantined m5",
-		"Stops preflight m5",
-		"Fails leak m1",
-		"Fails drift m1",
-		"Fails overridden m1",
-		"Fails downgraded m6",
-		"Fails unreachable m2",
-		"Fails refused ",
-		"Fails rejected ",
-		"Fails capacity m5",
-		"Warns orphan m5",
-		"Warns guard m5",
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("the worst first, and what holds for a member once: %s", d)
-	}
-	grouped := SortFindings(Findings(inGroups(in), members))
-	var again []string
-	for _, f := range grouped {
-		again = append(again, fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Member))
-		if f.Kind == Leak && f.Message.IsZero() {
-			t.Errorf("a finding about a member whose message the status has no room for says nothing: %+v", f)
-		}
-	}
-	if d := cmp.Diff(want, again); d != "" {
-		t.Errorf("members in groups are judged differently (-want +got): %s", d)
-	}
-}
-
-// inGroups returns the same world, of which the statuses list every member in groups.
-func inGroups(in policy.Input) policy.Input {
-	out := in
-	out.Resources, out.Policies = nil, nil
-	for _, r := range in.Resources {
-		r = r.DeepCopy()
-		r.Status.Clusters, r.Status.Groups = nil, v1alpha1.GroupMembers(r.Status.Clusters)
-		out.Resources = append(out.Resources, r)
-	}
-	for _, p := range in.Policies {
-		p = p.DeepCopy()
-		for i := range p.Status.Units {
-			u := &p.Status.Units[i]
-			u.Clusters, u.Groups = nil, v1alpha1.GroupMembers(u.Clusters)
-		}
-		out.Policies = append(out.Policies, p)
-	}
-	return out
-}
-
-func TestUnits(t *testing.T) {
-	in := world(acp("p", say("s", policy.Allow, apps+"1", redis+"*")))
-	in.Resources[0].Status.Clusters = []v1alpha1.ClusterState{
-		{Name: "m1", State: v1alpha1.MemberRealized, DesiredRevision: "a", ObservedRevision: "a"},
-		{Name: "m2", State: v1alpha1.MemberPending, DesiredRevision: "a", ObservedRevision: "a"},
-	}
-	in.Policies[0].Status.Units = []v1alpha1.PolicyUnit{
-		{Resource: redis + "*", Clusters: []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberUnreachable, DesiredRevision: "a"}}},
-	}
-	in.Policies = append(in.Policies, in.Policies[0]) // another policy about the same wildcard
-	for name, in := range map[string]policy.Input{"Listed": in, "Grouped": inGroups(in)} {
-		got := map[string]string{}
-		for member, units := range Units(in) {
-			for _, u := range units {
-				got[member] += fmt.Sprintf("%s:%v ", strings.TrimPrefix(u.Resource, redis), u.Behind())
-			}
-		}
-		if d := cmp.Diff(map[string]string{"m1": "*:true a:false ", "m2": "a:true "}, got); d != "" {
-			t.Error(name, d)
-		}
-	}
-}
-
 func TestUses(t *testing.T) {
 	s := policy.NewSnapshot(
 		world(
@@ -482,19 +367,5 @@ func TestUses(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]time.Time{"exact": at, "wide": at.Add(time.Minute), "net": at.Add(2 * time.Minute)}, got); d != "" {
 		t.Error(d)
-	}
-}
-
-// TestRejectedHasACode checks that the finding about an object that is not accepted has the code of the problem, which the condition lacks.
-func TestRejectedHasACode(t *testing.T) {
-	in := world(acp("p", say("s", policy.Allow, apps+"1", redis+"*")))
-	twin := in.Resources[0].DeepCopy()
-	twin.Name = "twin"
-	in.Resources = append(in.Resources, twin)
-	want := message.ProblemResourceTwice(2, string(twin.Spec.Resource))
-	twin.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Message: want.Text}}
-	got := Findings(in, nil)
-	if len(got) != 1 || got[0].Message != want || got[0].Object != "ProtectedResource/twin" {
-		t.Errorf("findings %+v, want one with the message %+v", got, want)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"iter"
 )
 
-// MaxLine bounds a line of an export, in bytes. The longest line that the portal writes has some ten thousand bytes.
+// MaxLine bounds a line of an export, in bytes. The longest line that the portal writes is about a change outside of it, with up to
+// externalchanges.MaxContent bytes of content, of which each may have four bytes in an export, or rarely eight.
 const MaxLine = 1 << 20
 
 // FormatError reports the first line of a file that is not a complete line of an export, or not a head of an anchor file.

@@ -184,6 +184,7 @@ func TestStatesHaveWords(t *testing.T) {
 		{"../accessreview/campaign.go", "Silence", "silence"},
 		{"../backup/restore.go", "Mode", "known"},
 		{"../rollout/gaps.go", "Gap", "why"},
+		{"../externalchanges/content.go", "Content", "content"},
 	} {
 		n := 0
 		for name, value := range constants(t, c.file) {

@@ -14,6 +14,96 @@ func AccessPolicyNotFound() Message {
 	return Message{Code: "access-policy.not-found", Text: "There is no such policy."}
 }
 
+// AccessRequestDeleted is "The AccessRequest {namespace}/{name} was deleted.".
+func AccessRequestDeleted(namespace string, name string) Message {
+	return build("access-request.deleted", param{"name", name}, param{"namespace", namespace})
+}
+
+// AccessRequestNoApplication is "The namespace {namespace} stands for no application: a platform administrator has to set the label acp.io/app-id on it to the id of the application in the catalog.".
+func AccessRequestNoApplication(namespace string) Message {
+	return build("access-request.no-application", param{"namespace", namespace})
+}
+
+// AccessRequestNoLongerApplication is "The namespace {namespace} no longer stands for the application.".
+func AccessRequestNoLongerApplication(namespace string) Message {
+	return build("access-request.no-longer-application", param{"namespace", namespace})
+}
+
+// AccessRequestOutdated is "The spec was changed: generation {generation} replaces this request.".
+func AccessRequestOutdated(generation int) Message {
+	return build("access-request.outdated", param{"generation", generation})
+}
+
+// AccessRequestStateApplying is "The access is being written to the member clusters.".
+func AccessRequestStateApplying() Message {
+	return Message{Code: "access-request.state-applying", Text: "The access is being written to the member clusters."}
+}
+
+// AccessRequestStateApproved is "Every approver has agreed.".
+func AccessRequestStateApproved() Message {
+	return Message{Code: "access-request.state-approved", Text: "Every approver has agreed."}
+}
+
+// AccessRequestStateExpired is "The time of the access is over.".
+func AccessRequestStateExpired() Message {
+	return Message{Code: "access-request.state-expired", Text: "The time of the access is over."}
+}
+
+// AccessRequestStateFailed is "The approved change is not in force; the ticket has the reason.".
+func AccessRequestStateFailed() Message {
+	return Message{Code: "access-request.state-failed", Text: "The approved change is not in force; the ticket has the reason."}
+}
+
+// AccessRequestStatePending is "The ticket waits for a decision.".
+func AccessRequestStatePending() Message {
+	return Message{Code: "access-request.state-pending", Text: "The ticket waits for a decision."}
+}
+
+// AccessRequestStateRealized is "Every member cluster that the access concerns has it.".
+func AccessRequestStateRealized() Message {
+	return Message{Code: "access-request.state-realized", Text: "Every member cluster that the access concerns has it."}
+}
+
+// AccessRequestStateRejected is "An approver rejected the request, or a part of it; the ticket has the reason. To ask again, change the spec.".
+func AccessRequestStateRejected() Message {
+	return Message{Code: "access-request.state-rejected", Text: "An approver rejected the request, or a part of it; the ticket has the reason. To ask again, change the spec."}
+}
+
+// AccessRequestStateRevoked is "The access was revoked, or is being removed.".
+func AccessRequestStateRevoked() Message {
+	return Message{Code: "access-request.state-revoked", Text: "The access was revoked, or is being removed."}
+}
+
+// AccessRequestStateTimedOut is "The request was not decided in time. To ask again, change the spec.".
+func AccessRequestStateTimedOut() Message {
+	return Message{Code: "access-request.state-timed-out", Text: "The request was not decided in time. To ask again, change the spec."}
+}
+
+// AccessRequestStateWithdrawn is "The request was withdrawn. To ask again, change the spec.".
+func AccessRequestStateWithdrawn() Message {
+	return Message{Code: "access-request.state-withdrawn", Text: "The request was withdrawn. To ask again, change the spec."}
+}
+
+// AccessRequestSubmitted is "The request is ticket {ticket}.".
+func AccessRequestSubmitted(ticket string) Message {
+	return build("access-request.submitted", param{"ticket", ticket})
+}
+
+// AccessRequestTooManyOpen is "The application {application} has {limit} open requests from AccessRequests, which is the limit: the request is submitted when some of them are decided or withdrawn.".
+func AccessRequestTooManyOpen(application string, limit int) Message {
+	return build("access-request.too-many-open", param{"application", application}, param{"limit", limit})
+}
+
+// AccessRequestUnknownApplication is "The catalog has no application {application}, which the label acp.io/app-id of the namespace {namespace} names: correct the label, or add the application to the catalog.".
+func AccessRequestUnknownApplication(application string, namespace string) Message {
+	return build("access-request.unknown-application", param{"application", application}, param{"namespace", namespace})
+}
+
+// AccessRequestUnknownResource is "The catalog has no resource {resource}: correct the name, or add the resource to the catalog.".
+func AccessRequestUnknownResource(resource string) Message {
+	return build("access-request.unknown-resource", param{"resource", resource})
+}
+
 // AccessApplicationReach is "Only the application's owners, the security team and auditors see what it reaches.".
 func AccessApplicationReach() Message {
 	return Message{Code: "access.application-reach", Text: "Only the application's owners, the security team and auditors see what it reaches."}
@@ -22,6 +112,11 @@ func AccessApplicationReach() Message {
 // AccessAuditorsReadOnly is "Auditors read everything and change nothing.".
 func AccessAuditorsReadOnly() Message {
 	return Message{Code: "access.auditors-read-only", Text: "Auditors read everything and change nothing."}
+}
+
+// AccessLoginTooOld is "This needs a recent login, and yours is older: log in again, then repeat it.".
+func AccessLoginTooOld() Message {
+	return Message{Code: "access.login-too-old", Text: "This needs a recent login, and yours is older: log in again, then repeat it."}
 }
 
 // AccessOwnerOrSecurityOnly is "Only an owner of an application or the security team can do this.".
@@ -117,6 +212,116 @@ func AnnounceObserve(resource string) Message {
 // AnnounceTextLength is "Say in 1 to {limit} characters what will happen, and when.".
 func AnnounceTextLength(limit int) Message {
 	return build("announce.text-length", param{"limit", limit})
+}
+
+// AnswerApprove is "Approve".
+func AnswerApprove() Message {
+	return Message{Code: "answer.approve", Text: "Approve"}
+}
+
+// AnswerApproved is "You approved {ticket}. It is {state} now.".
+func AnswerApproved(ticket string, state string) Message {
+	return build("answer.approved", param{"state", state}, param{"ticket", ticket})
+}
+
+// AnswerCancel is "Cancel".
+func AnswerCancel() Message {
+	return Message{Code: "answer.cancel", Text: "Cancel"}
+}
+
+// AnswerExpired is "The answer is too late: decide in the portal.".
+func AnswerExpired() Message {
+	return Message{Code: "answer.expired", Text: "The answer is too late: decide in the portal."}
+}
+
+// AnswerInPortal is "This ticket can only be decided in the portal: open it there. If your login is not recent, the portal asks for a new one.".
+func AnswerInPortal() Message {
+	return Message{Code: "answer.in-portal", Text: "This ticket can only be decided in the portal: open it there. If your login is not recent, the portal asks for a new one."}
+}
+
+// AnswerNoChannel is "There is no such channel, or it may not answer: configure it in the file of --notify.".
+func AnswerNoChannel() Message {
+	return Message{Code: "answer.no-channel", Text: "There is no such channel, or it may not answer: configure it in the file of --notify."}
+}
+
+// AnswerNoDialog is "The dialog for the reason could not be opened: press the button again, or open the ticket.".
+func AnswerNoDialog() Message {
+	return Message{Code: "answer.no-dialog", Text: "The dialog for the reason could not be opened: press the button again, or open the ticket."}
+}
+
+// AnswerNotForwarded is "This request was sent to another person: open the ticket in the portal.".
+func AnswerNotForwarded() Message {
+	return Message{Code: "answer.not-forwarded", Text: "This request was sent to another person: open the ticket in the portal."}
+}
+
+// AnswerNotOffered is "The portal did not offer this answer: repeat ticket, version, digest, token and expires of the webhook unchanged.".
+func AnswerNotOffered() Message {
+	return Message{Code: "answer.not-offered", Text: "The portal did not offer this answer: repeat ticket, version, digest, token and expires of the webhook unchanged."}
+}
+
+// AnswerOnePerson is "Name the person by id or by email, and not by both.".
+func AnswerOnePerson() Message {
+	return Message{Code: "answer.one-person", Text: "Name the person by id or by email, and not by both."}
+}
+
+// AnswerOutcomeApproved is "The request was approved.".
+func AnswerOutcomeApproved() Message {
+	return Message{Code: "answer.outcome-approved", Text: "The request was approved."}
+}
+
+// AnswerOutcomeChanged is "The request changed after this message was sent, so it is not decided here any more: use a newer message, or open the ticket.".
+func AnswerOutcomeChanged() Message {
+	return Message{Code: "answer.outcome-changed", Text: "The request changed after this message was sent, so it is not decided here any more: use a newer message, or open the ticket."}
+}
+
+// AnswerOutcomeRejected is "The request was rejected.".
+func AnswerOutcomeRejected() Message {
+	return Message{Code: "answer.outcome-rejected", Text: "The request was rejected."}
+}
+
+// AnswerOutcomeTimedOut is "Nobody decided the request in time.".
+func AnswerOutcomeTimedOut() Message {
+	return Message{Code: "answer.outcome-timed-out", Text: "Nobody decided the request in time."}
+}
+
+// AnswerOutcomeWithdrawn is "The request was withdrawn.".
+func AnswerOutcomeWithdrawn() Message {
+	return Message{Code: "answer.outcome-withdrawn", Text: "The request was withdrawn."}
+}
+
+// AnswerReason is "Why do you reject it?".
+func AnswerReason() Message {
+	return Message{Code: "answer.reason", Text: "Why do you reject it?"}
+}
+
+// AnswerReject is "Reject".
+func AnswerReject() Message {
+	return Message{Code: "answer.reject", Text: "Reject"}
+}
+
+// AnswerRejected is "You rejected {ticket}.".
+func AnswerRejected(ticket string) Message {
+	return build("answer.rejected", param{"ticket", ticket})
+}
+
+// AnswerReplayed is "This answer was received before: send a new one with its own id.".
+func AnswerReplayed() Message {
+	return Message{Code: "answer.replayed", Text: "This answer was received before: send a new one with its own id."}
+}
+
+// AnswerShows is "What the approval grants:".
+func AnswerShows() Message {
+	return Message{Code: "answer.shows", Text: "What the approval grants:"}
+}
+
+// AnswerUnknownPerson is "The directory does not have exactly one active person with your address: open the ticket in the portal.".
+func AnswerUnknownPerson() Message {
+	return Message{Code: "answer.unknown-person", Text: "The directory does not have exactly one active person with your address: open the ticket in the portal."}
+}
+
+// AnswerUnsigned is "The signature or the time of the answer is not valid: sign it with the current key, within five minutes.".
+func AnswerUnsigned() Message {
+	return Message{Code: "answer.unsigned", Text: "The signature or the time of the answer is not valid: sign it with the current key, within five minutes."}
 }
 
 // AuditEndInPast is "The end must be in the future.".
@@ -1334,6 +1539,11 @@ func FindingFlowsUnknown() Message {
 	return Message{Code: "finding.flows-unknown", Text: "The flow store cannot be read now, so it is not known whether the flows of this member are watched."}
 }
 
+// FindingMoreLeftOut is "{count} more findings of this kind are not listed: show those of one member to see them".
+func FindingMoreLeftOut(count int) Message {
+	return build("finding.more-left-out", param{"count", count})
+}
+
 // FindingOverridden is "where its resources are enforced it never allows anything, because of {statements}: remove one of them".
 func FindingOverridden(statements Message) Message {
 	return build("finding.overridden", param{"statements", statements})
@@ -1429,7 +1639,7 @@ func HistoryGapBeforeRecords(begin time.Time) Message {
 	return build("history.gap-before-records", param{"begin", begin})
 }
 
-// HistoryGapClass is "{object} was changed outside of the portal at {at:time}. Which actions it had before is not recorded.".
+// HistoryGapClass is "{object} was changed outside of the portal; the record is of {at:time}. Which actions it had at this time is not known.".
 func HistoryGapClass(object string, at time.Time) Message {
 	return build("history.gap-class", param{"at", at}, param{"object", object})
 }
@@ -1449,17 +1659,17 @@ func HistoryGapNoRecords() Message {
 	return Message{Code: "history.gap-no-records", Text: "Nothing is recorded yet."}
 }
 
-// HistoryGapOthers is "Policies or protections changed outside of the portal since then, the last at {at:time}: {count}. They may have named this resource; their earlier content is not recorded.".
+// HistoryGapOthers is "Policies or protections changed outside of the portal since then, of which it is not known what they said at this time, the last at {at:time}: {count}. They may have named this resource.".
 func HistoryGapOthers(count int, at time.Time) Message {
 	return build("history.gap-others", param{"at", at}, param{"count", count})
 }
 
-// HistoryGapPolicies is "A policy about this resource was changed outside of the portal at {at:time}. What it said before is not recorded.".
+// HistoryGapPolicies is "A policy about this resource was changed outside of the portal; the record is of {at:time}. What it said at this time is not known.".
 func HistoryGapPolicies(at time.Time) Message {
 	return build("history.gap-policies", param{"at", at})
 }
 
-// HistoryGapPolicy is "{object}, which is about this resource, was changed outside of the portal at {at:time}. What it said before is not recorded.".
+// HistoryGapPolicy is "{object}, which is about this resource, was changed outside of the portal; the record is of {at:time}. What it said at this time is not known.".
 func HistoryGapPolicy(object string, at time.Time) Message {
 	return build("history.gap-policy", param{"at", at}, param{"object", object})
 }
@@ -1537,6 +1747,26 @@ func HostRefusesWorkload(reason Message) Message {
 // HostUnreachable is "The host cluster cannot be reached; try again in a moment.".
 func HostUnreachable() Message {
 	return Message{Code: "host.unreachable", Text: "The host cluster cannot be reached; try again in a moment."}
+}
+
+// HoursDay is "{day} is no day of the week: write Mon, Tue, Wed, Thu, Fri, Sat or Sun".
+func HoursDay(day string) Message {
+	return build("hours.day", param{"day", day})
+}
+
+// HoursEmpty is "the hours have no period, or a period without days".
+func HoursEmpty() Message {
+	return Message{Code: "hours.empty", Text: "the hours have no period, or a period without days"}
+}
+
+// HoursPeriod is "{from} to {to} is no period: write two different times as HH:MM, for example 09:00 and 18:00".
+func HoursPeriod(from string, to string) Message {
+	return build("hours.period", param{"from", from}, param{"to", to})
+}
+
+// HoursTimeZone is "the time zone {zone} is not known: write a name of the IANA database, for example Europe/Berlin or UTC".
+func HoursTimeZone(zone string) Message {
+	return build("hours.time-zone", param{"zone", zone})
 }
 
 // ImpactGrantOnly is "Only a grant can be revoked.".
@@ -1884,6 +2114,11 @@ func LedgerActionResourceWavesHalted() Message {
 	return Message{Code: "ledger.action.resource.waves-halted", Text: "The waves of a rollout were halted automatically."}
 }
 
+// LedgerActionResourceWavesInstructed is "The waves of a rollout got an instruction outside of the portal.".
+func LedgerActionResourceWavesInstructed() Message {
+	return Message{Code: "ledger.action.resource.waves-instructed", Text: "The waves of a rollout got an instruction outside of the portal."}
+}
+
 // LedgerActionReviewClosed is "The access review was closed.".
 func LedgerActionReviewClosed() Message {
 	return Message{Code: "ledger.action.review.closed", Text: "The access review was closed."}
@@ -1979,6 +2214,11 @@ func LedgerActionTicketFailed() Message {
 	return Message{Code: "ledger.action.ticket.failed", Text: "The change failed."}
 }
 
+// LedgerActionTicketLastReminder is "Nobody decided, and the approvers were reminded for the last time.".
+func LedgerActionTicketLastReminder() Message {
+	return Message{Code: "ledger.action.ticket.last-reminder", Text: "Nobody decided, and the approvers were reminded for the last time."}
+}
+
 // LedgerActionTicketReduced is "The request grants less than was approved.".
 func LedgerActionTicketReduced() Message {
 	return Message{Code: "ledger.action.ticket.reduced", Text: "The request grants less than was approved."}
@@ -2007,6 +2247,11 @@ func LedgerActionTicketRevokeWritten() Message {
 // LedgerActionTicketRevoked is "Every member was read without the access.".
 func LedgerActionTicketRevoked() Message {
 	return Message{Code: "ledger.action.ticket.revoked", Text: "Every member was read without the access."}
+}
+
+// LedgerActionTicketScheduleMissing is "The on-call schedule of a step does not exist any more.".
+func LedgerActionTicketScheduleMissing() Message {
+	return Message{Code: "ledger.action.ticket.schedule-missing", Text: "The on-call schedule of a step does not exist any more."}
 }
 
 // LedgerActionTicketShortened is "The access got an earlier end.".
@@ -2159,14 +2404,29 @@ func LedgerDetailComment() Message {
 	return Message{Code: "ledger.detail.comment", Text: "comment"}
 }
 
+// LedgerDetailContent is "recorded content".
+func LedgerDetailContent() Message {
+	return Message{Code: "ledger.detail.content", Text: "recorded content"}
+}
+
 // LedgerDetailCount is "count".
 func LedgerDetailCount() Message {
 	return Message{Code: "ledger.detail.count", Text: "count"}
 }
 
+// LedgerDetailCovers is "generations that the content covers".
+func LedgerDetailCovers() Message {
+	return Message{Code: "ledger.detail.covers", Text: "generations that the content covers"}
+}
+
 // LedgerDetailCreated is "created".
 func LedgerDetailCreated() Message {
 	return Message{Code: "ledger.detail.created", Text: "created"}
+}
+
+// LedgerDetailCreatedAt is "creation of the object".
+func LedgerDetailCreatedAt() Message {
+	return Message{Code: "ledger.detail.created-at", Text: "creation of the object"}
 }
 
 // LedgerDetailDeadline is "deadline".
@@ -2187,6 +2447,11 @@ func LedgerDetailDecision() Message {
 // LedgerDetailDigest is "digest".
 func LedgerDetailDigest() Message {
 	return Message{Code: "ledger.detail.digest", Text: "digest"}
+}
+
+// LedgerDetailDo is "instruction".
+func LedgerDetailDo() Message {
+	return Message{Code: "ledger.detail.do", Text: "instruction"}
 }
 
 // LedgerDetailDowngrade is "part of the downgrade".
@@ -2247,6 +2512,11 @@ func LedgerDetailGrace() Message {
 // LedgerDetailGrant is "version of the grant".
 func LedgerDetailGrant() Message {
 	return Message{Code: "ledger.detail.grant", Text: "version of the grant"}
+}
+
+// LedgerDetailInstruction is "id of the instruction".
+func LedgerDetailInstruction() Message {
+	return Message{Code: "ledger.detail.instruction", Text: "id of the instruction"}
 }
 
 // LedgerDetailItem is "item".
@@ -2359,6 +2629,11 @@ func LedgerDetailResource() Message {
 	return Message{Code: "ledger.detail.resource", Text: "resource"}
 }
 
+// LedgerDetailResourceVersion is "resource version".
+func LedgerDetailResourceVersion() Message {
+	return Message{Code: "ledger.detail.resource-version", Text: "resource version"}
+}
+
 // LedgerDetailResources is "resources".
 func LedgerDetailResources() Message {
 	return Message{Code: "ledger.detail.resources", Text: "resources"}
@@ -2429,6 +2704,16 @@ func LedgerDetailSource() Message {
 	return Message{Code: "ledger.detail.source", Text: "source"}
 }
 
+// LedgerDetailSpecAfter is "spec after the change".
+func LedgerDetailSpecAfter() Message {
+	return Message{Code: "ledger.detail.spec-after", Text: "spec after the change"}
+}
+
+// LedgerDetailSpecBefore is "spec before the change".
+func LedgerDetailSpecBefore() Message {
+	return Message{Code: "ledger.detail.spec-before", Text: "spec before the change"}
+}
+
 // LedgerDetailStart is "start".
 func LedgerDetailStart() Message {
 	return Message{Code: "ledger.detail.start", Text: "start"}
@@ -2439,6 +2724,21 @@ func LedgerDetailState() Message {
 	return Message{Code: "ledger.detail.state", Text: "state"}
 }
 
+// LedgerDetailStatedBy is "given by, as the instruction states (not verified)".
+func LedgerDetailStatedBy() Message {
+	return Message{Code: "ledger.detail.stated-by", Text: "given by, as the instruction states (not verified)"}
+}
+
+// LedgerDetailStatementsAfter is "statements that were added, or replace others".
+func LedgerDetailStatementsAfter() Message {
+	return Message{Code: "ledger.detail.statements-after", Text: "statements that were added, or replace others"}
+}
+
+// LedgerDetailStatementsBefore is "statements that were removed or replaced".
+func LedgerDetailStatementsBefore() Message {
+	return Message{Code: "ledger.detail.statements-before", Text: "statements that were removed or replaced"}
+}
+
 // LedgerDetailStep is "step".
 func LedgerDetailStep() Message {
 	return Message{Code: "ledger.detail.step", Text: "step"}
@@ -2447,6 +2747,11 @@ func LedgerDetailStep() Message {
 // LedgerDetailTarget is "grant".
 func LedgerDetailTarget() Message {
 	return Message{Code: "ledger.detail.target", Text: "grant"}
+}
+
+// LedgerDetailThrough is "through".
+func LedgerDetailThrough() Message {
+	return Message{Code: "ledger.detail.through", Text: "through"}
 }
 
 // LedgerDetailTold is "notified people".
@@ -2537,6 +2842,31 @@ func LedgerOtherNumber(line int) Message {
 // LedgerValueAllResources is "all resources".
 func LedgerValueAllResources() Message {
 	return Message{Code: "ledger.value.all-resources", Text: "all resources"}
+}
+
+// LedgerValueContentLater is "in a later line of this object, which covers this change, too".
+func LedgerValueContentLater() Message {
+	return Message{Code: "ledger.value.content-later", Text: "in a later line of this object, which covers this change, too"}
+}
+
+// LedgerValueContentSpec is "the specs before and after the change".
+func LedgerValueContentSpec() Message {
+	return Message{Code: "ledger.value.content-spec", Text: "the specs before and after the change"}
+}
+
+// LedgerValueContentStatements is "the statements that the change removed, added or replaced".
+func LedgerValueContentStatements() Message {
+	return Message{Code: "ledger.value.content-statements", Text: "the statements that the change removed, added or replaced"}
+}
+
+// LedgerValueContentTooLarge is "none: it is too large for a line".
+func LedgerValueContentTooLarge() Message {
+	return Message{Code: "ledger.value.content-too-large", Text: "none: it is too large for a line"}
+}
+
+// LedgerValueContentUnknown is "none: what the object was before or after the change was not known".
+func LedgerValueContentUnknown() Message {
+	return Message{Code: "ledger.value.content-unknown", Text: "none: what the object was before or after the change was not known"}
 }
 
 // LedgerValueDecisionKeep is "keep".
@@ -2832,6 +3162,11 @@ func LineDeny(peer Message, target Message, port string) Message {
 // LineEnforcedBy is "enforced by {enforcer}".
 func LineEnforcedBy(enforcer string) Message {
 	return build("line.enforced-by", param{"enforcer", enforcer})
+}
+
+// LineHours is "only during {hours}".
+func LineHours(hours string) Message {
+	return build("line.hours", param{"hours", hours})
 }
 
 // LineInEveryMember is "in every member".
@@ -3332,6 +3667,11 @@ func MemberTurnedToAuditWithoutReason(by string) Message {
 // MemberUnregistered is "no KubeFedCluster {member} in namespace {namespace}: register the cluster".
 func MemberUnregistered(member string, namespace string) Message {
 	return build("member.unregistered", param{"member", member}, param{"namespace", namespace})
+}
+
+// MemberWorksUnreadable is "the ManifestWorks of member {member} cannot be read on the host: check that Open Cluster Management runs there and manages a cluster of this name, and repeat kubectl acp cluster join".
+func MemberWorksUnreadable(member string) Message {
+	return build("member.works-unreadable", param{"member", member})
 }
 
 // MembersCount is "{count} members".
@@ -3864,6 +4204,26 @@ func NotificationItem(item string) Message {
 	return build("notification.item", param{"item", item})
 }
 
+// NotificationLastReminderBody is "{requester} submitted this request. The step \"{step}\" still waits for you. This is the last reminder.".
+func NotificationLastReminderBody(requester string, step Message) Message {
+	return build("notification.last-reminder.body", param{"requester", requester}, param{"step", step})
+}
+
+// NotificationLastReminderBodyFor is "{requester} submitted this request. The step \"{step}\" still waits for you; you decide for {principal}. This is the last reminder.".
+func NotificationLastReminderBodyFor(requester string, step Message, principal string) Message {
+	return build("notification.last-reminder.body-for", param{"principal", principal}, param{"requester", requester}, param{"step", step})
+}
+
+// NotificationLastReminderTitle is "{ticket}: last reminder, waits for your decision: {subject}".
+func NotificationLastReminderTitle(ticket string, subject Message) Message {
+	return build("notification.last-reminder.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationLastReminderTitleFor is "{ticket}: last reminder, waits for your decision (for {principal}): {subject}".
+func NotificationLastReminderTitleFor(ticket string, principal string, subject Message) Message {
+	return build("notification.last-reminder.title-for", param{"principal", principal}, param{"subject", subject}, param{"ticket", ticket})
+}
+
 // NotificationMoreItems is "- and {count} more".
 func NotificationMoreItems(count int) Message {
 	return build("notification.more-items", param{"count", count})
@@ -4022,6 +4382,31 @@ func NotificationTimedOutBodyColleague(step Message) Message {
 // NotificationTimedOutTitle is "{ticket}: not decided in time: {subject}".
 func NotificationTimedOutTitle(ticket string, subject Message) Message {
 	return build("notification.timed-out.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationUndecidableBody is "Nobody can decide the step \"{step}\". It is limited to people who are on call in a schedule that the portal does not have any more.".
+func NotificationUndecidableBody(step Message) Message {
+	return build("notification.undecidable.body", param{"step", step})
+}
+
+// NotificationUndecidableTitle is "{ticket}: nobody can decide: {subject}".
+func NotificationUndecidableTitle(ticket string, subject Message) Message {
+	return build("notification.undecidable.title", param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationUndecidedBody is "Nobody has decided the step \"{step}\", and its approvers were reminded for the last time. The request stays open until they decide or it is withdrawn. Contact them if it is still needed.".
+func NotificationUndecidedBody(step Message) Message {
+	return build("notification.undecided.body", param{"step", step})
+}
+
+// NotificationUndecidedBodyReview is "Nobody has reviewed this access, which was opened by break-glass, and the reviewers were reminded for the last time. The review stays open.".
+func NotificationUndecidedBodyReview() Message {
+	return Message{Code: "notification.undecided.body-review", Text: "Nobody has reviewed this access, which was opened by break-glass, and the reviewers were reminded for the last time. The review stays open."}
+}
+
+// NotificationUndecidedTitle is "{ticket}: nobody has decided: {subject}".
+func NotificationUndecidedTitle(ticket string, subject Message) Message {
+	return build("notification.undecided.title", param{"subject", subject}, param{"ticket", ticket})
 }
 
 // NotificationUnknownBody is "It was sent by another version of ACP.".
@@ -4222,6 +4607,16 @@ func PreflightAgentPodsUnread(reason Message) Message {
 // PreflightAgentSettingsUnknown is "agents of Cilium started before their configuration was changed at {changed:time}, and it is not known which settings they use".
 func PreflightAgentSettingsUnknown(changed time.Time) Message {
 	return build("preflight.agent-settings-unknown", param{"changed", changed})
+}
+
+// PreflightAgentSilent is "the work agent of the member has not answered since {since:time}, so nothing is distributed to it".
+func PreflightAgentSilent(since time.Time) Message {
+	return build("preflight.agent-silent", param{"since", since})
+}
+
+// PreflightAgentUnread is "it is not known whether the work agent of the member answers: {reason}".
+func PreflightAgentUnread(reason string) Message {
+	return build("preflight.agent-unread", param{"reason", reason})
 }
 
 // PreflightAgentsNotReady is "none of the {agents} agents of Cilium is ready: no change of a policy is taken there".
@@ -4452,6 +4847,11 @@ func PreflightNoEnvoy() Message {
 // PreflightNoHTTP is "rules about requests (method, path) are refused there: {reason}".
 func PreflightNoHTTP(reason Message) Message {
 	return build("preflight.no-http", param{"reason", reason})
+}
+
+// PreflightNoReader is "the host has no token of the member: only what its work agent reports is known, and no resource counts as enforced there".
+func PreflightNoReader() Message {
+	return Message{Code: "preflight.no-reader", Text: "the host has no token of the member: only what its work agent reports is known, and no resource counts as enforced there"}
 }
 
 // PreflightNodeRefused is "a closed workload also refuses its own node, so kubelet's probes of it fail".
@@ -4824,6 +5224,16 @@ func RemedyAddLabel(label string, place string) Message {
 	return build("remedy.add-label", param{"label", label}, param{"place", place})
 }
 
+// RemedyAgent is "check that the work agent runs in the member and reaches the host, and that its ManagedCluster is accepted".
+func RemedyAgent() Message {
+	return Message{Code: "remedy.agent", Text: "check that the work agent runs in the member and reaches the host, and that its ManagedCluster is accepted"}
+}
+
+// RemedyAgentRights is "repeat kubectl acp cluster join, which gives the adapter its rights in the member's namespace on the host".
+func RemedyAgentRights() Message {
+	return Message{Code: "remedy.agent-rights", Text: "repeat kubectl acp cluster join, which gives the adapter its rights in the member's namespace on the host"}
+}
+
 // RemedyAnnotate is "annotate the KubeFedCluster with {annotation}".
 func RemedyAnnotate(annotation string) Message {
 	return build("remedy.annotate", param{"annotation", annotation})
@@ -4927,6 +5337,11 @@ func RemedyInstallEnforcer() Message {
 // RemedyJoinWithCilium is "if agents of Cilium run there, join the member again with --enforcer cilium; else remove what is left of Cilium".
 func RemedyJoinWithCilium() Message {
 	return Message{Code: "remedy.join-with-cilium", Text: "if agents of Cilium run there, join the member again with --enforcer cilium; else remove what is left of Cilium"}
+}
+
+// RemedyJoinWithReader is "if the host can reach the member, also through a proxy, repeat kubectl acp cluster join without --without-reader".
+func RemedyJoinWithReader() Message {
+	return Message{Code: "remedy.join-with-reader", Text: "if the host can reach the member, also through a proxy, repeat kubectl acp cluster join without --without-reader"}
 }
 
 // RemedyLabelsSetting is "give the same rules in the setting labels and restart the agents".
@@ -5237,6 +5652,11 @@ func RequestObserveFirst(resource string, mode string) Message {
 // RequestOnboardedAlready is "{resource} is onboarded already: request another mode.".
 func RequestOnboardedAlready(resource string) Message {
 	return build("request.onboarded-already", param{"resource", resource})
+}
+
+// RequestProgramGrantOnly is "An AccessRequest can only request access that the approvers decide.".
+func RequestProgramGrantOnly() Message {
+	return Message{Code: "request.program-grant-only", Text: "An AccessRequest can only request access that the approvers decide."}
 }
 
 // RequestReasonLength is "Say why in 1 to {limit} characters: the approvers decide by it.".
@@ -5724,6 +6144,16 @@ func SpecUnknownKind(kind string) Message {
 	return build("spec.unknown-kind", param{"kind", kind})
 }
 
+// StateAgentBehind is "the member has {object} as it should be, and its work agent has not handled the last change yet: until then, it may still write an earlier version".
+func StateAgentBehind(object Message) Message {
+	return build("state.agent-behind", param{"object", object})
+}
+
+// StateAgentMayRevert is "the member has {object} as it should be, and its former engine, the work agent, may still write an earlier version: the member is moving to another engine, and the ManifestWork of the object is not deleted yet".
+func StateAgentMayRevert(object Message) Message {
+	return build("state.agent-may-revert", param{"object", object})
+}
+
 // StateBehindWaypoint is "the policy is there, and it does not have its meaning, because connections to pods of the resource pass a waypoint, named in parentheses, and Istio sees the waypoint's service account instead of the client's: {pods}".
 func StateBehindWaypoint(pods Message) Message {
 	return build("state.behind-waypoint", param{"pods", pods})
@@ -5999,6 +6429,11 @@ func StepCannotBeFilled(step Message, policy string, reason Message) Message {
 	return build("step.cannot-be-filled", param{"policy", policy}, param{"reason", reason}, param{"step", step})
 }
 
+// StepNameApplication is "application owner".
+func StepNameApplication() Message {
+	return Message{Code: "step.name-application", Text: "application owner"}
+}
+
 // StepNameLeader is "leader".
 func StepNameLeader() Message {
 	return Message{Code: "step.name-leader", Text: "leader"}
@@ -6164,6 +6599,11 @@ func TicketObjectVanished() Message {
 	return Message{Code: "ticket.object-vanished", Text: "The object was removed outside the portal. Ask again if it is still needed."}
 }
 
+// TicketOutsideHours is "The access is outside of its hours, so it is closed now. They begin at {begin:time}.".
+func TicketOutsideHours(begin time.Time) Message {
+	return build("ticket.outside-hours", param{"begin", begin})
+}
+
 // TicketPolicyDeleted is "The policy was deleted outside the portal; it is written again to see that no member has the statement.".
 func TicketPolicyDeleted() Message {
 	return Message{Code: "ticket.policy-deleted", Text: "The policy was deleted outside the portal; it is written again to see that no member has the statement."}
@@ -6197,6 +6637,16 @@ func TicketRevocationStarted() Message {
 // TicketRolloutStopped is "New denials stopped the rollout: {reason}".
 func TicketRolloutStopped(reason Message) Message {
 	return build("ticket.rollout-stopped", param{"reason", reason})
+}
+
+// TicketScheduleDenied is "{reason} Nobody could decide the step, so the request was denied. Submit it again after the schedule or the approval policy was corrected.".
+func TicketScheduleDenied(reason Message) Message {
+	return build("ticket.schedule-denied", param{"reason", reason})
+}
+
+// TicketScheduleMissing is "{reason} Nobody can decide the step. If the schedule does not exist again by {until:time}, the request is denied.".
+func TicketScheduleMissing(reason Message, until time.Time) Message {
+	return build("ticket.schedule-missing", param{"reason", reason}, param{"until", until})
 }
 
 // TicketStatementAltered is "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and request it again if it is still needed.".

@@ -10,10 +10,22 @@ var messagesByKind = map[Kind]messagesByEvent{
 	}},
 	KindEscalated: {"": escalated},
 	KindNeeded: {
-		"":            approvalNeeded,
-		"break-glass": breakGlassReview,
-		"reminded":    stillNeeded,
-		"escalated":   stillNeeded,
+		"":              approvalNeeded,
+		"break-glass":   breakGlassReview,
+		"reminded":      stillNeeded,
+		"last-reminder": lastReminder,
+		"escalated":     stillNeeded,
+	},
+	KindUndecided: {
+		"": func(d contentData) (title, body message.Message) {
+			return message.NotificationUndecidedTitle(d.ticket, d.subject), message.NotificationUndecidedBody(d.step())
+		},
+		eventReviewUndecided: func(d contentData) (title, body message.Message) {
+			return message.NotificationUndecidedTitle(d.ticket, d.subject), message.NotificationUndecidedBodyReview()
+		},
+		"schedule-missing": func(d contentData) (title, body message.Message) {
+			return message.NotificationUndecidableTitle(d.ticket, d.subject), message.NotificationUndecidableBody(d.step())
+		},
 	},
 	KindFailed: {"": func(d contentData) (title, body message.Message) {
 		return message.NotificationFailedTitle(d.ticket, d.subject), message.NotificationFailedBody()
@@ -106,6 +118,14 @@ func stillNeeded(d contentData) (title, body message.Message) {
 		return message.NotificationStillNeededTitle(d.ticket, d.subject), message.NotificationStillNeededBody(d.Requester, d.step())
 	}
 	return message.NotificationStillNeededTitleFor(d.ticket, d.For, d.subject), message.NotificationStillNeededBodyFor(d.Requester, d.step(), d.For)
+}
+
+func lastReminder(d contentData) (title, body message.Message) {
+	if d.For == "" {
+		return message.NotificationLastReminderTitle(d.ticket, d.subject), message.NotificationLastReminderBody(d.Requester, d.step())
+	}
+	return message.NotificationLastReminderTitleFor(d.ticket, d.For, d.subject),
+		message.NotificationLastReminderBodyFor(d.Requester, d.step(), d.For)
 }
 
 // breakGlassReviewed reports the outcome of a review, which is the step of the event.

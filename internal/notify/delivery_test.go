@@ -38,9 +38,13 @@ type people struct{}
 
 func (people) Name(p string) string                                  { return p }
 func (people) Owners(approval.Item) (application, resource []string) { return nil, nil }
-func (people) Security() []string                                    { return nil }
-func (people) Delegates(string) []string                             { return nil }
-func (people) OnCall() approval.OnCall                               { return nil }
+func (people) Answerable(*approval.Ticket) (approval.Answerable, bool) {
+	return approval.Answerable{}, false
+}
+
+func (people) Security() []string        { return nil }
+func (people) Delegates(string) []string { return nil }
+func (people) OnCall() approval.OnCall   { return nil }
 
 // office is the notification system of a portal with a fake clock.
 type office struct {

@@ -50,6 +50,11 @@ func (c Directory) Delegates(person string) []string {
 	return out
 }
 
+// Answerable implements People.
+func (c Directory) Answerable(t *approval.Ticket) (approval.Answerable, bool) {
+	return approval.AnswerableOf(c.Catalog, t)
+}
+
 // OnCall implements People.
 func (c Directory) OnCall() approval.OnCall { return c.WhoIsOnCall }
 

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"time"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/backoff"
 )
 
@@ -25,13 +27,42 @@ type Notification struct {
 	Footer   string
 	Open     string // label of the link
 	Message  Message
+	// Answer is set if the recipient can decide the ticket of the message; never in a digest.
+	Answer *Answer
 }
+
+// Answer is how a ticket is decided in a notification.
+type Answer struct {
+	approval.Answerable
+	Ticket string // ID
+	// Portal is the address of the portal, which receives the decision.
+	Portal *url.URL
+	// Shown are the lines in the person's language.
+	Shown  []string
+	Labels AnswerLabels
+}
+
+// AnswerLabels are the texts of the controls by which a person decides, in their language.
+type AnswerLabels struct{ Approve, Reject, Cancel, Shows string }
 
 // Sender sends notifications through one channel, in bounded time. Unless its error is a permanent *Problem, the dispatcher
 // retries.
 type Sender interface {
 	Send(ctx context.Context, p Notification) error
 }
+
+// Retractor is a Sender that can replace the controls of its messages.
+type Retractor interface {
+	Sender
+	// SendAnswerable is Send for a notification with an Answer. It returns what identifies the message for Retract; empty if the message
+	// has no controls, or cannot be changed.
+	SendAnswerable(ctx context.Context, p Notification) (receipt string, err error)
+	// Retract replaces a message with its controls. Repeating it changes nothing.
+	Retract(ctx context.Context, receipt string, o Outcome) error
+}
+
+// Outcome replaces a message in which a ticket could be decided, in the language of its reader. It has one link.
+type Outcome struct{ Text, Open, Link string }
 
 // Problem is an error of sending with advice for the retry.
 type Problem struct {
@@ -65,6 +96,9 @@ const (
 	maxRetry    = time.Hour
 	// maxPause bounds a pause that the channel requests: meanwhile the channel may be available again, or be reconfigured.
 	maxPause = 5 * time.Minute
+	// maxRetractions is the number of attempts to replace the controls of a message, in about twenty minutes. Controls that stay decide
+	// nothing, because a decision is bound to the version of the ticket.
+	maxRetractions = 8
 )
 
 // Dispatcher sends the due deliveries of one channel. A channel that hangs does not delay others.
@@ -111,9 +145,11 @@ func (c *Dispatcher) Drain(ctx context.Context) error {
 }
 
 func (c *Dispatcher) deliver(ctx context.Context, d []Delivery) error {
-	parcel, err := c.render(ctx, d)
-	if err == nil {
-		err = c.Sender.Send(ctx, parcel)
+	var err error
+	if d[0].Retraction {
+		err = c.retract(ctx, d[0])
+	} else {
+		d[0].Receipt, err = c.send(ctx, d)
 	}
 	if err == nil {
 		// the delivery is recorded even if the process is shutting down
@@ -123,6 +159,35 @@ func (c *Dispatcher) deliver(ctx context.Context, d []Delivery) error {
 		return err
 	}
 	return c.failed(ctx, d, err)
+}
+
+// send sends the deliveries as one notification.
+func (c *Dispatcher) send(ctx context.Context, d []Delivery) (receipt string, err error) {
+	p, err := c.render(ctx, d)
+	if err != nil {
+		return "", err
+	}
+	if s, ok := c.Sender.(Retractor); ok && p.Answer != nil {
+		return s.SendAnswerable(ctx, p)
+	}
+	return "", c.Sender.Send(ctx, p)
+}
+
+// retract replaces a message that was sent by what happened to its ticket.
+func (c *Dispatcher) retract(ctx context.Context, d Delivery) error {
+	s, ok := c.Sender.(Retractor)
+	if !ok {
+		return &Problem{Err: errors.New("the channel cannot change messages"), Permanent: true}
+	}
+	all, err := c.Store.Preferences(ctx, d.Person)
+	if err != nil {
+		return err
+	}
+	p := all[d.Person]
+	text := c.Renderer.Render(d.Message, p)
+	return s.Retract(ctx, d.Receipt, Outcome{
+		Text: text.Title + "\n" + d.Outcome.RenderFor(p.Reader()), Open: c.Renderer.Open(p), Link: text.Link,
+	})
 }
 
 // failed records a failed attempt: it postpones the deliveries, or marks them as dead after a permanent error or the last
@@ -135,35 +200,16 @@ func (c *Dispatcher) failed(ctx context.Context, d []Delivery, cause error) erro
 	}
 	now, attempts := c.Now(), d[0].Attempts
 	problem := cut(Line(cause.Error()), maxText)
+	log := c.Log.With("channel", c.Channel, "person", d[0].Person, "event", d[0].Event, "attempt", attempts, "error", problem)
+	if d[0].Retraction && (p.Permanent || attempts >= maxRetractions) {
+		log.Warn("the controls of a message about a ticket that changed stay; they decide nothing")
+		return c.Store.Sent(ctx, d, now)
+	}
 	if p.Permanent || attempts >= maxAttempts {
-		c.Log.Error(
-			"a notification failed permanently",
-			"channel",
-			c.Channel,
-			"person",
-			d[0].Person,
-			"event",
-			d[0].Event,
-			"attempt",
-			attempts,
-			"error",
-			problem,
-		)
+		log.Error("a notification failed permanently")
 		return c.Store.MarkDead(ctx, d, now, problem)
 	}
-	c.Log.Warn(
-		"a notification could not be sent; it is retried",
-		"channel",
-		c.Channel,
-		"person",
-		d[0].Person,
-		"event",
-		d[0].Event,
-		"attempt",
-		attempts,
-		"error",
-		problem,
-	)
+	log.Warn("a notification could not be sent; it is retried")
 	if p.RetryAfter > 0 {
 		c.pausedUntil = now.Add(min(p.RetryAfter, maxPause))
 	}
@@ -200,6 +246,9 @@ func (c *Dispatcher) render(ctx context.Context, d []Delivery) (Notification, er
 		p.Footer = c.Renderer.Footer(prefs)
 	}
 	p.Open = c.Renderer.Open(prefs)
+	if len(d) == 1 && first.Ticket > 0 && first.Facts.Answer != nil && d[0].Outcome.IsZero() {
+		p.Answer = c.Renderer.Answer(first, prefs)
+	}
 	return p, nil
 }
 

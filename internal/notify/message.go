@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -27,6 +28,9 @@ const (
 	KindEscalated Kind = "escalated"
 	// KindNeeded says that a step waits for the recipient's decision.
 	KindNeeded Kind = "approval-needed"
+	// KindUndecided says that nobody decides a request: its approvers did not answer the last reminder yet, or nobody can decide it,
+	// because the on-call schedule of its step does not exist any more.
+	KindUndecided Kind = "undecided"
 	// KindFailed says that an approved change could not be applied.
 	KindFailed Kind = "failed"
 	// KindRollout says that a resource will be enforced, or is temporarily in Audit.
@@ -56,6 +60,7 @@ func Kinds() []Kind {
 		KindVoided,
 		KindEscalated,
 		KindNeeded,
+		KindUndecided,
 		KindFailed,
 		KindRollout,
 		KindAccessReview,
@@ -106,6 +111,8 @@ type Facts struct {
 	// ActorID and RequesterID are person IDs, for receivers that are programs.
 	ActorID     string `json:"actorId,omitempty"`
 	RequesterID string `json:"requesterId,omitempty"`
+	// Answer is set if the recipient can decide the ticket in the message.
+	Answer *approval.Answerable `json:"answer,omitempty"`
 	// Recipients are the people who get a message about the change, with its kind. They are set only in messages without a
 	// person.
 	Recipients map[string]Kind `json:"told,omitempty"`

@@ -19,6 +19,8 @@ type People interface {
 	Security() []string
 	// Delegates returns the people who currently may decide for the person.
 	Delegates(person string) []string
+	// Answerable returns what a message shows of a ticket that can be decided in the message; false if it cannot.
+	Answerable(t *approval.Ticket) (approval.Answerable, bool)
 	// OnCall returns the source of who is on call; it may be nil.
 	OnCall() approval.OnCall
 }
@@ -77,6 +79,11 @@ func (x *messageBuilder) process(e approval.Event) {
 		x.escalated(e)
 	case approval.EventReminded:
 		x.askApprovers(e)
+	case approval.EventLastReminder:
+		x.askApprovers(e)
+		x.undecided(e)
+	case approval.EventScheduleMissing:
+		x.undecided(e)
 	case approval.EventVoided:
 		x.voided(e)
 	case approval.EventComment:
@@ -222,6 +229,31 @@ func (x *messageBuilder) escalated(e approval.Event) {
 	x.askApprovers(e)
 }
 
+// eventReviewUndecided is the event of messages to people that nobody has reviewed break-glass access.
+const eventReviewUndecided = "review-undecided"
+
+// undecided informs the requester that nobody decides a step, and the security team if nobody can, or if the step is a review of
+// break-glass access. If somebody has decided in the meantime, nobody is informed.
+func (x *messageBuilder) undecided(e approval.Event) {
+	if e.Item < 0 || e.Item >= len(x.ticket.Items) {
+		return
+	}
+	it := &x.ticket.Items[e.Item]
+	if s := step(it); s == nil || s.Name != e.Step {
+		return
+	}
+	recipients := []string{x.ticket.Requester}
+	if it.Reviewing() {
+		e.Kind = eventReviewUndecided
+	}
+	if it.Reviewing() || e.Kind == approval.EventScheduleMissing {
+		recipients = append(recipients, x.people.Security()...)
+	}
+	for _, p := range recipients {
+		x.add(p, KindUndecided, e)
+	}
+}
+
 // voided notifies all approvers, and informs those who had approved. Their votes are deleted, so they are read from the events.
 func (x *messageBuilder) voided(e approval.Event) {
 	x.add(x.ticket.Requester, KindVoided, e)
@@ -338,7 +370,7 @@ func (x *messageBuilder) facts(e approval.Event) Facts {
 		f.ActorFor = x.people.Name(e.OnBehalfOf)
 	}
 	switch e.Kind {
-	case approval.EventSubmitted, approval.EventBreakGlass, approval.EventEscalated, approval.EventReminded:
+	case approval.EventSubmitted, approval.EventBreakGlass, approval.EventEscalated, approval.EventReminded, approval.EventLastReminder:
 		f.Reason = t.Reason
 	default:
 		f.Comment, f.Message = e.Comment, e.Message
@@ -384,6 +416,7 @@ func (x *messageBuilder) result() []Message {
 	all.Recipients = map[string]Kind{}
 	kind := KindComment
 	var out []Message
+	answer, answerable := x.people.Answerable(x.ticket)
 	for _, p := range slices.Sorted(maps.Keys(x.messages)) {
 		m := x.messages[p]
 		all.Recipients[p] = m.Kind
@@ -394,6 +427,9 @@ func (x *messageBuilder) result() []Message {
 			if !slices.ContainsFunc(all.Items, func(b About) bool { return a.String() == b.String() }) {
 				all.Items = append(all.Items, a)
 			}
+		}
+		if answerable && (m.Kind == KindNeeded || m.Kind == KindEscalated) {
+			m.Facts.Answer, all.Answer = &answer, &answer
 		}
 		m.Facts.clean()
 		out = append(out, *m)

@@ -21,12 +21,20 @@ var start = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 type company struct {
 	delegates map[string][]string
 	onCall    approval.OnCall
+	answer    *approval.Answerable
 }
 
 func (company) Name(p string) string { return strings.ToUpper(p) }
 func (company) Owners(approval.Item) (application, resource []string) {
 	return []string{"app-owner", "requester"}, []string{"owner"}
 }
+func (c company) Answerable(*approval.Ticket) (approval.Answerable, bool) {
+	if c.answer == nil {
+		return approval.Answerable{}, false
+	}
+	return *c.answer, true
+}
+
 func (company) Security() []string            { return []string{"sec1", "sec2"} }
 func (c company) Delegates(p string) []string { return c.delegates[p] }
 func (c company) OnCall() approval.OnCall     { return c.onCall }
@@ -64,6 +72,16 @@ func ticket(resources ...string) *approval.Ticket {
 func limitedTicket() *approval.Ticket {
 	t := ticket("cache")
 	t.Items[0].Steps[1].OnCall = approval.OnCallLimit{Schedule: "shop", Tier: 1}
+	return t
+}
+
+// remindedTicket is a ticket whose owners are reminded once, after 40 days.
+func remindedTicket() *approval.Ticket {
+	it := item("cache")
+	it.Steps = []approval.Step{{Name: "owner", Approvers: []string{"owner", "owner2"}, Quorum: 1, Remind: 960 * time.Hour}}
+	t := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "requester", Reason: "orders needs its cache",
+		Items: []approval.Item{it}}, start)
+	t.Numbered(7)
 	return t
 }
 
@@ -161,6 +179,30 @@ func TestMessagesForTicket(t *testing.T) {
 				map[string]string{"requester": "decided/timed-out", "sec1": "decided-by-colleague/timed-out", "sec2": "decided-by-colleague/timed-out"},
 			},
 		}},
+		"nobody decides": {"the approvers once more, and the requester", remindedTicket, company{}, []act{
+			{nothing, map[string]string{"owner": "approval-needed/submitted", "owner2": "approval-needed/submitted"}},
+			{tick(960 * time.Hour), map[string]string{"owner": "approval-needed/last-reminder", "owner2": "approval-needed/last-reminder",
+				"requester": "undecided/last-reminder"}},
+		}},
+		"decided before the last reminder was sent": {"nobody is told that nobody decides", remindedTicket, company{}, []act{
+			{nothing, map[string]string{"owner": "approval-needed/submitted", "owner2": "approval-needed/submitted"}},
+			{func(t *approval.Ticket) error { t.Tick(start.Add(960 * time.Hour)); return vote("owner", true, 0)(t) },
+				map[string]string{"requester": "decided/approved", "owner2": "decided-by-colleague/step-approved"}},
+		}},
+		"nobody can decide": {"the requester and the security team", func() *approval.Ticket {
+			t := remindedTicket()
+			t.Items[0].Steps[0].OnCall = approval.OnCallLimit{Schedule: "shop", Tier: 1}
+			return t
+		}, company{}, []act{
+			{nothing, map[string]string{"owner": "approval-needed/submitted", "owner2": "approval-needed/submitted"}},
+			{func(t *approval.Ticket) error { t.CheckSchedule(0, nil, start); return nil },
+				map[string]string{"requester": "undecided/schedule-missing", "sec1": "undecided/schedule-missing", "sec2": "undecided/schedule-missing"}},
+			{func(t *approval.Ticket) error {
+				t.CheckSchedule(0, nil, start.Add(approval.MissingScheduleGrace))
+				return nil
+			},
+				map[string]string{"requester": "decided/timed-out", "owner": "decided-by-colleague/timed-out", "owner2": "decided-by-colleague/timed-out"}},
+		}},
 		"delegation": {"a delegate is asked for somebody; never the requester", func() *approval.Ticket { return ticket("cache") },
 			company{delegates: map[string][]string{"leader": {"deputy", "requester"}}}, []act{
 				{nothing, map[string]string{"leader": "approval-needed/submitted", "deputy": "approval-needed/submitted for LEADER"}},
@@ -200,6 +242,21 @@ func TestMessagesForTicket(t *testing.T) {
 				return t.Confirm(0, approval.Vote{Person: "sec1", Approve: false, Comment: "no", At: start})
 			},
 				map[string]string{"requester": "decided/reviewed", "leader": "decided-by-colleague/reviewed", "app-owner": "revoked/revoke-requested"}},
+		}},
+		"nobody reviews break-glass": {"the reviewers once more, the requester and the security team", func() *approval.Ticket {
+			it := item("cache")
+			it.Steps, it.Review = nil, &approval.Step{Name: "review", Approvers: []string{"sec1", "leader"}, Quorum: 1, Timeout: 960 * time.Hour,
+				OnTimeout: v1alpha1.TimeoutRemind}
+			t := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "requester", Reason: "outage", BreakGlass: true,
+				Items: []approval.Item{it}}, start)
+			t.Numbered(7)
+			t.Expire(0, start.Add(8*time.Hour))
+			return t
+		}, company{}, []act{
+			{nothing, map[string]string{"sec1": "approval-needed/break-glass", "leader": "approval-needed/break-glass", "sec2": "break-glass/break-glass",
+				"owner": "break-glass/break-glass", "app-owner": "break-glass/break-glass", "requester": "revoked/expired"}},
+			{tick(960 * time.Hour), map[string]string{"sec1": "approval-needed/last-reminder", "leader": "approval-needed/last-reminder",
+				"sec2": "undecided/review-undecided", "requester": "undecided/review-undecided"}},
 		}},
 		"grown": {"the approvals are void: those who had approved are informed, and the other approvers are notified again",
 			func() *approval.Ticket { return ticket("cache") }, company{}, []act{
@@ -308,6 +365,31 @@ func TestItemsOfOneChangeAreInOneMessage(t *testing.T) {
 	}
 	if len(got) != 2 {
 		t.Errorf("got %d messages, want one for the leader and one for receivers", len(got))
+	}
+}
+
+// TestAnswersAreForApprovers checks that only messages that ask for a decision, and the one for webhooks, can be answered.
+func TestAnswersAreForApprovers(t *testing.T) {
+	x := approval.NewTicket(
+		approval.Draft{Kind: approval.KindGrant, Requester: "requester", Reason: "r", Items: []approval.Item{{Steps: chain()}}},
+		time.Unix(0, 0),
+	)
+	if err := x.Vote(0, approval.Vote{Person: "leader", Approve: true, At: time.Unix(1, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	answer := approval.Answerable{Version: 7, Digest: "d"}
+	got := map[string]bool{}
+	for _, m := range MessagesForTicket(x, 1, len(x.Events), company{answer: &answer}) {
+		got[m.Person] = m.Facts.Answer != nil && m.Facts.Answer.Version == 7
+	}
+	want := map[string]bool{"": true, "requester": false, "owner": true, "owner2": true, "owner3": true}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, m := range MessagesForTicket(x, 1, len(x.Events), company{}) {
+		if m.Facts.Answer != nil {
+			t.Errorf("a ticket that is decided only in the portal can be answered by %q", m.Person)
+		}
 	}
 }
 

@@ -124,10 +124,12 @@ func (r *Router) resolve(ctx context.Context, changes []Change) (routed []Routed
 		return nil, err
 	}
 	messages := make([][]Message, 0, len(changes))
+	supersessions := make([]*Supersession, 0, len(changes))
 	var persons []string
 	for _, c := range changes {
 		var ofChange []Message
-		if ofChange, failed = r.messages(ctx, c, people); failed != nil {
+		var supersession *Supersession
+		if ofChange, supersession, failed = r.messages(ctx, c, people); failed != nil {
 			if !r.Gone(failed) {
 				break
 			}
@@ -142,7 +144,7 @@ func (r *Router) resolve(ctx context.Context, changes []Change) (routed []Routed
 			)
 			ofChange, failed = nil, nil
 		}
-		messages = append(messages, ofChange)
+		messages, supersessions = append(messages, ofChange), append(supersessions, supersession)
 		for _, m := range ofChange {
 			if m.Person != "" {
 				persons = append(persons, m.Person)
@@ -157,27 +159,28 @@ func (r *Router) resolve(ctx context.Context, changes []Change) (routed []Routed
 		}
 	}
 	for i, ofChange := range messages {
-		routed = append(routed, Routed{changes[i], r.queuedMessages(ofChange, chosen)})
+		routed = append(routed, Routed{changes[i], r.queuedMessages(ofChange, chosen), supersessions[i]})
 	}
 	return routed, failed
 }
 
-func (r *Router) messages(ctx context.Context, c Change, people People) ([]Message, error) {
+// messages returns the messages for a change, and what it does to earlier messages if it is about a ticket.
+func (r *Router) messages(ctx context.Context, c Change, people People) ([]Message, *Supersession, error) {
 	if c.ResourceEvent != nil {
-		return MessagesForResourceEvent(*c.ResourceEvent, people), nil
+		return MessagesForResourceEvent(*c.ResourceEvent, people), nil, nil
 	}
 	if c.Ticket == 0 {
 		d, err := r.Delegation(ctx, c.Delegation)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return MessagesForDelegation(d, people), nil
+		return MessagesForDelegation(d, people), nil, nil
 	}
 	t, err := r.Ticket(ctx, c.Ticket)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return MessagesForTicket(t, c.First, c.Last, people), nil
+	return MessagesForTicket(t, c.First, c.Last, people), supersessionOf(t, c.First, c.Last, r.Now()), nil
 }
 
 func (r *Router) queuedMessages(messages []Message, chosen map[string]Preferences) (out []QueuedMessage) {

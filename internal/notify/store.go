@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/message"
 )
 
 // ErrLeaseLost means that another dispatcher has the deliveries, or that they are done.
@@ -54,6 +55,12 @@ type Delivery struct {
 	QueuedMessage
 	Attempts int // including this one
 	Worker   string
+	// Retraction reports that the message was sent, and that its controls have to be replaced by Outcome.
+	Retraction bool
+	// Receipt identifies a message at the channel whose controls can be replaced. A dispatcher sets it before it calls Sent.
+	Receipt string
+	// Outcome is what happened to the ticket since the message was made; zero if nothing did.
+	Outcome message.Message
 }
 
 // Notice is a message in a person's inbox.
@@ -113,6 +120,19 @@ const (
 type Routed struct {
 	Change   Change
 	Messages []QueuedMessage
+	// Supersession is set if the change is about a ticket.
+	Supersession *Supersession
+}
+
+// Supersession says that a ticket changed, so that the controls of messages decide nothing any more that were made for an earlier
+// version of it.
+type Supersession struct {
+	Ticket  int64
+	Version int64           // the version of the ticket
+	Outcome message.Message // what replaces the controls
+	At      time.Time       // when the retractions are due
+	// Except are the people who made the change in a message, which shows the result already.
+	Except []string
 }
 
 // Store stores the outbox, queued messages, inboxes and preferences. Every method is one transaction. Several replicas may use
@@ -121,7 +141,10 @@ type Store interface {
 	// Changes returns changes of the outbox, oldest first.
 	Changes(ctx context.Context, limit int) ([]Change, error)
 	// Route stores the messages of changes and removes the changes from the outbox. It ignores a change that is no longer in the
-	// outbox, because another replica has routed it, and a queued message whose person, event and channel exist already.
+	// outbox, because another replica has routed it, and a queued message whose person, event and channel exist already. With a
+	// Supersession, messages with controls for an earlier version of the ticket get its outcome: those that were sent with a receipt
+	// are queued as retractions, those that are not sent yet are sent without controls. An outcome that a message has already
+	// changes nothing.
 	Route(ctx context.Context, some ...Routed) error
 
 	// Preferences returns the preferences of people. People without preferences are not in the result.
@@ -141,10 +164,11 @@ type Store interface {
 	// Arrived returns notices of all inboxes with larger IDs, oldest first. If after is negative, it returns only the newest notice.
 	Arrived(ctx context.Context, after int64, limit int) ([]Arrival, error)
 
-	// Lease leases due deliveries of a channel to a worker until now+ttl: one queued message, or all those of one person's digest. It
-	// returns nothing if nothing is due.
+	// Lease leases due deliveries of a channel to a worker until now+ttl: one queued message, or all those of one person's digest, or,
+	// if no message is due, one retraction. It returns nothing if nothing is due.
 	Lease(ctx context.Context, c Channel, worker string, now time.Time, ttl time.Duration) ([]Delivery, error)
-	// Sent marks deliveries as sent. It returns ErrLeaseLost if the worker no longer holds the lease.
+	// Sent marks deliveries as sent, and retractions as done. A message whose ticket changed while it was sent is queued as a retraction
+	// if it has a receipt. Sent returns ErrLeaseLost if the worker no longer holds the lease.
 	Sent(ctx context.Context, d []Delivery, at time.Time) error
 	// Postpone schedules failed deliveries again. It returns ErrLeaseLost if the worker no longer holds the lease.
 	Postpone(ctx context.Context, d []Delivery, until time.Time, problem string) error
@@ -158,6 +182,6 @@ type Store interface {
 
 	// QueueStats returns the numbers of queued and dead messages by channel, and of changes that are not routed yet.
 	QueueStats(ctx context.Context) (channels []QueueStats, changes int64, err error)
-	// Prune removes messages that were sent, read or marked as dead before an instant.
+	// Prune removes messages that were sent, read or marked as dead before an instant, with their retractions.
 	Prune(ctx context.Context, before time.Time) error
 }

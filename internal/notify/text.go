@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -20,14 +21,14 @@ const (
 	maxNote  = maxText + 10 // the text with its label
 )
 
-// reader returns the person's language and time zone.
-func (p Preferences) reader() message.Reader {
+// Reader returns the person's language and time zone.
+func (p Preferences) Reader() message.Reader {
 	return message.Reader{Language: message.Language(p.language()), Zone: p.location()}
 }
 
 // Render renders a message in the person's language and time zone.
 func (r *Renderer) Render(m Message, p Preferences) Text {
-	c, to := ContentOf(m), p.reader()
+	c, to := ContentOf(m), p.Reader()
 	var b strings.Builder
 	b.WriteString(c.Body.RenderFor(to) + "\n")
 	if len(c.Items) > 0 {
@@ -57,12 +58,27 @@ func (r *Renderer) link(ticket int64, page string) string {
 
 // Footer returns the reason why the person gets the message, and where to change that.
 func (r *Renderer) Footer(p Preferences) string {
-	return message.NotificationFooter(r.Portal.JoinPath("profile").String()).RenderFor(p.reader())
+	return message.NotificationFooter(r.Portal.JoinPath("profile").String()).RenderFor(p.Reader())
 }
 
 // Open returns the label of a link.
 func (r *Renderer) Open(p Preferences) string {
-	return message.NotificationOpen().RenderFor(p.reader())
+	return message.NotificationOpen().RenderFor(p.Reader())
+}
+
+// Answer returns how the ticket of a message is decided, in the person's language. The message must have an Answer.
+func (r *Renderer) Answer(m Message, p Preferences) *Answer {
+	to := p.Reader()
+	a := &Answer{Answerable: *m.Facts.Answer, Ticket: approval.FormatID(m.Ticket), Portal: r.Portal, Labels: AnswerLabels{
+		Approve: message.AnswerApprove().RenderFor(to),
+		Reject:  message.AnswerReject().RenderFor(to),
+		Cancel:  message.AnswerCancel().RenderFor(to),
+		Shows:   message.AnswerShows().RenderFor(to),
+	}}
+	for _, line := range approval.LineMessages(a.Lines) {
+		a.Shown = append(a.Shown, Line(line.RenderFor(to)))
+	}
+	return a
 }
 
 // Digest combines several texts into one; a single one is returned unchanged.
@@ -77,5 +93,5 @@ func (r *Renderer) Digest(texts []Text, p Preferences) Text {
 		}
 		b.WriteString("* " + t.Title + "\n  " + t.Link + "\n")
 	}
-	return Text{Title: message.NotificationDigestTitle(len(texts)).RenderFor(p.reader()), Body: b.String(), Link: r.Portal.String()}
+	return Text{Title: message.NotificationDigestTitle(len(texts)).RenderFor(p.Reader()), Body: b.String(), Link: r.Portal.String()}
 }

@@ -207,13 +207,13 @@ func (s *Service) OnCall(schedule string, tier int) approval.Duty {
 	defer s.mu.Unlock()
 	x, ok := s.file.Schedules[schedule]
 	if !ok {
-		return approval.Duty{Reason: message.OnCallNotConfigured(schedule)}
+		return approval.Duty{Missing: true, Reason: message.OnCallNotConfigured(schedule)}
 	}
 	var addresses []string
 	at := s.fileRead
 	if x.remote() == nil {
 		if tier < 1 || tier > len(x.Tiers) {
-			return approval.Duty{Reason: message.OnCallNoTier(schedule, tier)}
+			return approval.Duty{Missing: true, Reason: message.OnCallNoTier(schedule, tier)}
 		}
 		addresses = x.Tiers[tier-1].now(now)
 	} else {

@@ -15,7 +15,7 @@ func RefusedHTTP(ref Ref, resource string, why message.Message) Refusal {
 
 // addressDeny describes on which ports a member denies all addresses because of a unit, during one epoch.
 type addressDeny struct {
-	epoch   int
+	epoch   epoch
 	ports   []v1alpha1.Port
 	by      []Ref
 	refused []Refusal

@@ -137,7 +137,7 @@ func drop(in Input, ref Ref) Input {
 func TestFindingsAreTrue(t *testing.T) {
 	norace.SkipUnderRace(t)
 	seen := map[FindingKind]int{}
-	for seed := range uint64(2500) {
+	for seed := range uint64(4000) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}
 		in := d.world()
 		in.Resources = nil

@@ -51,7 +51,8 @@ func (s *Snapshot) ChangedUnitsBetween(from, to time.Time) []string {
 	passes := func(t time.Time) bool { return t.After(from) && !t.After(to) }
 	var names []string
 	for _, st := range s.statements {
-		if !passes(st.notBefore) && !passes(st.notAfter) {
+		edge, recurs := st.hours.Next(from)
+		if !passes(st.notBefore) && !passes(st.notAfter) && (!recurs || !passes(edge)) {
 			continue
 		}
 		if st.effect == Deny && st.refused() {

@@ -136,7 +136,7 @@ func (st *statement) hasSameContent(o *statement) bool {
 	a, b := st.written, o.written
 	return a == b ||
 		a.Effect == b.Effect && slices.Equal(a.Subjects, b.Subjects) && slices.Equal(a.Actions, b.Actions) && slices.Equal(a.Resources, b.Resources) &&
-			st.notBefore.Equal(o.notBefore) && st.notAfter.Equal(o.notAfter)
+			st.notBefore.Equal(o.notBefore) && st.notAfter.Equal(o.notAfter) && st.hours.Equal(o.hours) && st.closed == o.closed
 }
 
 // movedAddresses returns the first addresses of the prefixes whose owners differ, by their owners before and after.

@@ -20,7 +20,7 @@ import (
 func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
 	norace.SkipUnderRace(t)
 	same, differ := 0, map[string]int{}
-	for seed := range uint64(2500) {
+	for seed := range uint64(4000) {
 		d := dice{rand.New(rand.NewPCG(seed, 11))}
 		in := d.world()
 		d.breakWorld(&in)

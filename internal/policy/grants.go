@@ -88,7 +88,7 @@ func nameCovers(written, name string) bool {
 func (s *Snapshot) grant(st *statement, subject, resource, queried string, at time.Time) Grant {
 	wild := strings.HasSuffix(resource, "*")
 	g := Grant{Ref: st.ref, Effect: st.effect, Subject: subject, Resource: resource, Wildcard: wild,
-		NotBefore: st.notBefore, NotAfter: st.notAfter}
+		NotBefore: st.notBefore, NotAfter: st.notAfter, Hours: st.written.Hours}
 	if c, ok := s.resources.of(strings.TrimSuffix(queried, "*")); ok {
 		for i := range c.actions {
 			if st.hasAction(c.actions[i].name) {

@@ -150,7 +150,7 @@ func (b *indexBuilder) add(st *statement, number uint32) {
 	if st.effect == Deny {
 		flagged |= denyFlag
 	}
-	if !st.notBefore.IsZero() || !st.notAfter.IsZero() {
+	if st.isBounded() {
 		flagged |= boundedFlag
 	}
 	for _, r := range st.exact {

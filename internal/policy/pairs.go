@@ -14,7 +14,7 @@ type entry struct {
 const (
 	denyBit     = 31
 	denyFlag    = 1 << denyBit
-	boundedFlag = 1 << 30 // the statement has a beginning or an end
+	boundedFlag = 1 << 30 // the statement has a beginning, an end or hours
 	numberMask  = boundedFlag - 1
 )
 

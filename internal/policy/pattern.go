@@ -141,5 +141,5 @@ func actionNamed(c *resourceClass, bit uint32) *action {
 
 // outlasts reports whether o is in force whenever st is, from an instant on at which both are in force.
 func (st *statement) outlasts(o *statement) bool {
-	return st.notAfter.IsZero() || !o.notAfter.IsZero() && !st.notAfter.Before(o.notAfter)
+	return (st.notAfter.IsZero() || !o.notAfter.IsZero() && !st.notAfter.Before(o.notAfter)) && st.hours.Covers(o.hours)
 }

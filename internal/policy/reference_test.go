@@ -50,7 +50,8 @@ func (w reference) outcome(q Query, adjust func(v1alpha1.Mode) v1alpha1.Mode) (V
 		onboarded = onboarded || mode != v1alpha1.ModeObserve
 		for _, p := range w.in.Policies {
 			for _, st := range p.Spec.Statements {
-				if st.NotBefore != nil && q.At.Before(st.NotBefore.Time) || st.NotAfter != nil && !q.At.Before(st.NotAfter.Time) {
+				if st.NotBefore != nil && q.At.Before(st.NotBefore.Time) || st.NotAfter != nil && !q.At.Before(st.NotAfter.Time) ||
+					st.Hours != nil && !openByClock(st.Hours, q.At) {
 					continue
 				}
 				for _, written := range st.Resources {
@@ -278,6 +279,38 @@ func (d dice) time() *metav1.Time {
 	return hours(d.IntN(5) - 2)
 }
 
+func (d dice) weekly() *v1alpha1.WeeklyHours {
+	if d.IntN(8) > 0 {
+		return nil
+	}
+	w := &v1alpha1.WeeklyHours{TimeZone: pick(d, "UTC", "Asia/Shanghai", "America/New_York")}
+	for range 1 + d.IntN(2) {
+		w.Periods = append(w.Periods, v1alpha1.DailyPeriod{
+			Days: several(d, 7, v1alpha1.Weekdays()...),
+			From: fmt.Sprintf("%02d:00", d.IntN(24)), To: fmt.Sprintf("%02d:30", d.IntN(24)),
+		})
+	}
+	return w
+}
+
+// openByClock reports whether the clocks of the zone show a time in one of the periods.
+func openByClock(w *v1alpha1.WeeklyHours, at time.Time) bool {
+	zone, err := time.LoadLocation(w.TimeZone)
+	if err != nil {
+		panic(err)
+	}
+	clock := at.In(zone).Format("15:04")
+	today, yesterday := at.In(zone).Weekday(), (at.In(zone).Weekday()+6)%7
+	for _, p := range w.Periods {
+		on := func(day time.Weekday) bool { return slices.Contains(p.Days, v1alpha1.Weekday(day.String()[:3])) }
+		overnight := p.To < p.From
+		if on(today) && clock >= p.From && (overnight || clock < p.To) || overnight && on(yesterday) && clock < p.To {
+			return true
+		}
+	}
+	return false
+}
+
 func (d dice) rollout() *v1alpha1.RolloutStatus {
 	some := func() (out []v1alpha1.ClusterName) {
 		for _, c := range []v1alpha1.ClusterName{"m1", "m2"} {
@@ -332,7 +365,7 @@ func (d dice) mode() v1alpha1.Mode {
 }
 
 func (d dice) statement(sid string, resources []string) v1alpha1.Statement {
-	st := v1alpha1.Statement{SID: sid, Effect: pick(d, Allow, Deny), NotBefore: d.time(), NotAfter: d.time()}
+	st := v1alpha1.Statement{SID: sid, Effect: pick(d, Allow, Deny), NotBefore: d.time(), NotAfter: d.time(), Hours: d.weekly()}
 	st.Subjects = several(d, 2, v1alpha1.Subject(app888), app888, app889, teamApp, cart, cart, svcHead+"*", appHead+"app/*", appHead+"app/team-*", "*",
 		cidrHead+"10.5.0.0/24", cidrHead+"2001:db8::/32", cidrHead+"0.0.0.0/0")
 	st.Actions = several(d, 2, v1alpha1.Action("redis:connect"), "redis:admin", "redis:*", "web:read", "web:orders", "web:connect", "web:*")

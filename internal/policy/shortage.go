@@ -10,7 +10,7 @@ import (
 
 // shortage describes what the units of a resource's workloads lack, during one epoch.
 type shortage struct {
-	epoch int
+	epoch epoch
 	any   bool
 	// closed reports that the unit does not open the ports of no action.
 	closed bool

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -78,7 +79,12 @@ type Snapshot struct {
 	problems []Problem
 	// workloadProblems are the problems of external workloads.
 	workloadProblems []Problem
-	changes          []time.Time
+	// changes are the instants at which an answer may change once, and hours the different hours of statements, by which answers change
+	// again and again.
+	changes []time.Time
+	hours   []*Hours
+	// lastEpoch is the epoch of the last question, if there are hours.
+	lastEpoch atomic.Pointer[epochSpan]
 }
 
 // NewSnapshot builds a Snapshot. Invalid input is left out and reported by Refusals and Problems.
@@ -187,31 +193,34 @@ func (s *Snapshot) collectChanges(resources []*v1alpha1.ProtectedResource) {
 		}
 	}
 	slices.SortFunc(s.changes, time.Time.Compare)
+	s.hours = hoursOfStatements(s.statements)
 }
 
-// NextChange returns the first instant later than after at which a statement begins or ends, or a temporary audit ends.
+// NextChange returns the first instant later than after at which a statement or its hours may begin or end, or a temporary audit ends.
 // It returns false if there is none.
-func (s *Snapshot) NextChange(after time.Time) (time.Time, bool) {
-	i, found := slices.BinarySearchFunc(s.changes, after, time.Time.Compare)
-	for found && i < len(s.changes) && s.changes[i].Equal(after) {
-		i++
+func (s *Snapshot) NextChange(after time.Time) (next time.Time, found bool) {
+	if i := s.changesUntil(after); i < len(s.changes) {
+		next, found = s.changes[i], true
 	}
-	if i == len(s.changes) {
-		return time.Time{}, false
+	for _, h := range s.hours {
+		if at, ok := h.Next(after); ok && (!found || at.Before(next)) {
+			next, found = at, true
+		}
 	}
-	return s.changes[i], true
+	return next, found
 }
 
 // LastChange returns the last such instant that is not later than at. It returns false if there is none.
-func (s *Snapshot) LastChange(at time.Time) (time.Time, bool) {
-	i, found := slices.BinarySearchFunc(s.changes, at, time.Time.Compare)
-	if found {
-		return s.changes[i], true
+func (s *Snapshot) LastChange(at time.Time) (last time.Time, found bool) {
+	if i := s.changesUntil(at); i > 0 {
+		last, found = s.changes[i-1], true
 	}
-	if i == 0 {
-		return time.Time{}, false
+	for _, h := range s.hours {
+		if t, ok := h.Last(at); ok && (!found || t.After(last)) {
+			last, found = t, true
+		}
 	}
-	return s.changes[i-1], true
+	return last, found
 }
 
 // Refusals returns the statements that no unit contains, by policy and sid. Statements that only one unit lacks are in

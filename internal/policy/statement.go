@@ -24,6 +24,9 @@ type statement struct {
 	exact, wild []string
 
 	notBefore, notAfter time.Time
+	// hours are nil if the statement counts at any hour. closed reports that its hours are invalid, so that an allow never counts.
+	hours  *Hours
+	closed bool
 
 	// inline is the storage for the one subject, action and resource that most statements have.
 	inline [3]string
@@ -62,7 +65,12 @@ func (s *subjectSet) hasAddress(a netip.Addr) bool {
 func (st *statement) refused() bool { return len(st.flaws) > 0 }
 
 func (st *statement) inForce(at time.Time) bool {
-	return !at.Before(st.notBefore) && (st.notAfter.IsZero() || at.Before(st.notAfter))
+	return !at.Before(st.notBefore) && (st.notAfter.IsZero() || at.Before(st.notAfter)) && !st.closed && st.hours.Open(at)
+}
+
+// isBounded reports whether it depends on the time whether the statement counts.
+func (st *statement) isBounded() bool {
+	return !st.notBefore.IsZero() || !st.notAfter.IsZero() || st.hours != nil || st.closed
 }
 
 // hasAction reports whether the statement names the action, exactly or by its service.
@@ -88,6 +96,9 @@ func (st *statement) parse(policy *v1alpha1.AccessControlPolicy, written *v1alph
 	if written.NotAfter != nil {
 		st.notAfter = written.NotAfter.Time
 	}
+	if written.Hours != nil {
+		st.parseHours(written.Hours)
+	}
 	names.fresh = false
 	for _, s := range written.Subjects {
 		st.parseSubject(string(s), names)
@@ -102,6 +113,17 @@ func (st *statement) parse(policy *v1alpha1.AccessControlPolicy, written *v1alph
 	st.subjects.stems = sortedUnique(st.subjects.stems)
 	st.actions, st.services = sortedUnique(st.actions), sortedUnique(st.services)
 	st.exact, st.wild = sortedUnique(st.exact), sortedUnique(st.wild)
+}
+
+// parseHours sets the hours. If they are invalid, a deny counts at any hour.
+func (st *statement) parseHours(written *v1alpha1.WeeklyHours) {
+	hours, err := ParseHours(written)
+	if err != nil {
+		st.closed = st.effect == Allow
+		st.flaw(v1alpha1.RefusedInvalidHours, written.TimeZone, message.Of(err))
+		return
+	}
+	st.hours = hours
 }
 
 // nameCache caches names that were parsed before, because most names occur in many statements.

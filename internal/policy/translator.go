@@ -231,7 +231,7 @@ type preparedTranslation struct {
 	Translation
 	// typical caches the typical members by class.
 	typical sync.Map
-	epoch   int
+	epoch   epoch
 	// supposed identifies the resources that are treated as in Enforce.
 	supposed string
 }
@@ -239,7 +239,7 @@ type preparedTranslation struct {
 // enforcerLimits are the limits of a unit in members with one profile, during one epoch.
 type enforcerLimits struct {
 	UnitLimits
-	epoch int
+	epoch epoch
 	// refused contains the statements that are left out as a whole.
 	refused map[Ref][]Refusal
 }

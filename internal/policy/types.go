@@ -143,6 +143,8 @@ type Grant struct {
 	Actions []string
 	// NotBefore and NotAfter are zero if the statement has no such bound.
 	NotBefore, NotAfter time.Time
+	// Hours are nil if the statement counts at any hour. They must not be changed.
+	Hours *v1alpha1.WeeklyHours
 	// Counting reports whether the statement counts at the queried instant, in the base mode of the resource.
 	Counting bool
 	// Wildcard reports whether Resource is a wildcard.

@@ -33,8 +33,44 @@ func (s *Snapshot) knownUnder(stem string) []string {
 	return s.known[first : first+n]
 }
 
-// epoch returns the number of changes up to an instant. Between two changes every answer is the same.
-func (s *Snapshot) epoch(at time.Time) int {
+// epoch identifies instants at which every answer is the same: the number of changes before, and which hours are open.
+type epoch struct {
+	changes int
+	open    string // a byte for each of Snapshot.hours
+}
+
+// epochSpan is the time between two changes.
+type epochSpan struct {
+	epoch
+	from, until time.Time // until is exclusive
+}
+
+// epoch returns the epoch of an instant.
+func (s *Snapshot) epoch(at time.Time) epoch {
+	e := epoch{changes: s.changesUntil(at)}
+	if len(s.hours) == 0 {
+		return e
+	}
+	if last := s.lastEpoch.Load(); last != nil && !at.Before(last.from) && at.Before(last.until) {
+		return last.epoch
+	}
+	open := make([]byte, len(s.hours))
+	for i, h := range s.hours {
+		if h.Open(at) {
+			open[i] = 1
+		}
+	}
+	e.open = string(open)
+	from, hasFrom := s.LastChange(at)
+	until, hasUntil := s.NextChange(at)
+	if hasFrom && hasUntil {
+		s.lastEpoch.Store(&epochSpan{epoch: e, from: from, until: until})
+	}
+	return e
+}
+
+// changesUntil returns the number of changes, other than of hours, up to an instant.
+func (s *Snapshot) changesUntil(at time.Time) int {
 	n, _ := slices.BinarySearchFunc(s.changes, at, func(c, at time.Time) int {
 		if c.After(at) {
 			return 1
@@ -45,8 +81,8 @@ func (s *Snapshot) epoch(at time.Time) int {
 }
 
 type wildcardAt struct {
-	name  string
-	epoch int
+	name string
+	epoch
 }
 
 // wildcardUnit returns the unit of a wildcard, which is compiled once for each epoch. Its slices are shared and must
@@ -74,7 +110,8 @@ func (s *Snapshot) wildcardUnitIf(name string, at time.Time, supposed []string) 
 
 // reuseWildcardUnits copies the compiled units of wildcards that did not change.
 func (s *Snapshot) reuseWildcardUnits(from *Snapshot) {
-	if s.delta.all || len(s.delta.known) > 0 || !slices.EqualFunc(s.changes, from.changes, time.Time.Equal) {
+	if s.delta.all || len(s.delta.known) > 0 || !slices.EqualFunc(s.changes, from.changes, time.Time.Equal) ||
+		!slices.EqualFunc(s.hours, from.hours, (*Hours).Equal) {
 		return
 	}
 	var touched []string
@@ -85,11 +122,11 @@ func (s *Snapshot) reuseWildcardUnits(from *Snapshot) {
 	}
 	latest := -1 // time advances: earlier epochs are not queried again
 	from.compiled.Range(func(key, _ any) bool {
-		latest = max(latest, key.(wildcardAt).epoch)
+		latest = max(latest, key.(wildcardAt).changes)
 		return true
 	})
 	from.compiled.Range(func(key, unit any) bool {
-		if k := key.(wildcardAt); k.epoch == latest && !slices.Contains(touched, k.name) {
+		if k := key.(wildcardAt); k.changes == latest && !slices.Contains(touched, k.name) {
 			s.compiled.Store(key, unit)
 		}
 		return true

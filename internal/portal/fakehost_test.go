@@ -25,6 +25,8 @@ type fakeHost struct {
 	away      time.Time
 	approvals []*v1alpha1.ApprovalPolicy
 	members   []*v1alpha1.MemberCluster
+	// built, if set, is the snapshot of the input, which then does not change.
+	built *policy.Snapshot
 }
 
 func (h *fakeHost) AwaySince() time.Time {
@@ -63,6 +65,9 @@ func (h *fakeHost) Ready() bool { return true }
 func (h *fakeHost) Snapshot() (*policy.Snapshot, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.built != nil {
+		return h.built, true
+	}
 	return policy.NewSnapshot(h.input), true
 }
 

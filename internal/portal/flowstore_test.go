@@ -18,13 +18,13 @@ var errUnavailable = fmt.Errorf("no such file: %w", audit.ErrUnavailable)
 // flowStore is a SQLite store that a test can make unavailable.
 type flowStore struct {
 	*auditsqlite.Store
-	t       *testing.T
+	t       testing.TB
 	err     error
 	batches int
 	held    func(audit.Filter) // called before each query about connections, unless nil
 }
 
-func newFlowStore(t *testing.T) *flowStore {
+func newFlowStore(t testing.TB) *flowStore {
 	t.Helper()
 	s, err := auditsqlite.Open(t.Context(), filepath.Join(t.TempDir(), "flows.db"))
 	if err != nil {

@@ -49,7 +49,7 @@ import (
 type site struct {
 	*core.Server
 	config   Config
-	t        *testing.T
+	t        testing.TB
 	base     string
 	provider *portaltest.Provider
 	host     *fakeHost
@@ -95,7 +95,7 @@ func (x *site) clientSecret() (string, error) {
 	return "", errors.New("the file is not there")
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	db, err := database.Open(t.Context(), databasetest.SQLite(t))
@@ -247,7 +247,7 @@ func newSite(t *testing.T) *site {
 		Now:          x.now,
 		Log:          log,
 		Web: fstest.MapFS{
-			"index.html":         {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)},
+			"index.html":         {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__"><meta name="acp-embedded" content="__EMBEDDED__">`)},
 			"assets/app-1a2b.js": {Data: []byte("js")},
 			"favicon.svg":        {Data: []byte("<svg/>")},
 			".gitkeep":           {},

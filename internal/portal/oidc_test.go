@@ -45,6 +45,9 @@ func TestForgedLogins(t *testing.T) {
 		"no user":        {"the claim is empty", claim("preferred_username", "")},
 		"user is a list": {"of another type", claim("preferred_username", []string{"alice"})},
 		"groups is text": {"of another type", claim("groups", "security")},
+		"text as time":   {"of another type", claim("auth_time", "now")},
+		"login to come":  {"a login that would stay recent", claim("auth_time", time.Now().Add(time.Hour).Unix())},
+		"no time":        {"not after 1970", claim("auth_time", -1)},
 		"other key": {
 			"signed with another key under the provider's key id",
 			sign(func(_ *portaltest.Provider, c []byte) string { return portaltest.Signed(jose.RS256, other, "k", c) }),

@@ -12,7 +12,10 @@ import (
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/notify/slack"
+	"github.com/acp-io/acp/internal/notify/webhook"
 	"github.com/acp-io/acp/internal/portal/accountapi"
+	"github.com/acp-io/acp/internal/portal/answerapi"
 	"github.com/acp-io/acp/internal/portal/catalogapi"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/flowapi"
@@ -30,7 +33,7 @@ import (
 	"github.com/acp-io/acp/internal/savedview"
 )
 
-// Config is the configuration of a portal. All fields are required except Channels, Witnesses and Demo, and the optional ones of the
+// Config is the configuration of a portal. All fields are required except Slack, Receivers, Channels, Witnesses and Demo, and the optional ones of the
 // HTTP core, whose HostState New sets.
 type Config struct {
 	core.Config
@@ -44,6 +47,10 @@ type Config struct {
 	// Downgrades manages temporary audits of many resources.
 	Downgrades *rollout.Downgrades
 	Inbox      notificationapi.Inbox
+	// Slack is the bot in whose messages people can decide; nil if nobody can.
+	Slack *slack.Bot
+	// Receivers are the receivers of webhooks that may decide for people, by name.
+	Receivers  map[string]*webhook.Receiver
 	Channels   []notify.Channel // the channels of notifications in addition to the inbox
 	SavedViews savedview.Store
 	// Reviews manages access reviews, which ReviewStore stores.
@@ -69,6 +76,10 @@ func New(ctx context.Context, c Config) (*core.Server, error) {
 		return nil, err
 	}
 	s.Mount(scimBase, scimPrefix, provisioning) //nolint:contextcheck // requests have contexts of their own
+	//nolint:contextcheck // requests have contexts of their own
+	s.Mount(integrations, "", answerapi.New(answerapi.Config{
+		Server: s, Slack: c.Slack, Receivers: c.Receivers, Preferences: c.Inbox.Preferences,
+	}))
 	return s, nil
 }
 
@@ -116,6 +127,7 @@ func newAPI(s *core.Server, c Config) *api {
 	return &api{
 		accountAPI: &accountapi.API{
 			Data: data, Server: s, Credentials: c.Credentials, SessionIdle: c.SessionIdle, Inbox: c.Inbox, Saved: c.SavedViews, Demo: c.Demo,
+			CheckLogin: c.Tickets.CheckLogin,
 		},
 		catalogAPI:      &catalogapi.API{Data: data, Workloads: c.Workloads},
 		flowAPI:         &flowapi.API{Data: data},

@@ -13,6 +13,8 @@ const (
 	scimPrefix = "/scim"
 	// scimBase is the path of SCIM, which clients are configured with.
 	scimBase = scimPrefix + "/v2"
+	// integrations is the path below which decisions are received that people make outside of the portal.
+	integrations = "/integrations"
 	// scimMedia is the media type of bodies of SCIM.
 	scimMedia = "application/scim+json"
 	// scimBody is the maximum size of a body of SCIM: a group with all the members that it can have.
@@ -570,5 +572,14 @@ var routes = []core.Route{
 	{Method: "GET", Path: base + "/downgrade", Operation: "getDowngrade", Who: core.Governor, Scope: read},
 	{Method: "POST", Path: base + "/downgrade", Operation: "startDowngrade", Who: core.Administrator, Scope: core.NoToken, Costs: &core.BudgetSwitches},
 	{Method: "DELETE", Path: base + "/downgrade", Operation: "resumeDowngrade", Who: core.Administrator, Scope: core.NoToken, Costs: &core.BudgetSwitches},
+	{
+		Method:    "POST",
+		Path:      integrations + "/*path",
+		Operation: "answer",
+		Programs:  true,
+		Rule:      "signed by Slack or a receiver of webhooks; approvers of the step that waits, never the requester",
+		Media:     "application/x-www-form-urlencoded",
+		Raw:       true,
+	},
 	{Method: "GET", Path: base + "/events", Operation: "streamEvents", Who: core.Person, Scope: read, Rule: "what the caller may see"},
 }

@@ -89,6 +89,8 @@ var samples = []string{
 	"/policies/by-hand",
 	"/scim/v2/*path",
 	"/scim/v2/Users/none",
+	"/integrations/*path",
+	"/integrations/slack/interactions",
 }
 
 // queries are the required query parameters of operations.

@@ -164,7 +164,7 @@ func TestOrdersOfListsInMemory(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/catalog/entities", "/policies", "/access", "/findings", "/applications", "/resources", "/flows"} {
+	for _, path := range []string{"/catalog/entities", "/policies", "/access", "/findings", "/applications", "/resources", "/flows", "/rollout"} {
 		if a := x.as("dave").Get("/api/v1" + path + "?sort=secret"); a.Status != http.StatusBadRequest {
 			t.Errorf("%s by a column that it does not have: %d %s", path, a.Status, a.Body)
 		}

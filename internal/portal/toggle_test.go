@@ -362,6 +362,12 @@ func TestRolloutBoard(t *testing.T) {
 	if len(all.Items) != 2 || all.Stages["initial"] != 1 || all.Stages["observe"] != 1 || !all.FlowsAvailable {
 		t.Errorf("resources with a class are missing: %+v", all)
 	}
+	if b := look("dave", "sort=-stage&limit=1"); len(b.Items) != 1 || b.Items[0].Stage != "initial" || b.Stages["observe"] != 1 {
+		t.Errorf("the most advanced resource: %+v", b)
+	}
+	if stages := pages(t, x, "dave", "/rollout?sort=-stage", "stage"); !slices.Equal(stages, []string{"initial", "observe"}) {
+		t.Errorf("in the order of the stages: %v", stages)
+	}
 	bobs := look("bob", "stage=initial")
 	if len(bobs.Items) != 1 || bobs.Items[0].Resource.ID != "bobs-cluster" || bobs.Items[0].Newcomers != 1 || bobs.Items[0].Hint.Code != "review" ||
 		!bobs.Items[0].Can.Advance ||

@@ -27,7 +27,21 @@ type Client struct {
 	token string
 	// language is the language of errors.
 	language message.Language
-	http     *http.Client
+	// userAgent is the name and version of the program.
+	userAgent string
+	http      *http.Client
+}
+
+// Options are the settings of a client that differ between programs. The zero value is that of kubectl acp.
+type Options struct {
+	// Language is the language of errors; empty means English.
+	Language message.Language
+	// UserAgent is the name and version of the program; empty means kubectl-acp with its version.
+	UserAgent string
+	// Transport sends the requests; nil means http.DefaultTransport.
+	Transport http.RoundTripper
+	// Timeout bounds a call with all that Transport does for it; 0 means two minutes.
+	Timeout time.Duration
 }
 
 // Error is a problem (RFC 9457) in a response of the portal.
@@ -86,8 +100,15 @@ func ParseServer(address string) (*url.URL, error) {
 
 // New returns a client of the portal at an address that ParseServer returned. Its errors are in the language.
 func New(server *url.URL, token string, language message.Language) *Client {
-	return &Client{base: server, token: token, language: language, http: &http.Client{
-		Timeout: 2 * time.Minute,
+	return NewWithOptions(server, token, Options{Language: language})
+}
+
+// NewWithOptions returns a client with the options of a program.
+func NewWithOptions(server *url.URL, token string, o Options) *Client {
+	agent := cmp.Or(o.UserAgent, "kubectl-acp/"+version.String())
+	return &Client{base: server, token: token, language: o.Language, userAgent: agent, http: &http.Client{
+		Transport: o.Transport,
+		Timeout:   cmp.Or(o.Timeout, 2*time.Minute),
 		// The API has no redirects, and one could send the token to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -148,7 +169,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", path, err)
 	}
-	req.Header.Set("User-Agent", "kubectl-acp/"+version.String())
+	req.Header.Set("User-Agent", c.userAgent)
 	req.Header.Set("X-ACP-Request", "1")
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -186,7 +207,7 @@ func (c *Client) problem(resp *http.Response) error {
 	return e
 }
 
-// Delete deletes the object that a path names.
-func (c *Client) Delete(ctx context.Context, path string) error {
-	return c.do(ctx, http.MethodDelete, path, nil, "", nil, nil)
+// Delete deletes the object that a path and a query name.
+func (c *Client) Delete(ctx context.Context, path string, query url.Values) error {
+	return c.do(ctx, http.MethodDelete, path, query, "", nil, nil)
 }

@@ -91,6 +91,7 @@ const (
 	AccessPeriodCauseKindExpired    AccessPeriodCauseKind = "expired"
 	AccessPeriodCauseKindFailed     AccessPeriodCauseKind = "failed"
 	AccessPeriodCauseKindGranted    AccessPeriodCauseKind = "granted"
+	AccessPeriodCauseKindHours      AccessPeriodCauseKind = "hours"
 	AccessPeriodCauseKindMode       AccessPeriodCauseKind = "mode"
 	AccessPeriodCauseKindOutside    AccessPeriodCauseKind = "outside"
 	AccessPeriodCauseKindRecords    AccessPeriodCauseKind = "records"
@@ -113,6 +114,8 @@ func (e AccessPeriodCauseKind) Valid() bool {
 	case AccessPeriodCauseKindFailed:
 		return true
 	case AccessPeriodCauseKindGranted:
+		return true
+	case AccessPeriodCauseKindHours:
 		return true
 	case AccessPeriodCauseKindMode:
 		return true
@@ -333,6 +336,7 @@ const (
 	EventKindExpired         EventKind = "expired"
 	EventKindExpiresSoon     EventKind = "expires-soon"
 	EventKindFailed          EventKind = "failed"
+	EventKindLastReminder    EventKind = "last-reminder"
 	EventKindRealized        EventKind = "realized"
 	EventKindReminded        EventKind = "reminded"
 	EventKindReopened        EventKind = "reopened"
@@ -341,6 +345,7 @@ const (
 	EventKindRevokeRequested EventKind = "revoke-requested"
 	EventKindRevokeWritten   EventKind = "revoke-written"
 	EventKindRevoked         EventKind = "revoked"
+	EventKindScheduleMissing EventKind = "schedule-missing"
 	EventKindShortened       EventKind = "shortened"
 	EventKindShrunk          EventKind = "shrunk"
 	EventKindStepApproved    EventKind = "step-approved"
@@ -373,6 +378,8 @@ func (e EventKind) Valid() bool {
 		return true
 	case EventKindFailed:
 		return true
+	case EventKindLastReminder:
+		return true
 	case EventKindRealized:
 		return true
 	case EventKindReminded:
@@ -388,6 +395,8 @@ func (e EventKind) Valid() bool {
 	case EventKindRevokeWritten:
 		return true
 	case EventKindRevoked:
+		return true
+	case EventKindScheduleMissing:
 		return true
 	case EventKindShortened:
 		return true
@@ -1627,6 +1636,39 @@ func (e WavesAction) Valid() bool {
 	}
 }
 
+// Defines values for Weekday.
+const (
+	WeekdayFri Weekday = "Fri"
+	WeekdayMon Weekday = "Mon"
+	WeekdaySat Weekday = "Sat"
+	WeekdaySun Weekday = "Sun"
+	WeekdayThu Weekday = "Thu"
+	WeekdayTue Weekday = "Tue"
+	WeekdayWed Weekday = "Wed"
+)
+
+// Valid indicates whether the value is a known member of the Weekday enum.
+func (e Weekday) Valid() bool {
+	switch e {
+	case WeekdayFri:
+		return true
+	case WeekdayMon:
+		return true
+	case WeekdaySat:
+		return true
+	case WeekdaySun:
+		return true
+	case WeekdayThu:
+		return true
+	case WeekdayTue:
+		return true
+	case WeekdayWed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for WorkloadResultsItemsOutcome.
 const (
 	WorkloadResultsItemsOutcomeChanged   WorkloadResultsItemsOutcome = "changed"
@@ -2026,6 +2068,24 @@ func (e ListReviewLinesParamsSort) Valid() bool {
 	}
 }
 
+// Defines values for ListRolloutParamsSort.
+const (
+	ListRolloutParamsSortId         ListRolloutParamsSort = "id"
+	ListRolloutParamsSortMinusStage ListRolloutParamsSort = "-stage"
+)
+
+// Valid indicates whether the value is a known member of the ListRolloutParamsSort enum.
+func (e ListRolloutParamsSort) Valid() bool {
+	switch e {
+	case ListRolloutParamsSortId:
+		return true
+	case ListRolloutParamsSortMinusStage:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SearchParamsKind.
 const (
 	SearchParamsKindApplication SearchParamsKind = "application"
@@ -2059,6 +2119,7 @@ const (
 	ListTicketsParamsViewApprovals ListTicketsParamsView = "approvals"
 	ListTicketsParamsViewDecided   ListTicketsParamsView = "decided"
 	ListTicketsParamsViewMine      ListTicketsParamsView = "mine"
+	ListTicketsParamsViewOwned     ListTicketsParamsView = "owned"
 	ListTicketsParamsViewReview    ListTicketsParamsView = "review"
 )
 
@@ -2072,6 +2133,8 @@ func (e ListTicketsParamsView) Valid() bool {
 	case ListTicketsParamsViewDecided:
 		return true
 	case ListTicketsParamsViewMine:
+		return true
+	case ListTicketsParamsViewOwned:
 		return true
 	case ListTicketsParamsViewReview:
 		return true
@@ -2132,6 +2195,9 @@ type Access struct {
 	Counting bool         `json:"counting"`
 	Effect   AccessEffect `json:"effect"`
 
+	// Hours absent: at any hour
+	Hours *WeeklyHours `json:"hours,omitempty"`
+
 	// Members how many members are in which state; also those that the host cluster has no room to list
 	Members   *MemberCounts `json:"members,omitempty"`
 	NotAfter  *time.Time    `json:"notAfter,omitempty"`
@@ -2171,6 +2237,9 @@ type AccessEdge struct {
 	// Counting it decides connections now
 	Counting bool            `json:"counting"`
 	Effect   StatementEffect `json:"effect"`
+
+	// Hours absent: at any hour
+	Hours *WeeklyHours `json:"hours,omitempty"`
 
 	// LastUsed of a connection that this statement let in or refused; absent: none was seen in the last 31 days, or the flows are not known
 	LastUsed *time.Time `json:"lastUsed,omitempty"`
@@ -2646,6 +2715,18 @@ type CreatedToken struct {
 	Token  Token  `json:"token"`
 }
 
+// DailyPeriod the same period of some days of the week. If to is earlier than from, it ends on the next day
+type DailyPeriod struct {
+	// Days the days on which it begins
+	Days []Weekday `json:"days"`
+
+	// From the first minute
+	From string `json:"from"`
+
+	// To the first minute after it
+	To string `json:"to"`
+}
+
 // Decision defines model for Decision.
 type Decision string
 
@@ -2678,6 +2759,9 @@ type DeniedConnection struct {
 	Port        *int       `json:"port,omitempty"`
 	Protocol    *string    `json:"protocol,omitempty"`
 	Resource    CatalogRef `json:"resource"`
+
+	// Ticket a ticket under way, of anybody, that asks for this access; absent: none
+	Ticket *string `json:"ticket,omitempty"`
 }
 
 // DeviceApprove defines model for DeviceApprove.
@@ -2861,6 +2945,9 @@ type Event struct {
 	OnBehalfOf *Person  `json:"onBehalfOf,omitempty"`
 	Revision   *string  `json:"revision,omitempty"`
 	Step       *string  `json:"step,omitempty"`
+
+	// Through channel of a decision that was not made in the portal: slack, or webhook:NAME
+	Through *string `json:"through,omitempty"`
 }
 
 // EventKind one line of the timeline
@@ -3099,6 +3186,9 @@ type Home struct {
 	// Denied refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most
 	Denied []DeniedConnection `json:"denied"`
 
+	// DeniedApplications the names of these applications; see /flows?subject=. Absent: not known
+	DeniedApplications *[]string `json:"deniedApplications,omitempty"`
+
 	// DeniedCount how many refused connections these applications have with those that are not in denied; absent: not known
 	DeniedCount *int `json:"deniedCount,omitempty"`
 
@@ -3111,12 +3201,21 @@ type Home struct {
 	// Disagreements for security and auditors: edges of the last day that the dataplane did not treat as the policies say, up to 1000; see /flows?disagree=true. Absent: not for the caller, or the flow store cannot be read
 	Disagreements *int `json:"disagreements,omitempty"`
 
+	// DisagreementsPartial there are more than disagreements
+	DisagreementsPartial *bool `json:"disagreementsPartial,omitempty"`
+
 	// Expiring grants of the caller's applications that end within 14 days, at most 20, soonest first
 	Expiring []Ticket `json:"expiring"`
 
-	// ExpiringCount how many tickets there are with those that are not in expiring, up to 1000; of more than 200, expiring has the soonest of the 200 newest
-	ExpiringCount  *int `json:"expiringCount,omitempty"`
-	FlowsAvailable bool `json:"flowsAvailable"`
+	// ExpiringCount how many tickets there are with those that are not in expiring, up to 1000; see /tickets?view=owned&kind=grant&kind=extend&expiringWithinSeconds=1209600
+	ExpiringCount *int `json:"expiringCount,omitempty"`
+
+	// ExpiringRequested the accesses in expiring for which another ticket under way asks, of anybody; absent: none
+	ExpiringRequested *[]RequestedAccess `json:"expiringRequested,omitempty"`
+
+	// ExpiringUntil the end of the 14 days: an item of a ticket in expiring that ends later is not about to end
+	ExpiringUntil  *time.Time `json:"expiringUntil,omitempty"`
+	FlowsAvailable bool       `json:"flowsAvailable"`
 
 	// Reviews break-glass access that the caller has to review, at most 10, oldest first
 	Reviews      []Ticket `json:"reviews"`
@@ -3241,7 +3340,7 @@ type InboxItem struct {
 	// Items lines about the items concerned, at most 11
 	Items []Message `json:"items"`
 
-	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout, access-review
+	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, undecided, break-glass, comment, delegation, revoked, rollout, access-review
 	Kind string `json:"kind"`
 
 	// Notes the reason of the request, and a comment on the change
@@ -3407,6 +3506,9 @@ type Member struct {
 	// Stops findings that keep it out
 	Stops int `json:"stops"`
 	Warns int `json:"warns"`
+
+	// Waves absent: no resource waits for its wave there
+	Waves *MemberWaves `json:"waves,omitempty"`
 }
 
 // MemberCounts how many members are in which state; also those that the host cluster has no room to list
@@ -3497,6 +3599,15 @@ type MemberObjects struct {
 type MemberUnit struct {
 	Resource CatalogRef   `json:"resource"`
 	State    ClusterState `json:"state"`
+}
+
+// MemberWaves the resources whose Enforce has not begun in the member, because it reaches the members in waves
+type MemberWaves struct {
+	// Halted those whose rollout is halted, so that no further wave begins without an instruction
+	Halted int `json:"halted"`
+
+	// Waiting all of them
+	Waiting int `json:"waiting"`
 }
 
 // Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
@@ -3707,7 +3818,10 @@ type NewTicketItem struct {
 
 	// DurationSeconds absent: the ticket's
 	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
-	Mode            *Mode  `json:"mode,omitempty"`
+
+	// Hours of a grant: the access is given only during these hours; absent: at any hour
+	Hours *WeeklyHours `json:"hours,omitempty"`
+	Mode  *Mode        `json:"mode,omitempty"`
 
 	// Object for class and approval-policy tickets
 	Object *ObjectChange `json:"object,omitempty"`
@@ -3856,6 +3970,9 @@ type PastAccess struct {
 	// Counting the statement had an effect
 	Counting bool             `json:"counting"`
 	Effect   PastAccessEffect `json:"effect"`
+
+	// Hours absent: at any hour
+	Hours *WeeklyHours `json:"hours,omitempty"`
 
 	// NotAfter the end that was known last; a ticket may have been shortened later
 	NotAfter  *time.Time `json:"notAfter,omitempty"`
@@ -4019,8 +4136,11 @@ type PolicyOriginKind string
 
 // PolicyStatement defines model for PolicyStatement.
 type PolicyStatement struct {
-	Actions   []string         `json:"actions"`
-	Effect    StatementEffect  `json:"effect"`
+	Actions []string        `json:"actions"`
+	Effect  StatementEffect `json:"effect"`
+
+	// Hours absent: at any hour
+	Hours     *WeeklyHours     `json:"hours,omitempty"`
 	Issues    []StatementIssue `json:"issues"`
 	NotAfter  *time.Time       `json:"notAfter,omitempty"`
 	NotBefore *time.Time       `json:"notBefore,omitempty"`
@@ -4044,7 +4164,7 @@ type PolicyStep struct {
 	Name    string  `json:"name"`
 	Quorum  string  `json:"quorum"`
 
-	// RemindSeconds the interval at which the approvers are reminded
+	// RemindSeconds the time until the first reminder of the approvers; each further interval is twice as long, up to a week, and the first reminder after 30 days is the last
 	RemindSeconds *int64 `json:"remindSeconds,omitempty"`
 
 	// Timeout for example: after 72h escalate to group:security
@@ -4132,7 +4252,7 @@ type PreviewItem struct {
 
 // Problem defines model for Problem.
 type Problem struct {
-	// Code stable code for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal
+	// Code stable code for programs and translations: unauthenticated, forbidden, login-too-old, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal
 	Code string `json:"code"`
 
 	// Detail the English text of the message
@@ -4266,6 +4386,15 @@ type ReasonBody struct {
 	// Item of a ticket; absent: every item
 	Item   *int   `json:"item,omitempty"`
 	Reason string `json:"reason"`
+}
+
+// RequestedAccess defines model for RequestedAccess.
+type RequestedAccess struct {
+	Item int `json:"item"`
+
+	// RequestedIn the ticket under way
+	RequestedIn string `json:"requestedIn"`
+	Ticket      string `json:"ticket"`
 }
 
 // Resource defines model for Resource.
@@ -4799,7 +4928,7 @@ type Step struct {
 	// Quorum how many of them must approve
 	Quorum int `json:"quorum"`
 
-	// RemindSeconds the interval at which the approvers are reminded while the step waits
+	// RemindSeconds after this time of waiting the approvers are reminded first; each further interval is twice as long, up to a week, and the first reminder after 30 days is the last
 	RemindSeconds *int64    `json:"remindSeconds,omitempty"`
 	State         StepState `json:"state"`
 
@@ -4813,6 +4942,9 @@ type StepOnTimeout string
 
 // StepOnCall a step that is not decided yet and is limited to those of its approvers who are on call when they decide
 type StepOnCall struct {
+	// DeniedAt when the request is denied because the schedule does not exist any more and nobody can decide; absent while it exists
+	DeniedAt *time.Time `json:"deniedAt,omitempty"`
+
 	// Fallback every approver may decide, because nobody can by the limit and the policy permits that
 	Fallback bool `json:"fallback"`
 
@@ -4980,6 +5112,9 @@ type TicketItem struct {
 	DurationSeconds *int64     `json:"durationSeconds,omitempty"`
 	ExpiresAt       *time.Time `json:"expiresAt,omitempty"`
 	FromMode        *Mode      `json:"fromMode,omitempty"`
+
+	// Hours absent: at any hour
+	Hours *WeeklyHours `json:"hours,omitempty"`
 
 	// Lines lines of the access that it grants; the digest is computed from their texts
 	Lines *[]Message `json:"lines,omitempty"`
@@ -5226,6 +5361,9 @@ type Vote struct {
 	Comment    *string   `json:"comment,omitempty"`
 	OnBehalfOf *Person   `json:"onBehalfOf,omitempty"`
 	Person     Person    `json:"person"`
+
+	// Through channel of a decision that was not made in the portal: slack, or webhook:NAME
+	Through *string `json:"through,omitempty"`
 }
 
 // WavesAction pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
@@ -5244,6 +5382,17 @@ type WavesHalt struct {
 
 	// Reason Paused, RolledBack, MemberUnhealthy, ClientsRefused, VerdictsDisagree or ClassWithoutWaves
 	Reason string `json:"reason"`
+}
+
+// Weekday defines model for Weekday.
+type Weekday string
+
+// WeeklyHours recurring hours of the week, by the clocks of a time zone
+type WeeklyHours struct {
+	Periods []DailyPeriod `json:"periods"`
+
+	// TimeZone a name of the IANA time zone database, for example Europe/Berlin
+	TimeZone string `json:"timeZone"`
 }
 
 // WhatIf defines model for WhatIf.
@@ -6050,10 +6199,16 @@ type ListRolloutParams struct {
 	// Q part of a name or title
 	Q *Query `form:"q,omitempty" json:"q,omitempty"`
 
+	// Sort by id, or by stage, the most advanced first
+	Sort *ListRolloutParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// ListRolloutParamsSort defines parameters for ListRollout.
+type ListRolloutParamsSort string
 
 // AdvanceRolloutParams defines parameters for AdvanceRollout.
 type AdvanceRolloutParams struct {
@@ -6079,7 +6234,7 @@ type SearchParamsKind string
 
 // ListTicketsParams defines parameters for ListTickets.
 type ListTicketsParams struct {
-	// View `mine`: requests that I submitted; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `all`: every one I may see
+	// View `mine`: requests that I submitted; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `owned`: about an application that I own, which other conditions about an item then mean; `all`: every one I may see
 	View  *ListTicketsParamsView `form:"view,omitempty" json:"view,omitempty"`
 	State *[]TicketState         `form:"state,omitempty" json:"state,omitempty"`
 	Kind  *[]TicketKind          `form:"kind,omitempty" json:"kind,omitempty"`

@@ -23,6 +23,12 @@ type Engine interface {
 	Recheck(cluster, key string)
 }
 
+// Former is an engine that may still write into a member after it has moved to another engine.
+type Former interface {
+	// Retains reports whether the engine may still write an object into a member whose registration names it as the former engine.
+	Retains(o *federation.Object, cluster string) bool
+}
+
 // Mode is the direction in which an engine's data moves.
 type Mode string
 

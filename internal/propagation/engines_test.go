@@ -37,11 +37,20 @@ func (engine) Capabilities() propagation.Capabilities { return propagation.Capab
 
 func (e engine) Report(*federation.Object, string) federation.Report { return e.report }
 
+// former is an engine that retains what it wrote into one member.
+type former struct{ engine }
+
+func (former) Name() federation.Engine { return federation.EngineOCM }
+
+func (former) Retains(_ *federation.Object, cluster string) bool { return cluster == "pulled" }
+
 var fleet = registry{
 	{Name: "fed", Engine: federation.EngineKubeFed, Secret: "acp-pusher-fed"},
 	{Name: "direct", Engine: federation.EngineDirect, Secret: federation.DirectSecretName("direct")},
 	{Name: "moving", Engine: federation.EngineDirect, Secret: "acp-pusher-moving"},
 	{Name: "leaving", Engine: federation.EngineDirect, Secret: federation.DirectSecretName("leaving"), ReadyForKubeFed: true},
+	{Name: "pulled", Engine: federation.EngineDirect, FormerEngine: federation.EngineOCM, Secret: federation.DirectSecretName("pulled")},
+	{Name: "released", Engine: federation.EngineDirect, FormerEngine: federation.EngineOCM, Secret: federation.DirectSecretName("released")},
 	{Name: "odd", Engine: "odd", Secret: "acp-pusher-odd"},
 }
 
@@ -54,7 +63,7 @@ func object(seen bool, placement ...string) *federation.Object {
 // KubeFed has handled the object.
 func TestReport(t *testing.T) {
 	done := federation.Report{Settled: true, Applied: true}
-	engines := propagation.NewEngines(fleet, kubefed.Engine{}, engine{report: done})
+	engines := propagation.NewEngines(fleet, kubefed.Engine{}, engine{report: done}, former{})
 	for _, c := range []struct {
 		reason, member string
 		seen           bool
@@ -63,9 +72,11 @@ func TestReport(t *testing.T) {
 		{"KubeFed has not handled it", "fed", false, federation.Report{}},
 		{"KubeFed has handled it", "fed", true, federation.Report{Settled: true}},
 		{"another engine", "direct", false, done},
-		{"KubeFed may still write there", "moving", false, federation.Report{Shared: true, Applied: true}},
-		{"both have handled it", "moving", true, federation.Report{Settled: true, Shared: true, Applied: true}},
-		{"KubeFed has not noticed that it lost the member", "leaving", false, federation.Report{Shared: true, Applied: true}},
+		{"KubeFed may still write there", "moving", false, federation.Report{SharedWith: federation.EngineKubeFed, Applied: true}},
+		{"both have handled it", "moving", true, federation.Report{Settled: true, SharedWith: federation.EngineKubeFed, Applied: true}},
+		{"KubeFed has not noticed that it lost the member", "leaving", false, federation.Report{SharedWith: federation.EngineKubeFed, Applied: true}},
+		{"a work agent may still write there", "pulled", true, federation.Report{SharedWith: federation.EngineOCM, Applied: true}},
+		{"a work agent has given up everything", "released", true, done},
 		{"an engine that does not exist settles nothing", "odd", true, federation.Report{Reason: propagation.ReasonUnknownEngine}},
 		{"a member that is not registered", "gone", true, federation.Report{Settled: true}},
 	} {

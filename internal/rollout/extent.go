@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/membertally"
 )
 
 // Scope is the scope of a downgrade: one class, or everything.
@@ -76,7 +77,7 @@ type Downgrade struct {
 // ExtentOf returns the extent of a downgrade of a scope. Classes and Active cover everything, regardless of the scope.
 func ExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource string) string, scope Scope, now time.Time) Extent {
 	var out Extent
-	perMember := map[string]int{}
+	var enforcing membertally.Tally
 	classes := map[string]*ClassExtent{}
 	active := map[Downgrade]*Downgrade{}
 	for _, o := range objects {
@@ -108,13 +109,13 @@ func ExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource strin
 			out.Open++
 			continue
 		}
-		for m := range o.Status.All() {
+		for m, names := range o.Status.Alike() {
 			if m.Mode == v1alpha1.ModeEnforce {
-				perMember[string(m.Name)]++
+				enforcing.Add(names, 1)
 			}
 		}
 	}
-	most := 0
+	most, perMember := 0, enforcing.Counts()
 	for _, n := range perMember {
 		most = max(most, n)
 	}
@@ -152,7 +153,7 @@ func countActive(active map[Downgrade]*Downgrade, o *v1alpha1.ProtectedResource)
 
 // opened reports whether every member was read back without Enforce. A list that lacks members does not show this.
 func opened(s *v1alpha1.ProtectedResourceStatus) bool {
-	for c := range s.All() {
+	for c := range s.Alike() {
 		if c.Mode == v1alpha1.ModeEnforce || c.ObservedRevision != c.DesiredRevision {
 			return false
 		}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"sync"
+
+	"k8s.io/client-go/rest"
 )
 
 // Proxy forwards TCP connections to an API server, and can be disconnected.
@@ -17,12 +19,15 @@ type Proxy struct {
 }
 
 // NewProxy returns a proxy of a server.
-func NewProxy(s *Server) (*Proxy, error) {
+func NewProxy(s *Server) (*Proxy, error) { return NewProxyTo(s.Config) }
+
+// NewProxyTo returns a proxy of the server in a configuration.
+func NewProxyTo(c *rest.Config) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed by Close
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{listener: l, target: strings.Trim(strings.TrimPrefix(s.Config.Host, "https:"), "/"), open: map[net.Conn]struct{}{}}
+	p := &Proxy{listener: l, target: strings.Trim(strings.TrimPrefix(c.Host, "https:"), "/"), open: map[net.Conn]struct{}{}}
 	go p.serve()
 	return p, nil
 }

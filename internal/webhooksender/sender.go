@@ -5,8 +5,11 @@ package webhooksender
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +31,8 @@ const (
 	// The specification requires keys of at least 24 bytes, because shorter ones can be guessed.
 	minKey, maxKey = 24, 64
 	keyPrefix      = "whsec_"
+	// maxID is the maximum length of the id of a received post, which is stored for some minutes.
+	maxID = 256
 )
 
 // StatusError is a response whose status is not 2xx.
@@ -163,6 +168,55 @@ func sign(key, id string, at time.Time, body []byte) (string, error) {
 		return "", fmt.Errorf("sign: %w", err)
 	}
 	return s, nil
+}
+
+// MaxAge is how far the time of a signed post may be from the receiver's clock.
+const MaxAge = 5 * time.Minute
+
+// ErrUnsigned means that a post was not signed with one of the keys, or not at about this time.
+var ErrUnsigned = errors.New("the post has no valid signature of this time")
+
+// Verify checks a post that a receiver signed with one of its keys, by the same specification as Post, and returns its id. The error is
+// ErrUnsigned, or says why the keys cannot be read.
+func Verify(keyFile string, header http.Header, body []byte, now time.Time) (id string, err error) {
+	keys, err := ReadKeys(keyFile)
+	if err != nil {
+		return "", err
+	}
+	id = header.Get(standardwebhooks.HeaderWebhookID)
+	at, err := strconv.ParseInt(header.Get(standardwebhooks.HeaderWebhookTimestamp), 10, 64)
+	if err != nil || id == "" || len(id) > maxID || now.Sub(time.Unix(at, 0)).Abs() > MaxAge {
+		return "", ErrUnsigned
+	}
+	for _, k := range keys {
+		w, err := standardwebhooks.NewWebhook(k)
+		if err != nil {
+			return "", errors.New("the webhook key cannot be used") // The library's error would contain the key.
+		}
+		if w.VerifyIgnoringTimestamp(body, header) == nil {
+			return id, nil
+		}
+	}
+	return "", ErrUnsigned
+}
+
+// MAC returns an HMAC-SHA256 of a text by each key of a file, the newest first, in hexadecimal.
+func MAC(keyFile, text string) ([]string, error) {
+	keys, err := ReadKeys(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(keys))
+	for _, k := range keys {
+		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(k, keyPrefix))
+		if err != nil {
+			return nil, errors.New("the webhook key cannot be used")
+		}
+		h := hmac.New(sha256.New, raw)
+		h.Write([]byte(text))
+		out = append(out, hex.EncodeToString(h.Sum(nil)))
+	}
+	return out, nil
 }
 
 // ReadKeys reads a key file with one key per line, the newest first. A key has the form whsec_<base64 of 24 to 64

@@ -5,15 +5,16 @@ import { createBrowserRouter, RouterProvider } from "react-router";
 import { newCache } from "./api/cache";
 import { onSignedOut } from "./api/client";
 import { ToastProvider } from "./components/Toast";
+import { isEmbedded } from "./lib/embed";
 import { toLogin } from "./lib/session-end";
-import { routes } from "./routes";
+import { embedRoutes, routes } from "./routes";
 import { cssVariables, theme } from "./theme";
 
 const schemeManager = localStorageColorSchemeManager({ key: "acp-color-scheme" });
 
 const cache = newCache();
 
-const router = createBrowserRouter(routes);
+const router = createBrowserRouter(isEmbedded() ? embedRoutes : routes);
 
 /**
  * styleNonce returns the nonce that the server put into the page for this response; Mantine's style elements carry it. It is undefined in a page without
@@ -25,7 +26,8 @@ export function styleNonce(): string | undefined {
 }
 
 function useLoginWhenSignedOut() {
-  useEffect(() => onSignedOut(() => toLogin(router, cache)), []);
+  // The login is never shown in a frame; see EmbedShell.
+  useEffect(() => (isEmbedded() ? undefined : onSignedOut(() => toLogin(router, cache))), []);
 }
 
 /** App is the root component: theme, cache, messages and routes. */

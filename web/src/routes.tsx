@@ -1,7 +1,22 @@
 import type { RouteObject } from "react-router";
 import { lazyPage } from "./lib/page-load";
 import { RouteError } from "./pages/RouteError";
+import { EmbedShell, OutsideEmbed } from "./shell/EmbedShell";
 import { Shell } from "./shell/Shell";
+
+const application: RouteObject = { path: "applications/:id", lazy: lazyPage(async () => (await import("./pages/ApplicationPage")).ApplicationPage) };
+const resource: RouteObject = { path: "resources/:id", lazy: lazyPage(async () => (await import("./pages/ResourcePage")).ResourcePage) };
+
+/** embedRoutes contains the routes of a document that other sites may show in a frame. No other page can be reached in it. */
+export const embedRoutes: RouteObject[] = [
+  {
+    path: "/",
+    element: <EmbedShell />,
+    errorElement: <RouteError />,
+    hydrateFallbackElement: <></>,
+    children: [{ errorElement: <RouteError />, children: [application, resource, { path: "*", element: <OutsideEmbed /> }] }],
+  },
+];
 
 /** routes contains all routes. The code of a page is loaded when it is first opened. */
 export const routes: RouteObject[] = [
@@ -18,9 +33,9 @@ export const routes: RouteObject[] = [
         children: [
           { index: true, lazy: lazyPage(async () => (await import("./pages/HomePage")).HomePage) },
           { path: "applications", lazy: lazyPage(async () => (await import("./pages/ApplicationsPage")).ApplicationsPage) },
-          { path: "applications/:id", lazy: lazyPage(async () => (await import("./pages/ApplicationPage")).ApplicationPage) },
+          application,
           { path: "resources", lazy: lazyPage(async () => (await import("./pages/ResourcesPage")).ResourcesPage) },
-          { path: "resources/:id", lazy: lazyPage(async () => (await import("./pages/ResourcePage")).ResourcePage) },
+          resource,
           { path: "requests", lazy: lazyPage(async () => (await import("./pages/RequestsPage")).RequestsPage) },
           { path: "requests/new", lazy: lazyPage(async () => (await import("./pages/NewRequestPage")).NewRequestPage) },
           { path: "tickets/:id", lazy: lazyPage(async () => (await import("./pages/TicketPage")).TicketPage) },

@@ -101,7 +101,7 @@ func measurePages(ctx context.Context, b *testing.B, s *gormstore.Store, id int6
 		case "open":
 			f.States, f.Recommendations = []accessreview.LineState{accessreview.LineOpen}, []accessreview.Decision{accessreview.Keep}
 		case "search":
-			f.Text = fmt.Sprintf("cache-%d", i*7)
+			f.Text = fmt.Sprintf("cache-%d", i*7%(benchLines/50)) // an existing resource
 		case "nothing":
 			f.Text = fmt.Sprintf("no such name %d", i)
 		case "reviewer":

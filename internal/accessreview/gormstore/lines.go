@@ -144,6 +144,20 @@ var escape = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
 
 // Lines implements accessreview.Store.
 func (s *Store) Lines(ctx context.Context, f accessreview.LineFilter) (out []accessreview.Line, err error) {
+	query := page(f)
+	err = s.db.ReadOne(ctx, func(tx *gorm.DB) error {
+		out = nil
+		return database.Rows(tx, func(rows *sql.Rows) error {
+			l, err := scanLine(rows)
+			out = append(out, l)
+			return err
+		}, query.Text, query.Args...)
+	})
+	return out, err
+}
+
+// page returns the query of the lines that a filter selects, with the columns lineColumns.
+func page(f accessreview.LineFilter) sqlquery.Statement {
 	var where sqlquery.Conditions
 	if f.Campaign > 0 {
 		where.Add("l.review = ?", f.Campaign)
@@ -193,16 +207,8 @@ func (s *Store) Lines(ctx context.Context, f accessreview.LineFilter) (out []acc
 	if f.Limit > 0 {
 		query, args = query+" LIMIT ?", append(args, f.Limit)
 	}
-	query = "SELECT " + lineColumns + " FROM (" + query + ") AS k JOIN review_lines l ON l.review = k.review AND l.line = k.line ORDER BY " + order
-	err = s.db.ReadOne(ctx, func(tx *gorm.DB) error {
-		out = nil
-		return database.Rows(tx, func(rows *sql.Rows) error {
-			l, err := scanLine(rows)
-			out = append(out, l)
-			return err
-		}, query, args...)
-	})
-	return out, err
+	return sqlquery.Statement{Args: args,
+		Text: "SELECT " + lineColumns + " FROM (" + query + ") AS k JOIN review_lines l ON l.review = k.review AND l.line = k.line ORDER BY " + order}
 }
 
 // Count implements accessreview.Store.
@@ -211,13 +217,7 @@ func (s *Store) Count(ctx context.Context, people []string, campaigns ...int64) 
 	if len(campaigns) == 0 {
 		return out, nil
 	}
-	query, args := "SELECT l.review, l.state, l.outcome, l.recommendation, l.silent, COUNT(*) FROM review_lines l WHERE l.review IN ?", []any{campaigns}
-	if len(people) > 0 {
-		query = "SELECT l.review, l.state, l.outcome, l.recommendation, l.silent, COUNT(*) FROM " +
-			"(SELECT DISTINCT review, line FROM review_reviewers WHERE person IN ? AND review IN ?) AS p JOIN review_lines l " +
-			"ON l.review = p.review AND l.line = p.line"
-		args = []any{people, campaigns}
-	}
+	query := counts(people, campaigns)
 	err := s.db.ReadOne(ctx, func(tx *gorm.DB) error {
 		clear(out)
 		return database.Rows(tx, func(rows *sql.Rows) error {
@@ -231,9 +231,22 @@ func (s *Store) Count(ctx context.Context, people []string, campaigns ...int64) 
 			g.add(&c, n)
 			out[id] = c
 			return nil
-		}, query+" GROUP BY l.review, l.state, l.outcome, l.recommendation, l.silent", args...)
+		}, query.Text, query.Args...)
 	})
 	return out, err
+}
+
+// counts returns the query of the number of lines of each group, of the lines that people decide, if there are any. The order of the
+// groups is that of the index review_lines_count, so that a database need not sort the lines.
+func counts(people []string, campaigns []int64) sqlquery.Statement {
+	from, args := "review_lines l WHERE l.review IN ?", []any{campaigns}
+	if len(people) > 0 {
+		from = "(SELECT DISTINCT review, line FROM review_reviewers WHERE person IN ? AND review IN ?) AS p JOIN review_lines l " +
+			"ON l.review = p.review AND l.line = p.line"
+		args = []any{people, campaigns}
+	}
+	return sqlquery.Statement{Args: args, Text: "SELECT l.review, l.state, l.outcome, l.recommendation, l.silent, COUNT(*) FROM " + from +
+		" GROUP BY l.review, l.state, l.outcome, l.recommendation, l.silent"}
 }
 
 // group are lines that are counted alike.

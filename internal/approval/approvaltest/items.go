@@ -3,10 +3,12 @@ package approvaltest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
@@ -219,5 +221,98 @@ func delegations(t *testing.T, ctx context.Context, s approval.DelegationStore) 
 	}
 	if _, err := s.EndDelegation(ctx, 99, func(*approval.Delegation) error { return nil }); approval.CodeOf(err) != approval.CodeNotFound {
 		t.Errorf("one that does not exist: %v", err)
+	}
+}
+
+// ends checks the order by the first end, of the items that meet the conditions together, and that the number of tickets is exact.
+func ends(t *testing.T, ctx context.Context, s approval.TicketStore) {
+	access := func(app string, state approval.State, minutes int) approval.Item {
+		it := Item(app, "r")
+		it.State = state
+		if minutes > 0 {
+			it.ExpiresAt = Start.Add(time.Duration(minutes) * time.Minute)
+		}
+		return it
+	}
+	made := func(kind approval.Kind, items ...approval.Item) int64 {
+		x := approval.NewTicket(approval.Draft{Kind: kind, Requester: "alice", Reason: "because", Items: items}, Start)
+		for i := range items {
+			x.Items[i].State, x.Items[i].ExpiresAt = items[i].State, items[i].ExpiresAt
+		}
+		return create(t, ctx, s, x).Number
+	}
+	const effective, failed = approval.StateEffective, approval.StateFailed
+	soonest := made(approval.KindGrant, access("a", effective, 5))
+	late := made(approval.KindGrant, access("a", effective, 90))
+	two := made(approval.KindGrant, access("a", effective, 50), access("b", failed, 20))
+	other := made(approval.KindGrant, access("c", effective, 10), access("a", effective, 0))
+	tie := made(approval.KindExtend, access("b", effective, 50))
+	made(approval.KindGrant, access("a", approval.StateExpired, 1))
+	made(approval.KindGrant, access("a", effective, 0))
+	shortened := made(approval.KindGrant, access("b", effective, 200))
+	update(t, ctx, s, shortened, func(x *approval.Ticket) error {
+		_, err := x.Shorten(0, Start.Add(30*time.Minute), approval.Event{Actor: "zoe"}, Start.Add(time.Minute))
+		return err
+	})
+	owned := make([]string, 0, 600)
+	for i := range 600 {
+		owned = append(owned, fmt.Sprint("name:many-", i))
+	}
+	granting := []approval.State{effective, failed}
+	hour := Start.Add(time.Hour)
+	for name, tc := range map[string]struct {
+		reason string
+		f      approval.Filter
+		want   []int64
+	}{
+		"one application": {"another item of the ticket may end earlier, and an access without an end never does",
+			approval.Filter{Applications: []string{"name:a"}, ItemStates: granting}, []int64{soonest, two}},
+		"two applications": {"the first end counts, also the earlier end of a shortened access; then the number",
+			approval.Filter{Applications: []string{"name:a", "name:b"}, ItemStates: granting}, []int64{soonest, two, shortened, tie}},
+		"a state": {"the item of that state", approval.Filter{Applications: []string{"name:a", "name:b"}, ItemStates: []approval.State{effective}},
+			[]int64{soonest, shortened, two, tie}},
+		"a kind": {"a condition about the ticket",
+			approval.Filter{Applications: []string{"name:a", "name:b"}, ItemStates: granting, Kinds: []approval.Kind{approval.KindExtend}}, []int64{tie}},
+		"many applications": {"more than one part of a statement has", approval.Filter{Applications: append(owned, "name:b"), ItemStates: granting},
+			[]int64{two, shortened, tie}},
+		"all applications": {"no condition", approval.Filter{ItemStates: granting}, []int64{soonest, other, two, shortened, tie}},
+		"nobody's":         {"no item of these", approval.Filter{Applications: owned, ItemStates: granting}, nil},
+	} {
+		tc.f.ByEnd, tc.f.ExpiresBy = true, hour
+		for _, limit := range []int{0, 1, 3, 5} {
+			tc.f.Limit = limit
+			want := tc.want
+			if limit > 0 {
+				want = want[:min(limit, len(want))]
+			}
+			if d := cmp.Diff(want, numbers(t, ctx, s, tc.f), cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("%s, at most %d: %s (-want +got)\n%s", name, limit, tc.reason, d)
+			}
+		}
+		counts, err := s.Count(ctx, tc.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counts[0] != len(tc.want) {
+			t.Errorf("%s: counts %d, want %d", name, counts[0], len(tc.want))
+		}
+		tc.f.ByEnd, tc.f.Limit = false, 0
+		newest := slices.Sorted(slices.Values(tc.want))
+		slices.Reverse(newest)
+		if d := cmp.Diff(newest, numbers(t, ctx, s, tc.f), cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("%s by number: (-want +got)\n%s", name, d)
+		}
+	}
+	f := approval.Filter{Applications: []string{"name:a"}, ItemStates: granting, ExpiresBy: Start.Add(2 * time.Hour), ByEnd: true}
+	if d := cmp.Diff([]int64{soonest, two, late}, numbers(t, ctx, s, f)); d != "" {
+		t.Errorf("by a later instant: (-want +got)\n%s", d)
+	}
+	list, err := s.List(ctx, f)
+	if err != nil || len(list) == 0 || len(list[0].Events) == 0 {
+		t.Errorf("the events are missing: %v", err)
+	}
+	f.OmitEvents = true
+	if list, err = s.List(ctx, f); err != nil || len(list) == 0 || len(list[0].Events) > 0 {
+		t.Errorf("the events are not omitted: %v", err)
 	}
 }

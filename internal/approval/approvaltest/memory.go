@@ -126,8 +126,11 @@ func (m *Memory) List(_ context.Context, f approval.Filter) ([]*approval.Ticket,
 	if f.ByUpdate {
 		slices.SortStableFunc(out, func(a, b *approval.Ticket) int { return b.UpdatedAt.Compare(a.UpdatedAt) })
 	}
-	if f.Oldest {
+	if f.Oldest || f.ByEnd {
 		slices.Reverse(out)
+	}
+	if f.ByEnd {
+		slices.SortStableFunc(out, func(a, b *approval.Ticket) int { return f.FirstEnd(a).Compare(f.FirstEnd(b)) })
 	}
 	if f.Limit > 0 && len(out) > f.Limit {
 		out = out[:f.Limit]
@@ -176,6 +179,19 @@ func (m *Memory) ClaimedBy(_ context.Context, claims []approval.Claim) (int64, e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.claimedBy(claims), nil
+}
+
+// Claimants implements approval.TicketStore.
+func (m *Memory) Claimants(_ context.Context, claims []approval.Claim) (map[approval.Claim]int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[approval.Claim]int64{}
+	for _, c := range claims {
+		if n := m.claims[c]; n != 0 {
+			out[c] = n
+		}
+	}
+	return out, nil
 }
 
 // ChangedSince implements approval.TicketStore.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Store) {
 func RunTickets(t *testing.T, fresh func(t *testing.T) approval.TicketStore) {
 	run(t, fresh, map[string]func(*testing.T, context.Context, approval.TicketStore){
 		"round trip": roundTrip, "idempotency": idempotency, "claims": claims, "rollback": rollback, "filters": filters, "not found": notFound,
-		"concurrent updates": concurrent, "items": items, "orders": orders,
+		"concurrent updates": concurrent, "items": items, "orders": orders, "ends": ends,
 	})
 }
 
@@ -183,7 +184,18 @@ func claims(t *testing.T, ctx context.Context, s approval.TicketStore) {
 	if n, err := s.ClaimedBy(ctx, x.Claims()); err != nil || n != first.Number {
 		t.Errorf("ClaimedBy: %d, %v", n, err)
 	}
-	create(t, ctx, s, Ticket("a", "other", ""))
+	other := create(t, ctx, s, Ticket("a", "other", ""))
+	info, connect, unknown := x.Claims()[0], other.Claims()[0], approval.Claim{Application: "a", Resource: "none", Action: "redis:info"}
+	many := slices.Repeat([]approval.Claim{unknown}, 600) // more than one statement has
+	for _, asked := range [][]approval.Claim{{info, unknown, connect}, append(many, info, connect)} {
+		holders, err := s.Claimants(ctx, asked)
+		if d := cmp.Diff(map[approval.Claim]int64{info: first.Number, connect: other.Number}, holders); d != "" || err != nil {
+			t.Errorf("Claimants: %v (-want +got)\n%s", err, d)
+		}
+	}
+	if holders, err := s.Claimants(ctx, nil); len(holders) > 0 || err != nil {
+		t.Errorf("Claimants of nothing: %v, %v", holders, err)
+	}
 	update(t, ctx, s, first.Number, func(x *approval.Ticket) error { return x.Withdraw("alice", "no", Start) })
 	create(t, ctx, s, Ticket("a", "r", ""))
 }

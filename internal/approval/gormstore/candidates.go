@@ -36,7 +36,7 @@ var limitsOfPages = pageLimits{rareOfAll: 2000, rareOfSome: 200, candidates: []i
 // list checks these conditions in each scan, for every ticket that the scan reads until the page is full; the page by candidates checks
 // them only for the newest tickets of all scans.
 func usesCandidates(f approval.Filter, rare string) bool {
-	if f.Limit == 0 || f.ByUpdate || f.Oldest {
+	if f.Limit == 0 || f.ByUpdate || f.ByEnd || f.Oldest {
 		return false
 	}
 	scans, rest := indexScans(f, rare)

@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"strings"
 
@@ -24,16 +25,39 @@ func (s *Store) ClaimedBy(ctx context.Context, claims []approval.Claim) (n int64
 	return n, err
 }
 
+// Claimants implements approval.TicketStore.
+func (s *Store) Claimants(ctx context.Context, claims []approval.Claim) (map[approval.Claim]int64, error) {
+	out := map[approval.Claim]int64{}
+	err := s.read(ctx, func(tx *gorm.DB) error {
+		for chunk := range slices.Chunk(claims, maxQueryValues) {
+			condition, args := amongClaims(chunk)
+			if err := database.Rows(tx, func(rows *sql.Rows) error {
+				var c approval.Claim
+				var n int64
+				err := rows.Scan(&c.Application, &c.Resource, &c.Action, &n)
+				out[c] = n
+				return err
+			}, "SELECT application, resource, action, ticket FROM claims WHERE "+condition, args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// amongClaims returns the condition that a row is one of these claims, of which there is at least one.
+func amongClaims(claims []approval.Claim) (condition string, args []any) {
+	for _, c := range claims {
+		args = append(args, c.Application, c.Resource, c.Action)
+	}
+	return "(application, resource, action) IN (VALUES (?, ?, ?)" + strings.Repeat(", (?, ?, ?)", len(claims)-1) + ")", args
+}
+
 func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
 	for chunk := range slices.Chunk(claims, maxQueryValues) {
-		var args []any
-		for _, c := range chunk {
-			args = append(args, c.Application, c.Resource, c.Action)
-		}
-		other, err := database.Number(
-			tx,
-			"SELECT ticket FROM claims WHERE (application, resource, action) IN (VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chunk)-1)+") LIMIT 1",
-			args...)
+		condition, args := amongClaims(chunk)
+		other, err := database.Number(tx, "SELECT ticket FROM claims WHERE "+condition+" LIMIT 1", args...)
 		if err != nil || other > 0 {
 			return other, err
 		}

@@ -103,6 +103,7 @@ func ofItem(f approval.Filter, prefix string) sqlquery.Conditions {
 	if f.Application != "" {
 		c.Add(prefix+"application = ?", f.Application)
 	}
+	sqlquery.AddIn(&c, prefix+"application_name", f.Applications)
 	if f.Resource != "" {
 		c.Add(prefix+"resource = ?", f.Resource)
 	}
@@ -124,6 +125,7 @@ func ofItem(f approval.Filter, prefix string) sqlquery.Conditions {
 
 // withoutItemConditions returns the filter without the conditions that a single item must meet.
 func withoutItemConditions(f approval.Filter) approval.Filter {
-	f.ItemStates, f.Application, f.Resource, f.Policy, f.Target, f.DueBy, f.ExpiresBy = nil, "", "", "", nil, time.Time{}, time.Time{}
+	f.ItemStates, f.Application, f.Applications, f.Resource, f.Policy, f.Target = nil, "", nil, "", "", nil
+	f.DueBy, f.ExpiresBy = time.Time{}, time.Time{}
 	return f
 }

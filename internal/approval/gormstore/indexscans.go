@@ -65,6 +65,8 @@ func indexScans(f approval.Filter, rare string) (scans []indexScan, rest approva
 	case f.Resource != "":
 		scans = []indexScan{ofItems("d.resource = ?", f.Resource)}
 		f.Resource = ""
+	case len(f.Applications) > 0:
+		return ofApplications(f)
 	case !f.ExpiresBy.IsZero():
 		scans = []indexScan{ofItems("d.expires_at > 0 AND d.expires_at <= ?", micros(f.ExpiresBy))}
 		f.ExpiresBy = time.Time{}
@@ -99,6 +101,26 @@ func ofTickets(condition string, args ...any) indexScan {
 // ofItems returns a scan of the items that must meet the conditions on a single item.
 func ofItems(condition string, args ...any) indexScan {
 	return indexScan{table: "items", conditions: sqlquery.Condition(condition, args...), own: true}
+}
+
+// ofApplications returns the scans for the items of the filter's applications, and the conditions that remain. With states and an end, the
+// scans read only the items that meet both.
+func ofApplications(f approval.Filter) (scans []indexScan, rest approval.Filter) {
+	ends := len(f.ItemStates) > 0 && !f.ExpiresBy.IsZero()
+	for chunk := range slices.Chunk(f.Applications, maxQueryValues) {
+		s := ofItems("d.application_name IN ?", padToPowerOfTwo(chunk))
+		s.ranges = true
+		if ends {
+			s.conditions.Add("d.state IN ?", f.ItemStates)
+			s.conditions.Add("d.expires_at > 0 AND d.expires_at <= ?", micros(f.ExpiresBy))
+		}
+		scans = append(scans, s)
+	}
+	f.Applications = nil
+	if ends {
+		f.ItemStates, f.ExpiresBy = nil, time.Time{}
+	}
+	return scans, f
 }
 
 func concern(person string, role approval.Role) indexScan {

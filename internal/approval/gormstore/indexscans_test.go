@@ -122,7 +122,11 @@ func TestListsUseIndexScans(t *testing.T) {
 		"failed items":             {ItemStates: []approval.State{approval.StateFailed}},
 		"a target":                 {Target: &approval.Target{Ticket: 299}},
 		"due":                      {DueBy: instant(20_000)},
-		"mine that expire":         {Requester: "p7", ItemStates: []approval.State{approval.StateEffective}, ExpiresBy: time.Now()},
+		"of my applications":       {Applications: person.Applications, VisibleTo: person},
+		"of them by update":        {Applications: person.Applications, VisibleTo: person, ByUpdate: true},
+		"of them that expire": {Applications: person.Applications, VisibleTo: person, Kinds: []approval.Kind{approval.KindGrant},
+			ItemStates: []approval.State{approval.StateEffective, approval.StateFailed}, ExpiresBy: instant(80_000_000)},
+		"mine that expire": {Requester: "p7", ItemStates: []approval.State{approval.StateEffective}, ExpiresBy: time.Now()},
 	}
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		db := databasetest.Open(t, dsn)
@@ -164,7 +168,15 @@ func TestListsUseIndexScans(t *testing.T) {
 				walked(t, db, name, func(tx *gorm.DB) sqlquery.Statement { return amongCandidates(tx, f, numbers, f.Limit) })
 			})
 		}
-		for _, name := range []string{"waits for me", "waits by delegation", "mine, pending", "visible to me"} {
+		t.Run("by end", func(t *testing.T) {
+			f := filters["of them that expire"]
+			f.VisibleTo, f.ByEnd, f.Limit = nil, true, 20
+			plan := walked(t, db, "by end", func(tx *gorm.DB) sqlquery.Statement { return byEnd(tx, f) })
+			if !strings.Contains(plan, "items_application_ends") {
+				t.Errorf("reads the items from another index:\n%s", plan)
+			}
+		})
+		for _, name := range []string{"waits for me", "waits by delegation", "mine, pending", "visible to me", "of them that expire"} {
 			t.Run("count "+name, func(t *testing.T) {
 				walked(t, db, name, func(tx *gorm.DB) sqlquery.Statement { return count(tx, filters[name], "") })
 			})
@@ -190,7 +202,8 @@ var wide = regexp.MustCompile(`tickets_(state|kind)\b`)
 
 var fullScan = regexp.MustCompile(`SCAN (tickets|d|i|c|x)\b`)
 
-func walked(t *testing.T, db *database.DB, name string, query func(tx *gorm.DB) sqlquery.Statement) {
+// walked checks that a query reads few rows, and returns its plan.
+func walked(t *testing.T, db *database.DB, name string, query func(tx *gorm.DB) sqlquery.Statement) (text string) {
 	t.Helper()
 	if err := db.Read(t.Context(), func(tx *gorm.DB) error {
 		s := sqlquery.Expand(query(tx), db.Postgres())
@@ -216,7 +229,7 @@ func walked(t *testing.T, db *database.DB, name string, query func(tx *gorm.DB) 
 			}
 			plan = append(plan, line)
 		}
-		text := strings.Join(plan, "\n")
+		text = strings.Join(plan, "\n")
 		if db.Postgres() {
 			looked, full := postgresWork(t, text)
 			if looked > rowsOfAPage || full {
@@ -230,6 +243,7 @@ func walked(t *testing.T, db *database.DB, name string, query func(tx *gorm.DB) 
 	}); err != nil {
 		t.Fatal(err)
 	}
+	return text
 }
 
 type postgresNode struct {

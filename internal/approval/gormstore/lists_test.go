@@ -75,7 +75,9 @@ func (o *office) filters() (out []approval.Filter) {
 			{VisibleTo: v, ByUpdate: true, Text: "because", Oldest: true},
 			{WaitsFor: w, ItemStates: []approval.State{approval.StatePending}}, {VisibleTo: v, Application: "a1"},
 			{Resource: "r1", States: []approval.State{approval.StateRejected}},
-			{Kinds: []approval.Kind{approval.KindExtend}},
+			{Kinds: []approval.Kind{approval.KindExtend}}, {VisibleTo: v, Applications: []string{"name:a1", "name:a2"}},
+			{Applications: []string{"name:a1", "name:a2"}, ItemStates: []approval.State{approval.StateApproved},
+				ExpiresBy: approvaltest.Start.Add(time.Hour + 50*time.Second), ByEnd: true},
 		} {
 			f.Limit = 4
 			out = append(out, f)
@@ -134,8 +136,11 @@ func matching(all []*approval.Ticket, f approval.Filter) (out []*approval.Ticket
 	if f.ByUpdate {
 		slices.SortStableFunc(out, func(a, b *approval.Ticket) int { return b.UpdatedAt.Compare(a.UpdatedAt) })
 	}
-	if f.Oldest {
+	if f.Oldest || f.ByEnd {
 		slices.Reverse(out)
+	}
+	if f.ByEnd {
+		slices.SortStableFunc(out, func(a, b *approval.Ticket) int { return f.FirstEnd(a).Compare(f.FirstEnd(b)) })
 	}
 	return out[:min(len(out), f.Limit)]
 }

@@ -111,7 +111,9 @@ func addEvents(tx *gorm.DB, tickets []*approval.Ticket) error {
 			var number, at int64
 			var comment string
 			e := approval.Event{Saved: true}
-			if err := rows.Scan(&number, &e.Item, &at, &e.Kind, &e.Actor, &e.OnBehalfOf, &e.Step, &e.Cluster, &e.Revision, &comment); err != nil {
+			if err := rows.Scan(
+				&number, &e.Item, &at, &e.Kind, &e.Actor, &e.OnBehalfOf, &e.Step, &e.Cluster, &e.Revision, &comment, &e.Through,
+			); err != nil {
 				return err
 			}
 			e.At = instant(at)
@@ -119,7 +121,8 @@ func addEvents(tx *gorm.DB, tickets []*approval.Ticket) error {
 			t := byNumber[number]
 			t.Events = append(t.Events, e)
 			return nil
-		}, "SELECT ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment FROM ticket_events WHERE ticket IN ? ORDER BY seq",
+		}, "SELECT ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment, through FROM ticket_events "+
+			"WHERE ticket IN ? ORDER BY seq",
 			padToPowerOfTwo(chunk)); err != nil {
 			return err
 		}
@@ -145,13 +148,16 @@ func (s *Store) listWith(ctx context.Context, f approval.Filter, limits pageLimi
 	}
 	byCandidates := usesCandidates(f, word.rare)
 	read := s.read
-	if f.OmitEvents && !byCandidates && !f.ByUpdate {
+	if f.OmitEvents && !byCandidates && !f.ByUpdate && !f.ByEnd {
 		read = s.readOne
 	}
 	err = read(ctx, func(tx *gorm.DB) (err error) {
-		if byCandidates {
+		switch {
+		case f.ByEnd:
+			out, err = readByEnd(tx, f)
+		case byCandidates:
 			out, err = readByCandidates(tx, f, word.selective, limits)
-		} else {
+		default:
 			var query sqlquery.Statement
 			if query, err = listQuery(tx, f, word.rare, limits); err != nil {
 				return err
@@ -178,7 +184,7 @@ func listQuery(tx *gorm.DB, f approval.Filter, rare string, limits pageLimits) (
 
 // count returns the query of the number of tickets that a filter selects, at most approval.CountLimit.
 func count(tx *gorm.DB, f approval.Filter, rare string) sqlquery.Statement {
-	f.After, f.ByUpdate, f.Oldest = approval.Cursor{}, false, false
+	f.After, f.ByUpdate, f.ByEnd, f.Oldest = approval.Cursor{}, false, false, false
 	numbers := union(tx, f, rare, approval.CountLimit)
 	return sqlquery.Statement{Text: "SELECT COUNT(*) FROM (" + numbers.Text + " LIMIT ?) AS t", Args: append(numbers.Args, approval.CountLimit)}
 }

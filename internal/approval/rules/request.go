@@ -17,15 +17,17 @@ type Request struct {
 	Duration    time.Duration `cel:"duration"` // 0 means until revoked
 	Total       time.Duration `cel:"total"`    // from the first grant to the end of this one; 0 means until revoked
 	Permanent   bool          `cel:"permanent"`
-	BreakGlass  bool          `cel:"breakGlass"`
-	Enforcers   []string      `cel:"enforcers"` // that enforce the resource
-	Clients     int64         `cel:"clients"`   // that may reach the resource now
-	FromMode    string        `cel:"fromMode"`  // the strictest one in effect in any member; empty if it is not protected
-	ToMode      string        `cel:"toMode"`    // the weakest one that would be in effect in any member
-	Opens       bool          `cel:"opens"`     // a member enforces less than before
-	Closes      bool          `cel:"closes"`    // a member begins to enforce
-	Adopt       bool          `cel:"adopt"`     // the resource's owners request access for clients that were observed
-	Override    bool          `cel:"override"`  // it closes the resource without evidence enough
+	// Hours reports that the access is restricted to recurring hours.
+	Hours      bool     `cel:"hours"`
+	BreakGlass bool     `cel:"breakGlass"`
+	Enforcers  []string `cel:"enforcers"` // that enforce the resource
+	Clients    int64    `cel:"clients"`   // that may reach the resource now
+	FromMode   string   `cel:"fromMode"`  // the strictest one in effect in any member; empty if it is not protected
+	ToMode     string   `cel:"toMode"`    // the weakest one that would be in effect in any member
+	Opens      bool     `cel:"opens"`     // a member enforces less than before
+	Closes     bool     `cel:"closes"`    // a member begins to enforce
+	Adopt      bool     `cel:"adopt"`     // the resource's owners request access for clients that were observed
+	Override   bool     `cel:"override"`  // it closes the resource without evidence enough
 }
 
 // Person is the requester.

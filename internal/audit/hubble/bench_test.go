@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,6 +30,7 @@ import (
 	"github.com/acp-io/acp/internal/audit/exporter"
 	"github.com/acp-io/acp/internal/audit/rollup"
 	"github.com/acp-io/acp/internal/audit/sqlite"
+	"github.com/acp-io/acp/internal/testenv"
 )
 
 // The benchmark sends the connections of clients to servers in a fleet of 600 pods, as a relay encodes them.
@@ -234,7 +234,7 @@ func child(b *testing.B, mode string) {
 	} else {
 		m = ingest(b, address)
 	}
-	m.RSS = peak(b)
+	m.RSS = testenv.PeakMemory(b, os.Getpid())
 	out, err := json.Marshal(m)
 	if err != nil {
 		b.Fatal(err)
@@ -330,27 +330,6 @@ func (u *until) Add(t *audit.Event) {
 	if u.n--; u.n == 0 {
 		close(u.done)
 	}
-}
-
-// peak returns the peak memory of the process in MB.
-func peak(b *testing.B) float64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		if runtime.GOOS == "linux" {
-			b.Fatal(err)
-		}
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kb, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			return kb / 1024
-		}
-	}
-	return 0
 }
 
 // benchLines is a stream that repeats many lines of Hubble's exporter, each time as new flows.

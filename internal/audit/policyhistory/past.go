@@ -14,11 +14,13 @@ import (
 // that were created since. Changed and deleted objects cannot be reconstructed. Every state contains all classes and workloads,
 // because they determine names. The oldest state has no beginning.
 func epochsBeforeStart(in policy.Input, now time.Time) []audit.Epoch {
-	epochs := []audit.Epoch{{Evaluator: policy.NewSnapshot(in)}}
+	snapshot := policy.NewSnapshot(in)
+	epochs := []audit.Epoch{{Evaluator: snapshot}}
 	for _, created := range recentCreations(in, now) {
 		in.Policies, in.Resources = createdBefore(in.Policies, created), createdBefore(in.Resources, created)
 		epochs[len(epochs)-1].Since = created
-		epochs = append(epochs, audit.Epoch{Evaluator: policy.NewSnapshot(in)})
+		snapshot = snapshot.Next(in) // shares the parsed statements
+		epochs = append(epochs, audit.Epoch{Evaluator: snapshot})
 	}
 	return epochs
 }

@@ -116,9 +116,16 @@ func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("watch policies: register kinds: %w", err)
 	}
+	strip, share := cache.TransformStripManagedFields(), hostcluster.ShareMemberLists()
 	c, err := cache.New(s.cfg.Host, cache.Options{
-		Scheme:           scheme,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		Scheme: scheme,
+		DefaultTransform: func(o any) (any, error) {
+			o, err := strip(o)
+			if err != nil {
+				return nil, err
+			}
+			return share(o)
+		},
 		DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
 			if ctx.Err() == nil {
 				s.setProblem(explain(err))

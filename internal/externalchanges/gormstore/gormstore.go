@@ -1,12 +1,14 @@
-// Package gormstore stores in SQL which generations of ACP's objects the ledger has. It implements
-// externalchanges.Store.
+// Package gormstore stores in SQL which generations of ACP's objects, with their contents, and which instructions about waves the ledger has.
+// It implements externalchanges.Store.
 package gormstore
 
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -51,25 +53,122 @@ func (s *Store) Rows(ctx context.Context) (map[externalchanges.Key]externalchang
 	return out, ok, nil
 }
 
-// Row implements externalchanges.Store.
-func (s *Store) Row(ctx context.Context, k externalchanges.Key) (r *externalchanges.Row, err error) {
+// Object implements externalchanges.Store.
+func (s *Store) Object(ctx context.Context, k externalchanges.Key) (o *externalchanges.RecordedObject, err error) {
 	err = s.db.Read(ctx, func(tx *gorm.DB) error {
-		r, err = row(tx, k)
+		o, err = object(tx, k)
 		return err
 	})
-	return r, err
+	return o, err
 }
 
-func row(tx *gorm.DB, k externalchanges.Key) (*externalchanges.Row, error) {
-	var out *externalchanges.Row
+func object(tx *gorm.DB, k externalchanges.Key) (*externalchanges.RecordedObject, error) {
+	var out *externalchanges.RecordedObject
 	err := database.Rows(tx, func(rows *sql.Rows) error {
-		out = &externalchanges.Row{Key: k}
-		return rows.Scan(&out.UID, &out.Generation)
-	}, "SELECT uid, generation FROM ledger_objects WHERE kind = ? AND name = ?", k.Kind, k.Name)
+		out = &externalchanges.RecordedObject{Row: externalchanges.Row{Key: k}}
+		var spec string
+		var created, at int64
+		if err := rows.Scan(&out.UID, &out.Generation, &spec, &created, &at); err != nil {
+			return err
+		}
+		if spec != "" {
+			out.Spec = json.RawMessage(spec)
+		}
+		out.Created, out.At = fromMicro(created), fromMicro(at)
+		return nil
+	}, "SELECT o.uid, o.generation, coalesce(c.spec, ''), coalesce(c.created_at, 0), coalesce(c.recorded_at, 0) FROM ledger_objects o "+
+		"LEFT JOIN ledger_contents c ON "+ofObject+" WHERE o.kind = ? AND o.name = ?", k.Kind, k.Name)
 	if err != nil {
 		return nil, fmt.Errorf("read what the ledger knows of an object: %w", err)
 	}
 	return out, nil
+}
+
+// ofObject joins the content c of an object o that is recorded. A content of another generation may be there, because earlier versions of the
+// portal do not change it.
+const ofObject = "c.kind = o.kind AND c.name = o.name AND c.uid = o.uid AND c.generation = o.generation"
+
+// micro returns an instant as microseconds since 1970; 0 for the zero time.
+func micro(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicro(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// WithoutContent implements externalchanges.Store.
+func (s *Store) WithoutContent(ctx context.Context) ([]externalchanges.Row, error) {
+	var out []externalchanges.Row
+	err := s.db.Read(ctx, func(tx *gorm.DB) error {
+		out = nil
+		return database.Rows(tx, func(rows *sql.Rows) error {
+			var r externalchanges.Row
+			err := rows.Scan(&r.Kind, &r.Name, &r.UID, &r.Generation)
+			out = append(out, r)
+			return err
+		}, "SELECT o.kind, o.name, o.uid, o.generation FROM ledger_objects o LEFT JOIN ledger_contents c ON "+ofObject+
+			" WHERE o.kind <> '' AND c.kind IS NULL ORDER BY o.kind, o.name")
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read of which objects the ledger knows no content: %w", err)
+	}
+	return out, nil
+}
+
+// AddContents implements externalchanges.Store.
+func (s *Store) AddContents(ctx context.Context, objects []externalchanges.RecordedObject) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		for _, o := range objects {
+			if err := putContent(tx, o, " WHERE ledger_contents.uid <> excluded.uid OR ledger_contents.generation < excluded.generation"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// putContent records the content of an object. where limits which other content it replaces.
+func putContent(tx *gorm.DB, o externalchanges.RecordedObject, where string) error {
+	_, err := database.Exec(
+		tx,
+		"INSERT INTO ledger_contents (kind, name, uid, generation, spec, created_at, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?) "+
+			"ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, generation = excluded.generation, spec = excluded.spec, "+
+			"created_at = excluded.created_at, recorded_at = excluded.recorded_at"+where,
+		o.Kind, o.Name, o.UID, o.Generation, string(o.Spec), micro(o.Created), micro(o.At),
+	)
+	return err
+}
+
+// Watched implements externalchanges.Store.
+func (s *Store) Watched(ctx context.Context) (at time.Time, err error) {
+	err = s.db.Read(ctx, func(tx *gorm.DB) error {
+		us, err := database.Number(tx, "SELECT at FROM ledger_watched WHERE id = 1")
+		at = fromMicro(us)
+		return err
+	})
+	if err != nil {
+		return at, fmt.Errorf("read until when the ledger has the changes of the host cluster: %w", err)
+	}
+	return at, nil
+}
+
+// SetWatched implements externalchanges.Store.
+func (s *Store) SetWatched(ctx context.Context, at time.Time) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		_, err := database.Exec(tx, "INSERT INTO ledger_watched (id, at) VALUES (1, ?) ON CONFLICT (id) "+
+			"DO UPDATE SET at = excluded.at WHERE ledger_watched.at < excluded.at", micro(at))
+		return err
+	})
 }
 
 // Fill implements externalchanges.Store.
@@ -82,7 +181,7 @@ func (s *Store) Fill(ctx context.Context, rows []externalchanges.Row) error {
 		if err := database.Lock(tx, "ledger objects"); err != nil {
 			return err
 		}
-		if had, err := row(tx, externalchanges.Key{Name: filled}); err != nil || had != nil {
+		if had, err := object(tx, externalchanges.Key{Name: filled}); err != nil || had != nil {
 			return err
 		}
 		_, err := database.Insert(tx, "ledger_objects (kind, name, uid, generation)", "", values)
@@ -129,11 +228,11 @@ func (s *Store) Record(ctx context.Context, k externalchanges.Key, o externalcha
 		if err := database.Lock(tx, "ledger object "+k.Kind+"/"+k.Name); err != nil {
 			return err
 		}
-		had, err := row(tx, k)
+		had, err := object(tx, k)
 		if err != nil {
 			return err
 		}
-		if (had == nil) != (o.Before == nil) || had != nil && *had != *o.Before {
+		if (had == nil) != (o.Before == nil) || had != nil && had.Row != o.Before.Row {
 			return errMoved
 		}
 		own, err := ownChanges(tx, o.UIDs())
@@ -170,8 +269,12 @@ func replace(tx *gorm.DB, k externalchanges.Key, o externalchanges.Observation) 
 		}
 	}
 	if o.Current == nil {
-		_, err := database.Exec(tx, "DELETE FROM ledger_objects WHERE kind = ? AND name = ?", k.Kind, k.Name)
-		return err
+		for _, table := range []string{"ledger_objects", "ledger_contents"} {
+			if _, err := database.Exec(tx, "DELETE FROM "+table+" WHERE kind = ? AND name = ?", k.Kind, k.Name); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	_, err := database.Exec(
 		tx,
@@ -182,5 +285,8 @@ func replace(tx *gorm.DB, k externalchanges.Key, o externalchanges.Observation) 
 		o.Current.UID,
 		o.Current.Generation,
 	)
-	return err
+	if err != nil || o.Current.Spec == nil {
+		return err
+	}
+	return putContent(tx, externalchanges.RecordedObject{Row: o.Current.Row, Content: o.Current.Content, At: o.ReadAt}, "")
 }

@@ -2,7 +2,10 @@ package gormstore_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -25,6 +28,10 @@ type cluster struct {
 	objects  map[externalchanges.Key]externalchanges.LiveObject
 	reported []event.Change
 	watch    []*externalchanges.Recorder
+	away     time.Time // since when the cluster does not answer
+	clock    func() time.Time
+	// instructions are the last ones, by the names of the objects.
+	instructions map[string]externalchanges.Instructed
 }
 
 func (c *cluster) Ready() bool { return true }
@@ -48,10 +55,31 @@ func (c *cluster) ObjectNow(_ context.Context, k externalchanges.Key) (*external
 	return nil, nil
 }
 
+func (c *cluster) CachedContent(_ context.Context, k externalchanges.Key) (*externalchanges.RecordedObject, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o, ok := c.objects[k]; ok {
+		return &externalchanges.RecordedObject{Row: o.Row, Content: o.Content}, nil
+	}
+	return nil, nil
+}
+
+func (c *cluster) AwaySince() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.away
+}
+
 func (c *cluster) ReportedChanges(context.Context, map[string]bool) ([]event.Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.reported), nil
+}
+
+func (c *cluster) Instructions(context.Context) ([]externalchanges.Instructed, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.instructions)), nil
 }
 
 var key = externalchanges.Key{Kind: "AccessControlPolicy", Name: "bobs"}
@@ -60,17 +88,18 @@ var key = externalchanges.Key{Kind: "AccessControlPolicy", Name: "bobs"}
 func (c *cluster) write(uid string, generation int64, user string) {
 	c.mu.Lock()
 	o := externalchanges.LiveObject{Row: externalchanges.Row{Key: key, UID: uid, Generation: generation}, Digest: "d", Manager: "kubectl"}
+	o.Spec = json.RawMessage(fmt.Sprintf(`{"statements":[{"sid":"always"},{"sid":"g%d"}]}`, generation))
 	c.objects[key] = o
 	operation := event.Update
 	if generation == 1 {
 		operation = event.Create
 	}
 	if user != "" {
-		c.reported = append(c.reported, event.Change{User: user, UID: uid, Operation: operation, Generation: generation, Digest: "d"})
+		c.reported = append(c.reported, event.Change{At: c.clock(), User: user, UID: uid, Operation: operation, Generation: generation, Digest: "d"})
 	}
 	c.mu.Unlock()
 	for _, r := range c.watch {
-		r.Notice(o.Row, true)
+		r.Notice(o.Row, true, func() externalchanges.Content { return o.Content })
 	}
 }
 
@@ -78,10 +107,10 @@ func (c *cluster) remove(user string) {
 	c.mu.Lock()
 	o := c.objects[key]
 	delete(c.objects, key)
-	c.reported = append(c.reported, event.Change{User: user, UID: o.UID, Operation: event.Delete, Generation: o.Generation})
+	c.reported = append(c.reported, event.Change{At: c.clock(), User: user, UID: o.UID, Operation: event.Delete, Generation: o.Generation})
 	c.mu.Unlock()
 	for _, r := range c.watch {
-		r.Notice(o.Row, false)
+		r.Notice(o.Row, false, func() externalchanges.Content { return o.Content })
 	}
 }
 
@@ -96,13 +125,15 @@ type scene struct {
 
 func newScene(t *testing.T, dsn string) *scene {
 	db := databasetest.Open(t, dsn)
-	return &scene{
+	s := &scene{
 		t:       t,
-		cluster: &cluster{objects: map[externalchanges.Key]externalchanges.LiveObject{}},
+		cluster: &cluster{objects: map[externalchanges.Key]externalchanges.LiveObject{}, instructions: map[string]externalchanges.Instructed{}},
 		db:      db,
 		store:   gormstore.New(db),
 		now:     time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC),
 	}
+	s.clock = func() time.Time { return s.now }
+	return s
 }
 
 func (s *scene) portals(n int) {
@@ -226,7 +257,7 @@ func TestRestartCatchesUp(t *testing.T) {
 		s.write("u1", 3, "alice")
 		s.portals(2)
 		s.after(6 * time.Second)
-		want := []string{"object.updated AccessControlPolicy/bobs kubernetes:alice 3", "object.updated AccessControlPolicy/bobs unknown 2-3"}
+		want := []string{"object.updated AccessControlPolicy/bobs unknown 2", "object.updated AccessControlPolicy/bobs kubernetes:alice 3"}
 		s.want(want...)
 		s.watch = nil
 		s.remove("bob")

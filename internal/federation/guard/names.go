@@ -14,6 +14,9 @@ const (
 	Pusher = "system:serviceaccount:" + Namespace + ":acp-pusher"
 	// DirectWriter is the user as which the adapter itself writes in a member that uses the direct engine.
 	DirectWriter = "system:serviceaccount:" + Namespace + ":acp-direct"
+	// WorkAgent is the user as which the work agent of Open Cluster Management writes in a member. The Klusterlet creates the account (OCM
+	// v1.0.0, manifests/klusterlet/managed).
+	WorkAgent = "system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa"
 	// BreakGlass is the group that may change managed objects directly and downgrade a member.
 	BreakGlass = "acp:break-glass"
 	// Mark is the ConfigMap whose presence marks the member as downgraded.

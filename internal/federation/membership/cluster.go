@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/federation/preflight"
 	"github.com/acp-io/acp/internal/message"
+	pull "github.com/acp-io/acp/internal/propagation/ocm"
 )
 
 const fieldManager = "kubectl-acp"
@@ -113,22 +115,56 @@ func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) 
 func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Facts {
 	pusher, why := h.pusher(ctx, c)
 	reader, err := h.reader(ctx, c)
+	agent := h.agent(ctx, c, reader)
 	var f preflight.Facts
 	switch {
 	case err != nil:
 		return preflight.Facts{Member: c.Name, Unreachable: cmp.Or(why, err.Error()), Profile: preflight.ReadProfile(ctx, h.dynamic, c)}
+	case agent.NoReader:
+		f = preflight.Facts{Member: c.Name, Unreachable: noReader}
+	case c.Engine.Pulls():
+		f = preflight.Read(ctx, c.Name, reader, reader, objectkind.All(), c.Locations)
 	case why != "":
 		f = preflight.ReadConfig(ctx, c.Name, reader, why, c.Locations)
 	default:
 		f = preflight.Read(ctx, c.Name, pusher, reader, objectkind.All(), c.Locations)
 	}
-	f.Istio.Declared, f.Mesh, f.Enforcer, f.Engine = c.Istio, c.Mesh, c.Enforcer, c.Engine
+	f.Istio.Declared, f.Mesh, f.Enforcer, f.Engine, f.Agent = c.Istio, c.Mesh, c.Enforcer, c.Engine, agent
 	f.Profile = preflight.ReadProfile(ctx, h.dynamic, c)
 	return f
 }
 
-// pusher returns the configuration of a member with the token of its engine, or the reason why there is none.
+// noReader is the reason why a member is not read of which the host has no token.
+const noReader = "the host has no token of the member"
+
+// agent returns what the host knows about the work agent of a member whose engine pulls. reader is the configuration with the adapter's
+// token of the member, or nil.
+func (h *Host) agent(ctx context.Context, c federation.Cluster, reader *rest.Config) preflight.Agent {
+	if !c.Engine.Pulls() {
+		return preflight.Agent{}
+	}
+	out := preflight.Agent{NoReader: reader != nil && reader.BearerToken == ""}
+	limited, cancel := context.WithTimeout(ctx, agentTimeout)
+	defer cancel()
+	now := time.Now()
+	heartbeat, err := pull.ReadHeartbeat(limited, h.dynamic, c.Name, now)
+	if err != nil {
+		out.Unread = err.Error()
+		return out
+	}
+	out.Silent, out.SilentSince = heartbeat.Silent(now)
+	return out
+}
+
+// agentTimeout is the timeout of the request to the host about a work agent. The member's own facts do not depend on it.
+const agentTimeout = 3 * time.Second
+
+// pusher returns the configuration of a member with the token of its engine, or the reason why there is none. An engine that pulls has no
+// token.
 func (h *Host) pusher(ctx context.Context, c federation.Cluster) (*rest.Config, string) {
+	if c.Engine.Pulls() {
+		return nil, ""
+	}
 	if c.Secret == "" && c.Engine.IsKubeFed() {
 		return nil, "its KubeFedCluster names no Secret (secretRef), so KubeFed cannot push there: repeat kubectl acp cluster join"
 	}

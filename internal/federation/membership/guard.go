@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -84,7 +85,12 @@ func (f *Fix) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := f.admitted(ctx, c); err != nil {
+	if c.Engine.Pulls() {
+		err = f.Host.checkAgent(ctx, c.Name, f.Member)
+	} else {
+		err = f.admitted(ctx, c)
+	}
+	if err != nil {
 		return err
 	}
 	return applyGuard(ctx, objects, f.Name, f.Keys, f.ClassLabels, []string{c.Engine.Writer()}, f.DryRun, record)
@@ -133,8 +139,14 @@ func applyGuard(ctx context.Context, objects dynamic.Interface, cluster string, 
 	if err != nil {
 		return err
 	}
-	for _, o := range all {
-		step, err := applyObject(ctx, objects, cluster, o, dry)
+	return applyPolicies(ctx, objects, cluster, all, dry, record)
+}
+
+// applyPolicies applies admission policies. A cluster that is too old for them gets none.
+func applyPolicies(ctx context.Context, c dynamic.Interface, in string, policies []*unstructured.Unstructured, dry bool,
+	record func(Step, error) error) error {
+	for _, o := range policies {
+		step, err := applyObject(ctx, c, in, o, dry)
 		if apierrors.IsNotFound(err) {
 			step.Outcome, err = Unserved, nil
 		}

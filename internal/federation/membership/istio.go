@@ -3,7 +3,6 @@ package membership
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/acp-io/acp/deploy/istio"
-	"github.com/acp-io/acp/deploy/rbac/direct"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/objectkind"
 )
@@ -38,10 +36,10 @@ func (h *Host) Needed(ctx context.Context) ([]federation.Kind, error) {
 // istioRoles returns the root namespace and the roles of a member that uses some engines.
 func istioRoles(engines ...federation.Engine) ([]*unstructured.Unstructured, error) {
 	out, err := documents("roles.yaml", istio.Roles)
-	if err != nil || !slices.Contains(engines, federation.EngineDirect) {
-		return out, err
+	if err != nil {
+		return nil, err
 	}
-	own, err := documents("istio.yaml", direct.Istio)
+	own, err := rolesOf(engines, func(r engineRoles) []byte { return r.istio })
 	return append(out, own...), err
 }
 

@@ -18,8 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/deploy/rbac/direct"
-	"github.com/acp-io/acp/deploy/rbac/member"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
 	"github.com/acp-io/acp/internal/federation/tokens"
@@ -40,8 +38,13 @@ type Join struct {
 	Istio bool
 	// Lifetime is the requested lifetime of the tokens; a cluster may grant less.
 	Lifetime time.Duration
-	DryRun   bool
-	Now      func() time.Time
+	// Adapter is the name of the adapter's service account on the host; "" means the one that already has rights in the member's namespace
+	// there, or else DefaultAdapter. Only an engine that pulls needs it.
+	Adapter string
+	// WithoutReader gives the host no token of the member at all. It is for members of an engine that pulls which the host cannot reach.
+	WithoutReader bool
+	DryRun        bool
+	Now           func() time.Time
 	// OnStep is called after each step.
 	OnStep func(Step)
 }
@@ -51,6 +54,9 @@ var ErrRefused = errors.New("the cluster does not pass the preflight")
 
 // ErrOther reports that the name is registered for another cluster.
 var ErrOther = errors.New("the name is registered with another address or authority")
+
+// ErrReaderNeeded reports that WithoutReader was set for an engine that writes from the host.
+var ErrReaderNeeded = errors.New("the adapter needs a token for reading a member of this engine")
 
 // Run registers the cluster and returns the findings of the preflight. With ErrRefused the findings contain the
 // reasons.
@@ -78,10 +84,16 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if present {
 		j.keep(registered)
 	}
+	if err := j.findLeftoverWorks(ctx, &registered); err != nil {
+		return nil, err
+	}
 	if j.Cluster.Engine == "" {
 		j.Cluster.Engine = federation.EngineKubeFed
 	}
-	former := j.formerEngine(present, registered)
+	if j.WithoutReader && !j.Cluster.Engine.Pulls() {
+		return nil, fmt.Errorf("%w: %s", ErrReaderNeeded, j.Cluster.Engine)
+	}
+	former := j.formerEngines(present || registered.HasWorkAgent(), registered)
 	if j.Cluster.WithoutCilium() {
 		j.Cluster.Mesh = federation.NoMesh
 	}
@@ -107,19 +119,19 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err != nil {
 		return findings, fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	if err := j.prepare(ctx, objects, kinds, former); err != nil {
+	if err := j.prepare(ctx, objects, kinds, former, registered); err != nil {
 		return findings, err
 	}
 	if j.DryRun {
-		err = j.register(ctx, "", "", j.Cluster.Engine)
+		err = j.register(ctx, "", "", j.Cluster.Engine, registered)
 	} else {
-		findings, err = j.withTokens(ctx, needs, findings)
+		findings, err = j.withTokens(ctx, needs, findings, registered)
 	}
 	if err != nil {
 		return findings, err
 	}
-	if former != "" && !j.DryRun {
-		if err := j.handOver(ctx); err != nil {
+	if len(former) > 0 && !j.DryRun {
+		if err := j.handOver(ctx, former); err != nil {
 			return findings, err
 		}
 	}
@@ -130,6 +142,9 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	}
 	if err := j.retireFormer(ctx, objects, former, registered.Secret); err != nil {
 		return findings, err
+	}
+	if j.WithoutReader {
+		return findings, nil // the host cannot look at it
 	}
 	return j.Host.look(ctx, j.Cluster, needs)
 }
@@ -151,22 +166,10 @@ func (j *Join) sameAddress(registered federation.Cluster) bool {
 	return federation.Address(registered.Endpoint) == federation.Address(j.Cluster.Endpoint) && bytes.Equal(registered.CABundle, j.Cluster.CABundle)
 }
 
-// formerEngine returns the engine from which the member moves, or "" if it does not move.
-func (j *Join) formerEngine(present bool, registered federation.Cluster) federation.Engine {
-	switch {
-	case !present:
-		return ""
-	case j.Cluster.Engine == federation.EngineDirect:
-		return federation.EngineKubeFed // an earlier move may have been interrupted
-	case registered.Engine != j.Cluster.Engine:
-		return registered.Engine
-	}
-	return ""
-}
-
 // prepare creates in the member what the engine and the adapter need there. While the member moves from another engine,
 // the guard admits the accounts of both.
-func (j *Join) prepare(ctx context.Context, objects dynamic.Interface, kinds []federation.Kind, former federation.Engine) error {
+func (j *Join) prepare(ctx context.Context, objects dynamic.Interface, kinds []federation.Kind, former []federation.Engine,
+	registered federation.Cluster) error {
 	if err := j.accounts(ctx, objects); err != nil {
 		return err
 	}
@@ -180,10 +183,10 @@ func (j *Join) prepare(ctx context.Context, objects dynamic.Interface, kinds []f
 			return err
 		}
 	}
-	if former != "" {
-		return j.admitBoth(ctx, objects, former)
+	if err := j.prepareHost(ctx, registered); err != nil || len(former) == 0 {
+		return err
 	}
-	return nil
+	return j.admitAll(ctx, objects, former)
 }
 
 // keep copies declarations from an existing registration that this one lacks.
@@ -193,6 +196,9 @@ func (j *Join) keep(registered federation.Cluster) {
 	}
 	if j.Cluster.Engine == "" {
 		j.Cluster.Engine = registered.Engine
+		if registered.Engine == federation.EngineNone { // a command that made it leave was interrupted
+			j.Cluster.Engine = registered.FormerEngine
+		}
 	}
 	if j.Cluster.Profile == "" {
 		j.Cluster.Profile = registered.Profile
@@ -218,117 +224,34 @@ func (j *Join) read(ctx context.Context, pusher, reader *rest.Config, kinds []fe
 
 func isIstio(k federation.Kind) bool { return k == federation.IstioPolicy }
 
-// accounts creates the accounts of the engine and the adapter in the member, with their roles.
-func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
-	all, err := accounts(j.Cluster.Engine)
-	if err != nil {
-		return err
-	}
-	if j.Cluster.Locations != (federation.Locations{}) {
-		if err := j.mayRead(all); err != nil {
-			return err
-		}
-	}
-	for _, o := range all {
-		if err := j.step(applyObject(ctx, objects, j.Cluster.Name, o, j.DryRun)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mayRead lets the adapter read the parts of the dataplane at their places.
-func (j *Join) mayRead(objects []*unstructured.Unstructured) error {
-	at := j.Cluster.Locations
-	names := map[string][]string{"configmaps": {at.CiliumConfig.Name}, "daemonsets": {at.CiliumAgents.Name, at.CiliumEnvoy.Name}}
-	for _, o := range objects {
-		if o.GetKind() != "ClusterRole" || o.GetName() != readerRole {
-			continue
-		}
-		rules, _, err := unstructured.NestedSlice(o.Object, "rules")
-		if err != nil {
-			return fmt.Errorf("read the rules of ClusterRole %s: %w", readerRole, err)
-		}
-		for _, r := range rules {
-			rule, _ := r.(map[string]any)
-			resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
-			may, _, _ := unstructured.NestedStringSlice(rule, "resourceNames")
-			if len(resources) != 1 || names[resources[0]] == nil || len(may) == 0 {
-				continue
-			}
-			may = append(may, names[resources[0]]...)
-			slices.Sort(may)
-			if err := unstructured.SetNestedStringSlice(rule, slices.Compact(may), "resourceNames"); err != nil {
-				return fmt.Errorf("write the rules of ClusterRole %s: %w", readerRole, err)
-			}
-		}
-		if err := unstructured.SetNestedSlice(o.Object, rules, "rules"); err != nil {
-			return fmt.Errorf("write the rules of ClusterRole %s: %w", readerRole, err)
-		}
-	}
-	return nil
-}
-
-// readerRole is the ClusterRole of the adapter in a member.
-const readerRole = "acp-adapter"
-
-// accounts returns the objects of a member, in the order in which they are needed: the accounts of the adapter and of some engines,
-// with their roles.
-func accounts(engines ...federation.Engine) ([]*unstructured.Unstructured, error) {
-	out := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": tokens.Namespace}}}}
-	others := map[string]bool{}
-	for _, e := range federation.Engines() {
-		others[e.Account()] = !slices.Contains(engines, e)
-	}
-	for _, account := range []string{tokens.Pusher, tokens.Direct, tokens.Reader} {
-		if others[account] {
-			continue
-		}
-		out = append(out, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
-			"metadata": map[string]any{"namespace": tokens.Namespace, "name": account}}})
-	}
-	roles, err := manifests(member.Files)
-	if err != nil {
-		return nil, err
-	}
-	if slices.Contains(engines, federation.EngineDirect) {
-		own, err := documents("roles.yaml", direct.Roles)
-		if err != nil {
-			return nil, err
-		}
-		roles = append(roles, own...)
-	}
-	for _, o := range roles {
-		if !others[o.GetName()] {
-			out = append(out, o)
-		}
-	}
-	return out, nil
-}
-
 // withTokens reads the member with the tokens of its engine and the adapter, and registers it if it passes the preflight
 // with them, too.
-func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings []preflight.Finding) ([]preflight.Finding, error) {
+func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings []preflight.Finding,
+	registered federation.Cluster) ([]preflight.Finding, error) {
+	if j.WithoutReader {
+		return findings, j.register(ctx, "", "", j.activeEngine(ctx), registered)
+	}
 	core, err := kubernetes.NewForConfig(j.Member)
 	if err != nil {
 		return findings, fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	namespace, name := j.writerSecret(j.Cluster.Engine)
-	pushing, err := j.token(ctx, core, namespace, name, j.Cluster.Engine.Account())
-	if err != nil {
-		return findings, err
-	}
 	reading, err := j.token(ctx, core, j.Host.CredentialsNamespace, federation.SecretName(j.Cluster.Name), tokens.Reader)
-	if err != nil {
-		return findings, err
-	}
-	pusher, err := federation.RESTConfig(j.Cluster, pushing)
 	if err != nil {
 		return findings, err
 	}
 	reader, err := federation.RESTConfig(j.Cluster, reading)
 	if err != nil {
 		return findings, err
+	}
+	pushing, pusher := "", reader // an engine that pulls has no token on the host, and the adapter may list the kinds, too
+	if !j.Cluster.Engine.Pulls() {
+		namespace, name := j.writerSecret(j.Cluster.Engine)
+		if pushing, err = j.token(ctx, core, namespace, name, j.Cluster.Engine.Account()); err != nil {
+			return findings, err
+		}
+		if pusher, err = federation.RESTConfig(j.Cluster, pushing); err != nil {
+			return findings, err
+		}
 	}
 	// The API server takes a moment to observe new roles and a new kind.
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, preflight.Timeout, true, func(context.Context) (bool, error) {
@@ -338,12 +261,12 @@ func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings [
 		}), nil
 	})
 	if err != nil && !wait.Interrupted(err) {
-		return findings, fmt.Errorf("look at the member as KubeFed will: %w", err)
+		return findings, fmt.Errorf("look at the member as its engine and the adapter will: %w", err)
 	}
 	if !preflight.Passes(findings) {
 		return findings, ErrRefused
 	}
-	return findings, j.register(ctx, pushing, reading, j.activeEngine(ctx))
+	return findings, j.register(ctx, pushing, reading, j.activeEngine(ctx), registered)
 }
 
 // token returns the token that the host has, if it is valid for long enough and the member accepts it, or a new one.
@@ -379,13 +302,24 @@ func (j *Join) writerSecret(e federation.Engine) (namespace, name string) {
 	return c.WriterSecret(j.Host.KubeFedNamespace, j.Host.CredentialsNamespace)
 }
 
-// register writes the objects on the host, the registration last. active is the engine that the registration names.
-func (j *Join) register(ctx context.Context, pushing, reading string, active federation.Engine) error {
+// register writes the objects on the host, the registration last. active is the engine that the registration names, and registered is the
+// registration that there was.
+func (j *Join) register(ctx context.Context, pushing, reading string, active federation.Engine, registered federation.Cluster) error {
 	namespace, pusher := j.writerSecret(j.Cluster.Engine)
-	reader := federation.SecretName(j.Cluster.Name)
-	for _, s := range []struct{ namespace, name, token string }{
-		{namespace, pusher, pushing}, {j.Host.CredentialsNamespace, reader, reading},
-	} {
+	secrets := []struct{ namespace, name, token string }{
+		{namespace, pusher, pushing}, {j.Host.CredentialsNamespace, federation.SecretName(j.Cluster.Name), reading},
+	}
+	if j.Cluster.Engine.Pulls() {
+		// KubeFed does not find this Secret, and has no client of the member.
+		secrets, pusher = secrets[1:], federation.DirectSecretName(j.Cluster.Name)
+	}
+	if j.WithoutReader {
+		secrets = nil
+		if err := j.removeReader(ctx); err != nil {
+			return err
+		}
+	}
+	for _, s := range secrets {
 		o, err := toUnstructured(secret(s.namespace, s.name, s.token))
 		if err != nil {
 			return err
@@ -402,9 +336,15 @@ func (j *Join) register(ctx context.Context, pushing, reading string, active fed
 		}
 		metadata["labels"] = labels
 	}
-	annotations := map[string]any{federation.AnnotationRenewed: tokens.Fingerprint(pushing)}
+	annotations := map[string]any{}
+	if !j.Cluster.Engine.Pulls() {
+		annotations[federation.AnnotationRenewed] = tokens.Fingerprint(pushing)
+	}
 	if active != federation.EngineKubeFed {
 		annotations[federation.AnnotationEngine] = string(active)
+	}
+	if registered.HasWorkAgent() && active != federation.EngineOCM {
+		annotations[federation.AnnotationFormerEngine] = string(federation.EngineOCM)
 	}
 	if j.Cluster.Mesh != "" {
 		annotations[federation.AnnotationMesh] = j.Cluster.Mesh
@@ -431,6 +371,19 @@ func (j *Join) register(ctx context.Context, pushing, reading string, active fed
 		return err
 	}
 	return j.Host.setLeaving(ctx, j.Cluster.Name, false) // A member that joins is no longer leaving.
+}
+
+// removeReader removes the adapter's token of the member from the host, if there is one.
+func (j *Join) removeReader(ctx context.Context) error {
+	o, err := toUnstructured(secret(j.Host.CredentialsNamespace, federation.SecretName(j.Cluster.Name), ""))
+	if err != nil {
+		return err
+	}
+	step, err := removeObject(ctx, j.Host.dynamic, "host", o, j.DryRun)
+	if err == nil && step.Outcome == Absent {
+		return nil
+	}
+	return j.step(step, err)
 }
 
 func (j *Join) step(s Step, err error) error {

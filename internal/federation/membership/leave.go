@@ -32,7 +32,7 @@ const page = 500
 type Leave struct {
 	Host *Host
 	Name string
-	// Member has the rights of the member's administrator. If it is nil, only KubeFed removes objects in the member.
+	// Member has the rights of the member's administrator. If it is nil, only the member's engine removes objects there.
 	Member *rest.Config
 	// Force unregisters the member whatever it still has.
 	Force  bool
@@ -55,11 +55,13 @@ type Remaining struct {
 	Federated []string `json:"federated,omitempty"`
 	// Unread is why the member's objects are unknown.
 	Unread string `json:"unread,omitempty"`
+	// Works is why ManifestWorks of a member that leaves by force remain on the host. Whoever deletes them deletes the objects in the member.
+	Works string `json:"works,omitempty"`
 }
 
 // IsEmpty reports whether nothing prevents the member from leaving.
 func (r Remaining) IsEmpty() bool {
-	return len(r.Objects) == 0 && len(r.Federated) == 0 && r.Unread == ""
+	return len(r.Objects) == 0 && len(r.Federated) == 0 && r.Unread == "" && r.Works == ""
 }
 
 // ErrNotEmpty is returned if the member still has, or may have, managed objects after the timeout. The member stays
@@ -95,16 +97,35 @@ func (l *Leave) Run(ctx context.Context) (Remaining, error) {
 			return left, err
 		}
 	}
+	if c.HasWorkAgent() && !l.DryRun {
+		switch err := l.endPull(ctx); {
+		case err == nil:
+		case l.Force && errors.Is(err, ErrNotReleased):
+			left.Works = err.Error()
+		default:
+			return left, err
+		}
+	}
 	step, err := removeObject(ctx, l.Host.dynamic, "host", u, l.DryRun)
 	if err != nil {
 		return left, err
 	}
 	l.step(step)
 	engines := []federation.Engine{federation.EngineKubeFed}
-	if c.Engine == federation.EngineDirect || c.Secret == federation.DirectSecretName(l.Name) {
+	if c.Engine == federation.EngineDirect || c.HasWorkAgent() || c.Secret == federation.DirectSecretName(l.Name) {
 		engines = federation.Engines() // a move may have been interrupted
 	}
 	return left, l.clean(ctx, c.Secret, engines...)
+}
+
+// endPull makes the adapter delete the member's ManifestWorks. The objects that the member still has stay there.
+func (l *Leave) endPull(ctx context.Context) error {
+	err := l.Host.annotate(ctx, l.Name, map[string]any{
+		federation.AnnotationEngine: string(federation.EngineNone), federation.AnnotationFormerEngine: string(federation.EngineOCM)})
+	if err != nil {
+		return err
+	}
+	return l.Host.untilReleased(ctx, l.Name)
 }
 
 // wait removes the member from all placements, and waits until nothing is left.
@@ -159,6 +180,9 @@ func (h *Host) Remaining(ctx context.Context, c federation.Cluster) (Remaining, 
 	token, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
 	if err != nil {
 		return out, err
+	}
+	if c.HasWorkAgent() && token == "" {
+		return out, nil // The records name the member until its agent has reported that it has nothing of them.
 	}
 	if out.Objects, err = managedIn(ctx, c, token, kinds); err != nil {
 		out.Unread = err.Error()
@@ -270,6 +294,17 @@ func (l *Leave) clean(ctx context.Context, registered string, engines ...federat
 			return err
 		}
 		l.step(step)
+	}
+	if slices.Contains(engines, federation.EngineOCM) {
+		err := l.Host.removeRights(ctx, l.Name, l.DryRun, func(s Step, err error) error {
+			if err == nil {
+				l.step(s)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if l.Member == nil {
 		return nil

@@ -55,7 +55,8 @@ func run(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	if hostServer = start("controllers/testdata/host", "controllers/testdata/inventory", "deploy/kubefed"); hostServer == nil {
+	hostServer = start("controllers/testdata/host", "controllers/testdata/inventory", "deploy/kubefed", "internal/propagation/ocm/testdata/host")
+	if hostServer == nil {
 		return 1
 	}
 	defer stop(hostServer)
@@ -144,7 +145,10 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 		return s.Object == "KubeFedCluster "+kubeFedNamespace+"/joins" && s.Outcome == Created
 	})
 	for i, s := range steps {
-		if guarding := strings.HasPrefix(s.Object, "ValidatingAdmissionPolicy"); registered < 0 || guarding != (i > registered) {
+		// The tests share the member. If a test with another engine ran before, the join also removes the account of that engine, as its
+		// last steps.
+		late := strings.HasPrefix(s.Object, "ValidatingAdmissionPolicy") || s.Outcome == Removed
+		if registered < 0 || late != (i > registered) {
 			t.Errorf("got steps %v, want the registration after everything that it needs and before the guard", steps)
 			break
 		}

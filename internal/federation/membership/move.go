@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,10 +23,13 @@ import (
 //
 //  1. The new engine's account is created, and the guard admits both accounts.
 //  2. The new engine begins: the direct engine when the registration names it, and KubeFed when the registration names its Secret.
-//  3. When KubeFed is the new engine, the direct engine continues until KubeFed finds the member ready. Both write the same,
-//     unless KubeFed's watch is behind: nothing that the direct engine wrote counts as realized before KubeFed has handled it.
-//  4. The guard admits only the new engine's account.
-//  5. The former engine's account and Secret are deleted.
+//  3. When KubeFed is the new engine, the former one continues until KubeFed finds the member ready. Both write the same,
+//     unless KubeFed's watch is behind: nothing that the former engine wrote counts as realized before KubeFed has handled it. When an agent
+//     is the new engine, the command waits until the agent has answered the adapter.
+//  4. When an agent is the former engine, it stops owning the objects in the member, which stay there, and its ManifestWorks are deleted. Until
+//     then the registration names it as the former engine, and nothing that it may still write counts as realized.
+//  5. The guard admits only the new engine's account.
+//  6. The former engine's account and Secret are deleted, or the rights of the agent, whose account is not ACP's.
 
 // ErrNotTakenOver reports that the new engine did not begin in time. The former one continues.
 var ErrNotTakenOver = errors.New("the new engine did not take over, and the former one continues")
@@ -37,9 +41,39 @@ const (
 	handOverInterval = time.Second
 )
 
-// admitBoth lets the guard admit the accounts of both engines.
-func (j *Join) admitBoth(ctx context.Context, objects dynamic.Interface, former federation.Engine) error {
-	pushers := []string{former.Writer(), j.Cluster.Engine.Writer()}
+// formerEngines returns the engines from which the member moves, or may have moved in a call that was interrupted. What an engine left
+// behind costs nothing to look for, but waiting for an agent that never worked there would not end.
+func (j *Join) formerEngines(present bool, registered federation.Cluster) []federation.Engine {
+	if !present {
+		return nil
+	}
+	var out []federation.Engine
+	add := func(e federation.Engine) {
+		if e != "" && e != federation.EngineNone && e != j.Cluster.Engine && !slices.Contains(out, e) {
+			out = append(out, e)
+		}
+	}
+	switch j.Cluster.Engine {
+	case federation.EngineKubeFed:
+		add(registered.Engine)
+	case federation.EngineDirect:
+		add(federation.EngineKubeFed)
+	default:
+		add(federation.EngineKubeFed)
+		add(federation.EngineDirect)
+	}
+	if registered.HasWorkAgent() {
+		add(federation.EngineOCM)
+	}
+	return out
+}
+
+// admitAll lets the guard admit the accounts of all engines.
+func (j *Join) admitAll(ctx context.Context, objects dynamic.Interface, former []federation.Engine) error {
+	var pushers []string
+	for _, e := range append(slices.Clone(former), j.Cluster.Engine) {
+		pushers = append(pushers, e.Writer())
+	}
 	return applyGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, pushers, j.DryRun, j.step)
 }
 
@@ -53,17 +87,34 @@ func (j *Join) activeEngine(ctx context.Context) federation.Engine {
 	return j.Cluster.Engine
 }
 
-// handOver waits until the new engine reaches the member, and ends the former one.
-func (j *Join) handOver(ctx context.Context) error {
+// handOver waits until the new engine reaches the member, and ends the former ones.
+func (j *Join) handOver(ctx context.Context, former []federation.Engine) error {
+	agent := slices.Contains(former, federation.EngineOCM)
 	if j.Cluster.Engine != federation.EngineKubeFed {
-		// The direct engine began with the registration, and KubeFed has no Secret for the member any more. KubeFed must notice that
+		// The new engine began with the registration, and KubeFed has no Secret for the member any more. KubeFed must notice that
 		// before its account goes: a ready member that refuses its requests would stop it for every member.
-		return j.untilKubeFed(ctx, false)
+		if err := j.untilKubeFed(ctx, false); err != nil {
+			return err
+		}
+		if j.Cluster.Engine.Pulls() {
+			return j.Host.untilAgentAnswers(ctx, j.Cluster.Name, j.Now)
+		}
+	} else {
+		if err := j.untilKubeFed(ctx, true); err != nil {
+			return err
+		}
+		annotations := map[string]any{federation.AnnotationEngine: nil}
+		if agent {
+			annotations[federation.AnnotationFormerEngine] = string(federation.EngineOCM)
+		}
+		if err := j.Host.annotate(ctx, j.Cluster.Name, annotations); err != nil {
+			return err
+		}
 	}
-	if err := j.untilKubeFed(ctx, true); err != nil {
-		return err
+	if !agent {
+		return nil
 	}
-	return j.Host.annotate(ctx, j.Cluster.Name, map[string]any{federation.AnnotationEngine: nil})
+	return j.Host.endPull(ctx, j.Cluster.Name)
 }
 
 // untilKubeFed waits until KubeFed finds the member ready, or not ready.
@@ -123,16 +174,27 @@ func allAccounts(e federation.Engine) ([]*unstructured.Unstructured, error) {
 	return append(all, roles...), err
 }
 
-// retireFormer retires the engine from which the member moved, or what an earlier move left behind. registered is the Secret that the
+// retireFormer retires the engines from which the member moved, or what an earlier move left behind. registered is the Secret that the
 // registration named before.
-func (j *Join) retireFormer(ctx context.Context, objects dynamic.Interface, former federation.Engine, registered string) error {
-	if former == "" {
-		var err error
-		if former, err = j.leftBehind(ctx, objects); err != nil || former == "" {
+func (j *Join) retireFormer(ctx context.Context, objects dynamic.Interface, former []federation.Engine, registered string) error {
+	if len(former) == 0 {
+		left, err := j.leftBehind(ctx, objects)
+		if err != nil {
+			return err
+		}
+		if left != "" {
+			former = []federation.Engine{left}
+		}
+	}
+	if !j.Cluster.Engine.Pulls() && !slices.Contains(former, federation.EngineOCM) {
+		former = append(former, federation.EngineOCM) // a move may have been interrupted, or given up
+	}
+	for _, e := range former {
+		if err := j.retire(ctx, objects, e, registered); err != nil {
 			return err
 		}
 	}
-	return j.retire(ctx, objects, former, registered)
+	return nil
 }
 
 // retire deletes the former engine's account in the member, and its Secret on the host. registered is the Secret that the registration
@@ -161,6 +223,9 @@ func (j *Join) retire(ctx context.Context, objects dynamic.Interface, former fed
 		if err := j.step(step, err); err != nil {
 			return err
 		}
+	}
+	if former.Pulls() {
+		return j.Host.removeRights(ctx, j.Cluster.Name, j.DryRun, j.step)
 	}
 	namespace, name := j.writerSecret(former)
 	if former == federation.EngineKubeFed && registered != federation.DirectSecretName(j.Cluster.Name) {

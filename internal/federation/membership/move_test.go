@@ -92,6 +92,9 @@ func (m *movingMember) has(what string, engine federation.Engine) {
 	m.Helper()
 	objects := dynamic.NewForConfigOrDie(m.server.Config)
 	for _, e := range federation.Engines() {
+		if e.Pulls() {
+			continue // its account is not ACP's
+		}
 		_, account := objects.Resource(resources["ServiceAccount"]).Namespace(tokens.Namespace).Get(m.Context(), e.Account(), metav1.GetOptions{})
 		_, role := objects.Resource(resources["ClusterRoleBinding"]).Get(m.Context(), e.Account(), metav1.GetOptions{})
 		namespace, name := federation.Cluster{Name: "m", Engine: e, Secret: federation.PusherSecretName("m")}.

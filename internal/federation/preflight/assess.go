@@ -151,6 +151,12 @@ const (
 	ProfileDiffers = "ClusterProfileDiffers"
 	// ProfileShared reports that another member names the same ClusterProfile.
 	ProfileShared = "ClusterProfileShared"
+	// AgentSilent reports that the work agent of the member does not answer, so that nothing is distributed to it.
+	AgentSilent = "AgentSilent"
+	// AgentUnread reports that it is unknown whether the work agent answers.
+	AgentUnread = "AgentUnread"
+	// NotReadByHost reports that the host has no token of the member, so that no resource counts as enforced there.
+	NotReadByHost = "NotReadByHost"
 	// MemberDowngraded reports that an operator changed the member's policies to allow all traffic.
 	MemberDowngraded = "Downgraded"
 )
@@ -191,11 +197,15 @@ var (
 // Assess returns the findings about a cluster, the worst first.
 func Assess(f Facts, n Needs) []Finding {
 	var out []Finding
-	if f.Unreachable == "" {
+	switch {
+	case f.Unreachable == "":
 		out = listingFindings(f, n)
-	} else {
+	case f.Agent.NoReader:
+		out = []Finding{{Severity: Warns, Code: NotReadByHost, Message: message.PreflightNoReader(), Remedy: message.RemedyJoinWithReader()}}
+	default:
 		out = []Finding{{Severity: Stops, Code: Unreachable, Message: f.UnreachableReason(), Remedy: message.RemedyCheckConnection()}}
 	}
+	out = append(out, agentFindings(&f)...)
 	out = append(out, profileFindings(f, n.Others)...)
 	if !f.ConfigRead() {
 		return out

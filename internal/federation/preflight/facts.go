@@ -1,6 +1,8 @@
 package preflight
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -30,6 +32,8 @@ type Facts struct {
 	Guard    Guard
 	// Engine is the engine of the member, whose user the guard has to admit. "" means KubeFed.
 	Engine federation.Engine
+	// Agent is what is known about the work agent of a member whose engine pulls.
+	Agent Agent
 	// Profile is what the inventory of a cluster manager says about the member.
 	Profile Profile
 	// HostPods are the pods that use the network of their node.
@@ -38,6 +42,17 @@ type Facts struct {
 	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
 	Mark       *guard.Downgrade
 	MarkUnread message.Message
+}
+
+// Agent is what is known about the work agent of a member.
+type Agent struct {
+	// Silent reports that the agent has not answered since SilentSince.
+	Silent      bool
+	SilentSince time.Time
+	// Unread is why this is not known, or "".
+	Unread string
+	// NoReader reports that the host has no token of the member, so that nothing but the agent's reports is read.
+	NoReader bool
 }
 
 // ConfigRead reports whether the member's configuration was read, at least in part; the parts say what of it is missing.

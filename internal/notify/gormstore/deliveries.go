@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 )
 
@@ -21,7 +22,11 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 	at := micros(now)
 	var found int64
 	if err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
-		found, err = database.Number(tx, "SELECT id FROM notifications WHERE "+due+" LIMIT 1", c, queued, at, at)
+		found, err = database.Number(
+			tx,
+			"SELECT id FROM notifications WHERE channel = ? AND state IN ? AND run_after <= ? AND lease_until <= ? LIMIT 1",
+			c, []string{queued, retract}, at, at,
+		)
 		return err
 	}); err != nil || found == 0 {
 		return nil, err
@@ -29,7 +34,10 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 	var out []notify.Delivery
 	err := s.db.Write(ctx, func(tx *gorm.DB) error {
 		out = nil
-		rows, err := pick(tx, c, at)
+		rows, err := pick(tx, c, queued, at)
+		if err == nil && len(rows) == 0 {
+			rows, err = pick(tx, c, retract, at)
+		}
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -37,6 +45,7 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 		for i, r := range rows {
 			ids[i] = r.ID
 			out = append(out, notify.Delivery{ID: r.ID, Attempts: r.Attempts + 1, Worker: worker,
+				Retraction: r.State == retract, Receipt: r.Receipt, Outcome: message.Decode(r.Outcome),
 				QueuedMessage: notify.QueuedMessage{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
 		}
 		_, err = database.Exec(
@@ -51,41 +60,60 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 	return out, err
 }
 
-// pick locks and returns the oldest due row that is not being leased by another replica; if it belongs to a digest, all rows of
+// pick locks and returns the oldest due row of a state that is not being leased by another replica; if it belongs to a digest, all rows of
 // that digest.
-func pick(tx *gorm.DB, c notify.Channel, at int64) ([]row, error) {
+func pick(tx *gorm.DB, c notify.Channel, state string, at int64) ([]row, error) {
 	query, lock := "SELECT * FROM notifications WHERE "+due, database.ForUpdateSkipLocked(tx)
-	rows, err := database.Select[row](tx, query+" ORDER BY run_after, id LIMIT 1"+lock, c, queued, at, at)
+	rows, err := database.Select[row](tx, query+" ORDER BY run_after, id LIMIT 1"+lock, c, state, at, at)
 	if err != nil || len(rows) == 0 || !rows[0].Digest {
 		return rows, err
 	}
-	return database.Select[row](tx, query+" AND person = ? AND digest ORDER BY id LIMIT ?"+lock, c, queued, at, at, rows[0].Person, maxDigest)
+	return database.Select[row](tx, query+" AND person = ? AND digest ORDER BY id LIMIT ?"+lock, c, state, at, at, rows[0].Person, maxDigest)
 }
 
 // Sent implements notify.Store.
 func (s *Store) Sent(ctx context.Context, d []notify.Delivery, at time.Time) error {
-	return s.release(ctx, d, "state = ?, done_at = ?, problem = ''", sent, micros(at))
+	return s.release(ctx, d, func(d notify.Delivery) (string, []any) {
+		switch {
+		case d.Retraction:
+			return "state = ?, problem = ''", []any{sent}
+		case d.Receipt != "":
+			// The ticket may have changed while the message was sent.
+			return "state = CASE WHEN outcome = '' THEN 'sent' ELSE 'retract' END, run_after = ?, attempts = 0, receipt = ?, done_at = ?, problem = ''",
+				[]any{micros(at), d.Receipt, micros(at)}
+		}
+		return "state = ?, done_at = ?, problem = ''", []any{sent, micros(at)}
+	})
 }
 
 // Postpone implements notify.Store.
 func (s *Store) Postpone(ctx context.Context, d []notify.Delivery, until time.Time, problem string) error {
-	return s.release(ctx, d, "run_after = ?, problem = ?", micros(until), problem)
+	return s.release(ctx, d, func(notify.Delivery) (string, []any) {
+		return "run_after = ?, problem = ?", []any{micros(until), problem}
+	})
 }
 
 // MarkDead implements notify.Store.
 func (s *Store) MarkDead(ctx context.Context, d []notify.Delivery, at time.Time, problem string) error {
-	return s.release(ctx, d, "state = ?, done_at = ?, problem = ?", dead, micros(at), problem)
+	return s.release(ctx, d, func(notify.Delivery) (string, []any) {
+		return "state = ?, done_at = ?, problem = ?", []any{dead, micros(at), problem}
+	})
 }
 
-// release ends leases and makes the given assignments, only if the worker still holds the leases; the number of attempts
+// release ends leases and makes the assignments that set returns with their values, only if the worker still holds the leases; the number of attempts
 // distinguishes two leases of the same worker.
-func (s *Store) release(ctx context.Context, ds []notify.Delivery, assignments string, args ...any) error {
+func (s *Store) release(ctx context.Context, ds []notify.Delivery, set func(notify.Delivery) (assignments string, args []any)) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		for _, d := range ds {
+			state := queued
+			if d.Retraction {
+				state = retract
+			}
+			assignments, args := set(d)
 			n, err := database.Exec(
 				tx,
 				"UPDATE notifications SET worker = '', lease_until = 0, "+assignments+" WHERE id = ? AND worker = ? AND attempts = ? AND state = ?",
-				slices.Concat(args, []any{d.ID, d.Worker, d.Attempts, queued})...)
+				slices.Concat(args, []any{d.ID, d.Worker, d.Attempts, state})...)
 			if err != nil {
 				return err
 			}
@@ -135,7 +163,7 @@ func (s *Store) QueueStats(ctx context.Context) (channels []notify.QueueStats, c
 // Prune implements notify.Store.
 func (s *Store) Prune(ctx context.Context, before time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		_, err := database.Exec(tx, "DELETE FROM notifications WHERE state IN ? AND done_at < ?", []string{read, sent, dead}, micros(before))
+		_, err := database.Exec(tx, "DELETE FROM notifications WHERE state IN ? AND done_at < ?", []string{read, sent, dead, retract}, micros(before))
 		return err
 	})
 }

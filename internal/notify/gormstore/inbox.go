@@ -43,21 +43,28 @@ func (s *Store) Changes(ctx context.Context, limit int) ([]notify.Change, error)
 // Route implements notify.Store.
 func (s *Store) Route(ctx context.Context, routed ...notify.Routed) error {
 	ids, messages := make([]int64, 0, len(routed)), make(map[int64][][]any, len(routed))
+	supersessions := map[int64]*notify.Supersession{}
 	for _, x := range routed {
 		ids = append(ids, x.Change.ID)
+		if x.Supersession != nil {
+			supersessions[x.Change.ID] = x.Supersession
+		}
 		for _, p := range x.Messages {
 			facts, err := json.Marshal(p.Facts)
 			if err != nil {
 				return fmt.Errorf("write the facts of %s: %w", p.Event, err)
 			}
-			state := queued
-			if p.Channel == notify.ChannelInbox {
+			state, answers := queued, int64(0)
+			switch {
+			case p.Channel == notify.ChannelInbox:
 				state = unread
+			case p.Person != "" && !p.Digest && p.Facts.Answer != nil:
+				answers = p.Facts.Answer.Version
 			}
 			messages[x.Change.ID] = append(
 				messages[x.Change.ID],
 				[]any{p.Person, p.Event, p.Channel, p.Kind, p.Ticket, micros(p.At), string(facts), state, p.Digest,
-					micros(p.RunAfter), 0, "", 0, "", 0},
+					micros(p.RunAfter), 0, "", 0, "", 0, answers},
 			)
 		}
 	}
@@ -72,12 +79,20 @@ func (s *Store) Route(ctx context.Context, routed ...notify.Routed) error {
 			return err
 		}
 		var rows [][]any
+		var changed []*notify.Supersession
 		for _, id := range slices.Sorted(slices.Values(mine)) {
 			rows = append(rows, messages[id]...)
+			if x := supersessions[id]; x != nil {
+				changed = append(changed, x)
+			}
+		}
+		if err := supersede(tx, changed); err != nil {
+			return err
 		}
 		_, err := database.Insert(
 			tx,
-			"notifications (person, event, channel, kind, ticket, at, facts, state, digest, run_after, attempts, worker, lease_until, problem, done_at)",
+			"notifications (person, event, channel, kind, ticket, at, facts, state, digest, run_after, attempts, worker, lease_until, problem, done_at, "+
+				"answer_version)",
 			" ON CONFLICT DO NOTHING",
 			rows,
 		)

@@ -42,6 +42,10 @@ type row struct {
 	LeaseUntil int64
 	Problem    string
 	DoneAt     int64
+	// AnswerVersion, Receipt and Outcome are about messages in which a ticket can be decided; see notify.Supersession.
+	AnswerVersion int64
+	Receipt       string
+	Outcome       string // in the form of message.Encode
 }
 
 func (row) TableName() string { return "notifications" }
@@ -53,6 +57,8 @@ const (
 	queued = "queued"
 	sent   = "sent"
 	dead   = "dead"
+	// retract is the state of a message that was sent, and whose controls wait to be replaced.
+	retract = "retract"
 )
 
 type preferencesRow struct {

@@ -30,6 +30,8 @@ type File struct {
 type Slack struct {
 	TokenFile string `json:"tokenFile"`
 	API       string `json:"api,omitempty"` // default: https://slack.com/api
+	// SigningSecretFile permits people to decide in messages; empty means that they cannot.
+	SigningSecretFile string `json:"signingSecretFile,omitempty"`
 }
 
 // SlackChannel configures an incoming webhook, whose URL is a secret.
@@ -45,6 +47,16 @@ type Webhook struct {
 	URL     string        `json:"url"`
 	KeyFile string        `json:"keyFile"`
 	Kinds   []notify.Kind `json:"kinds,omitempty"` // empty means all
+	// Answers permits the receiver to decide for people; nil means that it may not.
+	Answers *Answers `json:"answers,omitempty"`
+}
+
+// AsDirectory is the value of Answers.As by which a receiver decides for anybody in the directory.
+const AsDirectory = "directory"
+
+// Answers configures for whom a receiver may decide.
+type Answers struct {
+	As string `json:"as"`
 }
 
 // Channels are the configured channels and their senders.
@@ -52,6 +64,10 @@ type Channels struct {
 	People     []notify.Channel
 	Broadcasts []notify.Broadcast
 	Senders    map[notify.Channel]notify.Sender
+	// Slack is the bot in whose messages people can decide, or nil.
+	Slack *slack.Bot
+	// Receivers are the receivers of webhooks that may answer, by name.
+	Receivers map[string]*webhook.Receiver
 }
 
 // Load reads and validates the file. For an empty name it returns no channels, so that only the inbox exists. It does not contact
@@ -78,7 +94,7 @@ func Load(name string) (*Channels, error) {
 const slackAPI = "https://slack.com/api"
 
 func (f *File) channels() (*Channels, error) {
-	c := &Channels{Senders: map[notify.Channel]notify.Sender{}}
+	c := &Channels{Senders: map[notify.Channel]notify.Sender{}, Receivers: map[string]*webhook.Receiver{}}
 	if f.Mail != nil {
 		s, err := mail.New(*f.Mail)
 		if err != nil {
@@ -92,6 +108,9 @@ func (f *File) channels() (*Channels, error) {
 			return nil, err
 		}
 		c.person(notify.ChannelSlack, s)
+		if s.SigningSecretFile != "" {
+			c.Slack = s
+		}
 	}
 	var problems []error
 	for _, x := range f.SlackChannels {
@@ -113,15 +132,26 @@ func (f *File) channels() (*Channels, error) {
 		if err == nil {
 			_, err = webhooksender.ReadKeys(x.KeyFile)
 		}
+		var receiver *webhook.Receiver
+		if err == nil && x.Answers != nil {
+			receiver = &webhook.Receiver{Name: x.Name, KeyFile: x.KeyFile}
+			if x.Answers.As != AsDirectory {
+				err = fmt.Errorf("answers.as has to be %q: the receiver vouches for anybody in the directory", AsDirectory)
+			}
+		}
 		if err == nil {
 			err = c.broadcast(
 				"webhook:",
 				x.Name,
 				x.Kinds,
 				&webhook.Sender{
-					Target: &webhooksender.Target{URL: u, KeyFile: x.KeyFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now},
+					Target:   &webhooksender.Target{URL: u, KeyFile: x.KeyFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now},
+					Receiver: receiver,
 				},
 			)
+		}
+		if err == nil && receiver != nil {
+			c.Receivers[x.Name] = receiver
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("webhooks %q: %w", x.Name, err))
@@ -142,7 +172,14 @@ func (s *Slack) bot() (*slack.Bot, error) {
 	if _, err := os.ReadFile(s.TokenFile); err != nil {
 		return nil, fmt.Errorf("slack.tokenFile: %w", err)
 	}
-	return &slack.Bot{API: u, TokenFile: s.TokenFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}, nil
+	if s.SigningSecretFile != "" {
+		if _, err := slack.ReadSigningSecrets(s.SigningSecretFile); err != nil {
+			return nil, fmt.Errorf("slack.signingSecretFile: %w", err)
+		}
+	}
+	return &slack.Bot{
+		API: u, TokenFile: s.TokenFile, SigningSecretFile: s.SigningSecretFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now,
+	}, nil
 }
 
 func (c *Channels) person(name notify.Channel, s notify.Sender) {

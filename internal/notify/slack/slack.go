@@ -33,9 +33,21 @@ type text struct {
 }
 
 type element struct {
-	Type string `json:"type"`
-	Text text   `json:"text"`
-	URL  string `json:"url"`
+	Type     string   `json:"type"`
+	Text     text     `json:"text"`
+	URL      string   `json:"url,omitempty"`
+	ActionID string   `json:"action_id,omitempty"`
+	Value    string   `json:"value,omitempty"`
+	Style    string   `json:"style,omitempty"`
+	Confirm  *confirm `json:"confirm,omitempty"`
+}
+
+// confirm is a dialog that Slack shows before it sends an action.
+type confirm struct {
+	Title   *text `json:"title"`
+	Text    *text `json:"text"`
+	Confirm *text `json:"confirm"`
+	Deny    *text `json:"deny"`
 }
 
 type block struct {
@@ -46,6 +58,8 @@ type block struct {
 
 type post struct {
 	Channel string `json:"channel,omitempty"`
+	// TS identifies the message that chat.update replaces.
+	TS string `json:"ts,omitempty"`
 	// Text is the fallback for clients that show no blocks. It is markup.
 	Text        string  `json:"text"`
 	Blocks      []block `json:"blocks"`
@@ -107,16 +121,27 @@ func ReadURL(file string) (*url.URL, error) {
 	return u, nil
 }
 
-// Bot sends direct messages. Its token (scopes chat:write and users:read.email) is read from a file for each request.
+// Bot sends direct messages. Its token (scopes chat:write and users:read.email; with buttons also users:read) is read from a file for each
+// request.
 type Bot struct {
 	API       *url.URL // https://slack.com/api
 	TokenFile string
-	Client    *http.Client
-	Now       func() time.Time
+	// SigningSecretFile has the secret by which Slack signs what people answer. If it is empty, messages have no buttons to answer.
+	SigningSecretFile string
+	Client            *http.Client
+	Now               func() time.Time
 }
+
+var _ notify.Retractor = (*Bot)(nil)
 
 // Send implements notify.Sender.
 func (b *Bot) Send(ctx context.Context, p notify.Notification) error {
+	_, err := b.SendAnswerable(ctx, p)
+	return err
+}
+
+// SendAnswerable implements notify.Retractor.
+func (b *Bot) SendAnswerable(ctx context.Context, p notify.Notification) (receipt string, err error) {
 	var who struct {
 		User struct {
 			ID string `json:"id"`
@@ -129,16 +154,36 @@ func (b *Bot) Send(ctx context.Context, p notify.Notification) error {
 		nil,
 	)
 	if err != nil {
-		return fmt.Errorf("make the request: %w", err)
+		return "", fmt.Errorf("make the request: %w", err)
 	}
 	if err := b.call(ask, &who); err != nil {
-		return err
+		return "", err
 	}
-	req, err := request(ctx, b.API.JoinPath("chat.postMessage").String(), postOf(p, who.User.ID))
+	what, answerable := postOf(p, who.User.ID), false
+	if b.SigningSecretFile != "" && p.Answer != nil {
+		if answerable, err = what.addAnswer(p); err != nil {
+			return "", err
+		}
+	}
+	var said json.RawMessage
+	if err := b.postFor(ctx, "chat.postMessage", what, &said); err != nil || !answerable {
+		return "", err
+	}
+	return receiptOf(said), nil
+}
+
+// post calls a method of Slack's API with a JSON body.
+func (b *Bot) post(ctx context.Context, method string, what any) error {
+	return b.postFor(ctx, method, what, nil)
+}
+
+// postFor is post for a method whose response the caller reads.
+func (b *Bot) postFor(ctx context.Context, method string, what, into any) error {
+	req, err := request(ctx, b.API.JoinPath(method).String(), what)
 	if err != nil {
 		return err
 	}
-	return b.call(req, nil)
+	return b.call(req, into)
 }
 
 // call sends a request to Slack's API, which reports errors in the body.
@@ -174,13 +219,14 @@ func (b *Bot) call(req *http.Request, into any) error {
 // permanent reports whether an error concerns this person or message only. Other errors concern the token or are temporary.
 func permanent(said string) bool {
 	switch said {
-	case "users_not_found", "channel_not_found", "user_disabled", "is_archived", "msg_too_long", "invalid_blocks", "no_text", "cannot_dm_bot":
+	case "users_not_found", "user_not_found", "user_not_visible", "channel_not_found", "user_disabled", "is_archived", "msg_too_long",
+		"invalid_blocks", "no_text", "cannot_dm_bot", "message_not_found", "cant_update_message", "edit_window_closed":
 		return true
 	}
 	return false
 }
 
-func request(ctx context.Context, where string, what post) (*http.Request, error) {
+func request(ctx context.Context, where string, what any) (*http.Request, error) {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return nil, &notify.Problem{Err: fmt.Errorf("encode the message: %w", err), Permanent: true}

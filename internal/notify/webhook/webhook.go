@@ -19,7 +19,11 @@ import (
 )
 
 // Sender implements notify.Sender with a signed webhook.
-type Sender struct{ Target *webhooksender.Target }
+type Sender struct {
+	Target *webhooksender.Target
+	// Receiver is set if the receiver may answer; its posts then say how.
+	Receiver *Receiver
+}
 
 // Body is the JSON body of a post.
 type Body struct {
@@ -45,6 +49,8 @@ type Body struct {
 	Recipients []Recipient     `json:"recipients"`
 	Title      string          `json:"title"`
 	URL        string          `json:"url"`
+	// Answer says how the receiver answers; absent if the ticket cannot be decided by an answer, or the receiver may not.
+	Answer *Offer `json:"answer,omitempty"`
 }
 
 // Recipient is one person who gets a message about the change.
@@ -55,7 +61,15 @@ type Recipient struct {
 
 // Send implements notify.Sender.
 func (s *Sender) Send(ctx context.Context, p notify.Notification) error {
-	body, err := json.Marshal(bodyOf(p))
+	content := bodyOf(p)
+	if s.Receiver != nil && p.Answer != nil {
+		offer, err := s.Receiver.offer(*p.Answer, s.Target.Now())
+		if err != nil {
+			return err
+		}
+		content.Answer = &offer
+	}
+	body, err := json.Marshal(content)
 	if err != nil {
 		return &notify.Problem{Err: fmt.Errorf("encode the change: %w", err), Permanent: true}
 	}

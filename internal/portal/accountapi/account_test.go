@@ -19,11 +19,14 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
+// anyLogin is a CheckLogin for which every login is recent.
+func anyLogin(approval.Actor) error { return nil }
+
 // TestAuditorsGetOnlyTokensThatRead checks each scope: the token of an auditor must not be able to change anything, because a token does
 // not carry the claim of a login that its owner is an auditor.
 func TestAuditorsGetOnlyTokensThatRead(t *testing.T) {
 	store := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)), ledgerstore.Append)
-	a := &API{Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }}}
+	a := &API{Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }}, CheckLogin: anyLogin}
 	for _, scope := range credential.Scopes() {
 		reads := slices.Contains([]credential.Scope{credential.ScopeRead, credential.ScopeLedgerRead}, scope)
 		for _, auditor := range []bool{false, true} {
@@ -40,7 +43,7 @@ func TestAuditorsGetOnlyTokensThatRead(t *testing.T) {
 // another person.
 func TestTokensBelongToTheirOwners(t *testing.T) {
 	store := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)), ledgerstore.Append)
-	a := &API{Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }}}
+	a := &API{Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }}, CheckLogin: anyLogin}
 	body := openapi.CreateTokenJSONRequestBody{Name: "ci", ExpiresInSeconds: 3600, Scopes: []openapi.TokenScope{"read"}}
 	alice, bob := featuretest.Context(t, approval.Actor{ID: "alice"}), featuretest.Context(t, approval.Actor{ID: "bob"})
 	response, err := a.CreateToken(alice, openapi.CreateTokenRequestObject{Body: &body})
@@ -80,7 +83,7 @@ func TestTokensBelongToTheirOwners(t *testing.T) {
 // TestTokenWithoutLifetimeIsRefused checks that a lifetime that no duration can hold is refused instead of overflowing.
 func TestTokenWithoutLifetimeIsRefused(t *testing.T) {
 	store := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)), ledgerstore.Append)
-	a := &API{Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }}}
+	a := &API{Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }}, CheckLogin: anyLogin}
 	for _, seconds := range []int64{-1, 0, int64(credential.MaxLifetime/time.Second) + 1, 1 << 62} {
 		body := openapi.CreateTokenJSONRequestBody{Name: "ci", ExpiresInSeconds: seconds, Scopes: []openapi.TokenScope{"read"}}
 		if got, err := a.CreateToken(featuretest.Context(t, approval.Actor{ID: "alice"}), openapi.CreateTokenRequestObject{Body: &body}); err == nil {

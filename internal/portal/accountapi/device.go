@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
@@ -60,6 +61,11 @@ func (a *API) ApproveDevice(ctx context.Context, r openapi.ApproveDeviceRequestO
 	// A person who is an auditor only by that claim therefore gets no token; see changes.
 	if who := core.Caller(ctx); allow && who.Auditor && !a.Catalog().InGroup(who.ID, catalog.GroupAuditors) {
 		return nil, approval.AuditorsOnlyRead()
+	}
+	if allow && slices.Contains(credential.DeviceScopes(), credential.ScopeTicketsDecide) {
+		if err := a.CheckLogin(core.Caller(ctx)); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.Credentials.DecideDevice(core.RequestContext(ctx), core.Caller(ctx).ID, r.Body.UserCode, allow); err != nil {
 		return nil, deviceProblem(err)

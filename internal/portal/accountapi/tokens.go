@@ -42,6 +42,11 @@ func (a *API) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 	if core.Caller(ctx).Auditor && slices.ContainsFunc(req.Scopes, canModify) {
 		return nil, approval.AuditorsOnlyRead()
 	}
+	if slices.Contains(req.Scopes, credential.ScopeTicketsDecide) {
+		if err := a.CheckLogin(core.Caller(ctx)); err != nil {
+			return nil, err
+		}
+	}
 	t, secret, err := a.Credentials.Create(core.RequestContext(ctx), core.Caller(ctx).ID, req)
 	if err != nil {
 		return nil, err

@@ -109,9 +109,11 @@ func (s *Server) readBody(c *gin.Context, limit int64) {
 			s.fail(c, NewProblem(http.StatusUnsupportedMediaType, "invalid", message.CallBodyNotDeclaredJSON()))
 			return
 		}
-		if err := CheckJSON(data); err != nil {
-			s.fail(c, err)
-			return
+		if r, _ := s.routeOf(c); !r.Raw {
+			if err := CheckJSON(data); err != nil {
+				s.fail(c, err)
+				return
+			}
 		}
 	}
 	c.Request.Body = io.NopCloser(bytes.NewReader(data))

@@ -132,6 +132,15 @@ func (s *Server) Charge(c *gin.Context, b Budget, caller string) error {
 	return s.limited(c, b)
 }
 
+// ChargePerson charges the budget of the requests of a person who has no session in this request, and returns a problem if it is used up.
+func (s *Server) ChargePerson(id string) error {
+	if s.limits.allow(BudgetRequests, "person "+id) {
+		return nil
+	}
+	s.metrics.limited(BudgetRequests.name)
+	return NewProblem(http.StatusTooManyRequests, "rate-limited", message.CallRateLimited())
+}
+
 // limited returns the problem that a budget is used up.
 func (s *Server) limited(c *gin.Context, b Budget) error {
 	c.Header("Retry-After", strconv.Itoa(int(max(1, 1/float64(b.per)))))

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 )
 
@@ -36,9 +38,12 @@ func (n Claims) withDefaults() Claims {
 	return n
 }
 
-// person returns the id of the person, or "" if the claims do not have it.
+// person returns the id of the person, or "" if the claims do not have it, or have the name of a program that requests access.
 func (n Claims) person(claims map[string]any) string {
 	id, _ := claimOf(claims, n.Username).(string)
+	if approval.IsProgram(id) {
+		return ""
+	}
 	return id
 }
 
@@ -66,6 +71,23 @@ func (n Claims) roles(claims map[string]any) (out []string, ok bool) {
 		out = append(out, catalog.GroupSecurity)
 	}
 	return out, true
+}
+
+// authTime returns when the person authenticated at the provider, by the claim auth_time, but not after now; zero if there is no such claim.
+// ok is false if the claim is not a number of seconds since 1970, or in the future by more than clockSkew.
+func authTime(claims map[string]any, now time.Time) (at time.Time, ok bool) {
+	claim := claims["auth_time"]
+	if claim == nil {
+		return time.Time{}, true
+	}
+	seconds, ok := claim.(float64)
+	if !ok || seconds < 1 || seconds > float64(now.Add(clockSkew).Unix()) {
+		return time.Time{}, false
+	}
+	if at = time.Unix(int64(seconds), 0); at.After(now) {
+		at = now
+	}
+	return at, true
 }
 
 // claimOf returns the claim with a name, or at a path, or nil.

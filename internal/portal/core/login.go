@@ -31,6 +31,8 @@ const (
 	LoginUnavailable = "provider-unavailable"
 	// LoginUnset means that the portal is configured without a provider.
 	LoginUnset = "provider-unset"
+	// LoginNotFresh means that a new login was required, and that the provider's answer does not prove one.
+	LoginNotFresh = "not-fresh"
 	// LoginSignedOut means that the person has signed out.
 	LoginSignedOut = "signed-out"
 )
@@ -44,7 +46,12 @@ const (
 	// MaxIDTokenHint is the maximum length of the ID token that is stored to end the session at the provider. Longer ones do not fit into a URL.
 	MaxIDTokenHint = 8 << 10
 
+	// clockSkew is the tolerated difference between the clocks of the portal and of the provider.
+	clockSkew = time.Minute
+
 	sessState, sessNonce, sessVerifier, sessReturn, sessStarted = "state", "nonce", "verifier", "returnTo", "started"
+	// sessFresh is set while a login is under way that has to be a new one.
+	sessFresh = "fresh"
 )
 
 // login contains the configuration of the OIDC provider. It is discovered at the first login, so that the portal starts, and serves
@@ -80,7 +87,8 @@ func (l *login) oauth(p *oidc.Provider) *oauth2.Config {
 		Scopes:      []string{oidc.ScopeOpenID, "profile", "email", "groups"}}
 }
 
-// startLogin redirects the browser to the provider.
+// startLogin redirects the browser to the provider. With the parameter fresh=true, the provider has to authenticate the person again, also if
+// they are logged in there; the session that the person has stays until then.
 func (s *Server) startLogin(c *gin.Context) {
 	if s.redirectToPublicURL(c) || !s.chargeOrFail(c, BudgetLogins, s.ClientAddress(c)) {
 		return
@@ -101,6 +109,13 @@ func (s *Server) startLogin(c *gin.Context) {
 		s.sessions.Put(ctx, k, v)
 	}
 	s.sessions.Put(ctx, sessStarted, s.Now().Unix())
+	options := []oauth2.AuthCodeOption{oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)}
+	fresh := c.Query("fresh") == "true"
+	s.sessions.Put(ctx, sessFresh, fresh)
+	if fresh {
+		// Either parameter requires a new authentication. With max_age, the provider has to report its time in auth_time.
+		options = append(options, oauth2.SetAuthURLParam("max_age", "0"), oauth2.SetAuthURLParam("prompt", "login"))
+	}
 	if caller(c) == nil {
 		s.sessions.SetDeadline(ctx, s.Now().Add(loginMinutes))
 	}
@@ -108,7 +123,7 @@ func (s *Server) startLogin(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	c.Redirect(http.StatusFound, s.login.oauth(p).AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)))
+	c.Redirect(http.StatusFound, s.login.oauth(p).AuthCodeURL(state, options...))
 }
 
 // finishLogin handles the redirect from the provider. The stored state of the login is used once, whatever the result.
@@ -118,13 +133,14 @@ func (s *Server) finishLogin(c *gin.Context) {
 	verifier, returnTo := s.sessions.PopString(ctx, sessVerifier), localPath(s.sessions.PopString(ctx, sessReturn))
 	started := time.Unix(s.sessions.GetInt64(ctx, sessStarted), 0)
 	s.sessions.Remove(ctx, sessStarted)
+	fresh := s.sessions.PopBool(ctx, sessFresh)
 	if state != "" {
 		if err := s.storeSession(ctx, c); err != nil {
 			s.fail(c, err)
 			return
 		}
 	}
-	person, idToken, groups, code := "", "", []string(nil), ""
+	who, code := identity{}, ""
 	switch {
 	case state == "" || s.Now().Sub(started) > loginMinutes:
 		code = LoginExpired
@@ -136,11 +152,16 @@ func (s *Server) finishLogin(c *gin.Context) {
 		s.Log.Warn("the login provider refused", "error", c.Query("error"))
 		code = LoginInvalid
 	default:
-		person, groups, idToken, code = s.identify(ctx, c.Query("code"), verifier, nonce)
+		who, code = s.identify(ctx, c.Query("code"), verifier, nonce)
+	}
+	if code == "" && fresh && (who.loggedIn.IsZero() || who.loggedIn.Before(started.Add(-clockSkew))) {
+		s.Log.Warn("the login provider did not prove a new login: its tokens need the claim auth_time, and it has to respect prompt=login or max_age",
+			"person", who.person, "authTime", who.loggedIn)
+		code = LoginNotFresh
 	}
 	if code == "" {
-		if _, ok := s.Catalog().Person(person); !ok {
-			s.Log.Warn("a person logged in who is not in the catalog", "person", person)
+		if _, ok := s.Catalog().Person(who.person); !ok {
+			s.Log.Warn("a person logged in who is not in the catalog", "person", who.person)
 			code = LoginUnknown
 		}
 	}
@@ -154,9 +175,14 @@ func (s *Server) finishLogin(c *gin.Context) {
 		return
 	}
 	s.sessions.SetDeadline(ctx, s.Now().Add(sessionLifetime))
-	s.sessions.Put(ctx, sessPerson, person)
-	s.sessions.Put(ctx, sessGroups, groups)
-	s.sessions.Put(ctx, sessIDToken, idToken)
+	s.sessions.Put(ctx, sessPerson, who.person)
+	s.sessions.Put(ctx, sessGroups, who.groups)
+	s.sessions.Put(ctx, sessIDToken, who.idToken)
+	loggedIn := int64(0)
+	if !who.loggedIn.IsZero() {
+		loggedIn = who.loggedIn.Unix()
+	}
+	s.sessions.Put(ctx, sessLoggedIn, loggedIn)
 	s.sessions.Put(ctx, sessTouched, s.Now().Unix())
 	s.sessions.Put(ctx, sessCreated, s.Now().Unix())
 	s.sessions.Put(ctx, sessAgent, credential.Printable(c.Request.UserAgent(), credential.MaxAgent))
@@ -164,23 +190,34 @@ func (s *Server) finishLogin(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	s.Log.Info("login", "person", person)
+	s.Log.Info("login", "person", who.person)
 	c.Redirect(http.StatusFound, returnTo)
 }
 
+// identity is what an ID token says about the person who logged in.
+type identity struct {
+	person string
+	// groups are the roles that the token gives.
+	groups []string
+	// idToken is the token itself, which ends the session at the provider; empty if it is too long.
+	idToken string
+	// loggedIn is when the person authenticated at the provider, which may be long before this login; zero if the token does not say it.
+	loggedIn time.Time
+}
+
 // identify exchanges the code and verifies the ID token. failure is one of the login codes.
-func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (person string, groups []string, raw, failure string) {
+func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (who identity, failure string) {
 	p, err := s.login.provider(ctx)
 	if err != nil {
 		s.Log.Warn("the login provider cannot be reached", "issuer", s.Issuer, "error", err)
-		return "", nil, "", LoginUnavailable
+		return who, LoginUnavailable
 	}
 	ctx = oidc.ClientContext(ctx, s.login.client)
 	exchange := s.login.oauth(p)
 	if s.ClientSecret != nil {
 		if exchange.ClientSecret, err = s.ClientSecret(); err != nil {
 			s.Log.Error("the secret of the portal at the login provider cannot be read", "error", err)
-			return "", nil, "", LoginUnavailable
+			return who, LoginUnavailable
 		}
 	}
 	token, err := exchange.Exchange(ctx, code, oauth2.VerifierOption(verifier))
@@ -188,30 +225,35 @@ func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (pe
 		s.Log.Warn("the login's code was not accepted", "error", err)
 		var refused *oauth2.RetrieveError
 		if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError {
-			return "", nil, "", LoginInvalid
+			return who, LoginInvalid
 		}
-		return "", nil, "", LoginUnavailable
+		return who, LoginUnavailable
 	}
-	raw, _ = token.Extra("id_token").(string)
+	raw, _ := token.Extra("id_token").(string)
 	id, err := p.VerifierContext(ctx, &oidc.Config{ClientID: s.ClientID, Now: s.Now}).Verify(ctx, raw)
 	if err != nil || id.Nonce != nonce {
 		s.Log.Warn("the login's token is not valid", "error", err)
-		return "", nil, "", LoginInvalid
+		return who, LoginInvalid
 	}
 	var claims map[string]any
 	err = id.Claims(&claims)
 	names := s.Claims.withDefaults()
-	person = names.person(claims)
+	person := names.person(claims)
 	roles, readable := names.roles(claims)
+	loggedIn, sound := authTime(claims, s.Now())
 	if err != nil || person == "" || !readable {
 		s.Log.Warn("the login's token lacks the person's name, or its groups are not a list of names", "claims", []string{names.Username, names.Groups},
 			"error", err)
-		return "", nil, "", LoginInvalid
+		return who, LoginInvalid
+	}
+	if !sound {
+		s.Log.Warn("the login's token has a claim auth_time that is not a time in the past", "person", person)
+		return who, LoginInvalid
 	}
 	if len(raw) > MaxIDTokenHint {
 		raw = ""
 	}
-	return person, roles, raw, ""
+	return identity{person: person, groups: roles, idToken: raw, loggedIn: loggedIn}, ""
 }
 
 func (s *Server) loginFailed(c *gin.Context, code, returnTo string) {

@@ -62,7 +62,7 @@ func (s *Server) recovery(c *gin.Context) {
 
 func (s *Server) securityHeaders(c *gin.Context) {
 	h := c.Writer.Header()
-	h.Set("Content-Security-Policy", contentPolicy(""))
+	h.Set("Content-Security-Policy", contentPolicy("", nobody))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "same-origin")
@@ -75,14 +75,18 @@ func (s *Server) securityHeaders(c *gin.Context) {
 	}
 }
 
-// contentPolicy allows content of the portal itself. Styles that are created at run time need the nonce of the page.
-func contentPolicy(nonce string) string {
+// nobody is the value of frame-ancestors with which no page may be framed.
+const nobody = "'none'"
+
+// contentPolicy allows content of the portal itself. Styles that are created at run time need the nonce of the page. ancestors are the origins
+// whose pages may frame it.
+func contentPolicy(nonce, ancestors string) string {
 	style := "'self'"
 	if nonce != "" {
 		style += " 'nonce-" + nonce + "'"
 	}
 	return "default-src 'self'; script-src 'self'; style-src " + style + "; img-src 'self' data:; connect-src 'self'; font-src 'self'; " +
-		"object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+		"object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors " + ancestors
 }
 
 // sameOrigin refuses writes that a page of another site could have sent. Browsers set Sec-Fetch-Site and Origin, which pages cannot

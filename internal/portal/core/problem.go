@@ -38,6 +38,7 @@ func NewProblem(status int, code string, m message.Message) error {
 
 var statusOf = map[approval.Code]int{
 	approval.CodeForbidden:        http.StatusForbidden,
+	approval.CodeLoginTooOld:      http.StatusForbidden,
 	approval.CodeNotFound:         http.StatusNotFound,
 	approval.CodeInvalid:          http.StatusUnprocessableEntity,
 	approval.CodeConflict:         http.StatusConflict,

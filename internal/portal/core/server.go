@@ -32,8 +32,8 @@ type HostState interface {
 	AwaySince() time.Time
 }
 
-// Config is the configuration of a Server. All fields are required except Accepting, TrustedProxies, Metrics, Stats, Tracer,
-// TraceURL and Claims.
+// Config is the configuration of a Server. All fields are required except Accepting, TrustedProxies, EmbedOrigins, Metrics, Stats,
+// Tracer, TraceURL and Claims.
 type Config struct {
 	// TrustedProxies are the addresses of reverse proxies. Only their X-Forwarded-For and X-Forwarded-Proto headers are trusted, and
 	// over plain HTTP other machines are served only through them.
@@ -49,7 +49,9 @@ type Config struct {
 	Metrics   prometheus.Registerer
 	Stats     func(context.Context) (Stats, error)
 	PublicURL *url.URL
-	Tickets   *approval.Service
+	// EmbedOrigins are the origins whose pages may frame the page of one application or resource. Without one, no page is framed.
+	EmbedOrigins []string
+	Tickets      *approval.Service
 	// HostState is the state of the host cluster.
 	HostState   HostState
 	Directory   *catalog.Service
@@ -80,7 +82,7 @@ func (c *Config) Validate() error {
 	case c.SessionIdle < time.Minute || c.SessionIdle > sessionLifetime:
 		return errors.New("--session-idle must be between 1m and 24h")
 	}
-	return checkTraceURL(c.TraceURL)
+	return errors.Join(CheckEmbedOrigins(c.EmbedOrigins), checkTraceURL(c.TraceURL))
 }
 
 // Server is the portal's HTTP handler.

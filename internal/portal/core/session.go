@@ -29,6 +29,8 @@ const (
 
 	sessPerson, sessGroups, sessIDToken, sessTouched = credential.SessionPerson, "groups", "idToken", "touched"
 	sessAgent, sessCreated                           = credential.SessionAgent, credential.SessionCreated
+	// sessLoggedIn is when the person authenticated at the provider, in seconds since 1970; 0 if that is not known.
+	sessLoggedIn = "loggedIn"
 )
 
 func newSessions(c Config) *scs.SessionManager {
@@ -85,6 +87,7 @@ func (s *Server) bearer(c *gin.Context, header string) {
 		return
 	}
 	c.Set(keyToken, &t)
+	a.Token = true
 	SetCaller(c, a)
 }
 
@@ -122,6 +125,9 @@ func actorOf(c *catalog.Catalog, id string, claimed []string) approval.Actor {
 		Auditor:  c.InGroup(id, catalog.GroupAuditors) || slices.Contains(claimed, catalog.GroupAuditors)}
 }
 
+// ActorWithoutSession returns a person as an actor with the roles from the catalog only, as a token gives them.
+func ActorWithoutSession(c *catalog.Catalog, id string) approval.Actor { return actorOf(c, id, nil) }
+
 // session loads the session of the caller, if there is one and its person is still in the catalog.
 func (s *Server) session(c *gin.Context) {
 	token, err := c.Cookie(s.sessions.Cookie.Name)
@@ -143,7 +149,11 @@ func (s *Server) session(c *gin.Context) {
 		return
 	}
 	groups, _ := s.sessions.Get(ctx, sessGroups).([]string)
-	SetCaller(c, actorOf(cat, id, groups))
+	a := actorOf(cat, id, groups)
+	if at := s.sessions.GetInt64(ctx, sessLoggedIn); at > 0 {
+		a.LoggedIn = time.Unix(at, 0)
+	}
+	SetCaller(c, a)
 	if now := s.Now(); now.Sub(time.Unix(s.sessions.GetInt64(ctx, sessTouched), 0)) > touchEvery {
 		s.sessions.Put(ctx, sessTouched, now.Unix())
 		if err := s.storeSession(credential.WithUpdateOnly(ctx), c); err != nil {

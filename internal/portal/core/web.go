@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -87,8 +88,13 @@ func (s *Server) index(c *gin.Context) {
 		c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(notBuiltPage))
 		return
 	}
-	nonce := rand.Text()
-	c.Header("Content-Security-Policy", contentPolicy(nonce))
+	nonce, ancestors, embedded := rand.Text(), nobody, s.embeds(c.Request)
+	if embedded {
+		ancestors = strings.Join(s.EmbedOrigins, " ")
+		c.Writer.Header().Del("X-Frame-Options") // it cannot name origins
+	}
+	c.Header("Content-Security-Policy", contentPolicy(nonce, ancestors))
 	c.Header("Cache-Control", "no-store")
-	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(strings.ReplaceAll(string(data), noncePlaceholder, nonce)))
+	page := strings.NewReplacer(noncePlaceholder, nonce, embeddedPlaceholder, strconv.FormatBool(embedded)).Replace(string(data))
+	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(page))
 }

@@ -273,6 +273,7 @@ func (a *API) edgeViews(ctx context.Context, edges []governance.Edge, used lastU
 			Counting:  e.Counting,
 			NotBefore: views.Time(e.NotBefore),
 			NotAfter:  views.Time(e.NotAfter),
+			Hours:     views.Hours(e.Hours),
 		}
 		if e.Mode != "" {
 			x.Mode = new(openapi.Mode(e.Mode))

@@ -37,7 +37,12 @@ func (a *API) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 	if err != nil {
 		return nil, err
 	}
-	all := governance.Findings(in, members)
+	snapshot, err := a.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	member := core.Value(r.Params.Member)
+	all := governance.Findings(in, members, snapshot.Problems(), member)
 	out := openapi.ListFindings200JSONResponse{Items: []openapi.Finding{}, Kinds: map[string]int{}, FlowsAvailable: true}
 	disagreeing, err := a.lastingDisagreements(ctx)
 	if err != nil {
@@ -49,13 +54,16 @@ func (a *API) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObj
 	}
 	all = governance.SortFindings(append(all, disagreeing...))
 	c := a.Catalog()
-	part, member := strings.ToLower(core.Value(r.Params.Q)), core.Value(r.Params.Member)
+	part := strings.ToLower(core.Value(r.Params.Q))
 	all = slices.DeleteFunc(all, func(f governance.Finding) bool {
 		if member != "" && f.Member != member {
 			return true
 		}
+		if part == "" || f.LeftOut > 0 { // what is left out may have the text
+			return false
+		}
 		text := f.Message.Text + "\n" + f.Member + "\n" + f.Resource + "\n" + f.Statement.String() + "\n" + f.Object + "\n" + views.Ref(c, f.Resource).Title
-		return part != "" && !strings.Contains(strings.ToLower(text), part)
+		return !strings.Contains(strings.ToLower(text), part)
 	})
 	for _, f := range all {
 		out.Kinds[string(f.Kind)]++

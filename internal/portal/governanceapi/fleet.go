@@ -40,11 +40,11 @@ func (a *API) ListFleet(ctx context.Context, _ openapi.ListFleetRequestObject) (
 	if err != nil {
 		return nil, err
 	}
-	units := governance.Units(in)
+	behind, waves := governance.UnitsBehind(in), governance.WavesByMember(in, a.Now())
 	unwatched := a.unwatched(ctx)
 	out := openapi.ListFleet200JSONResponse{Items: []openapi.Member{}, Reported: len(members) > 0}
-	for _, m := range withUnreported(members, units) {
-		x := memberOf(m, units[m.Name])
+	for _, m := range withUnreported(members, behind) {
+		x := memberOf(m, behind[m.Name], waves[m.Name])
 		if unwatched(m) != nil {
 			x.Warns++
 		}
@@ -56,16 +56,25 @@ func (a *API) ListFleet(ctx context.Context, _ openapi.ListFleetRequestObject) (
 	return out, nil
 }
 
-// withUnreported adds the members without a report that statuses of resources name, and sorts all by name.
-func withUnreported(members []*v1alpha1.MemberCluster, units map[string][]governance.Unit) []*v1alpha1.MemberCluster {
+// withUnreported adds the members without a report that statuses of units list, and sorts all by name.
+func withUnreported(members []*v1alpha1.MemberCluster, listed map[string]int) []*v1alpha1.MemberCluster {
 	out := slices.Clone(members)
-	for name := range units {
-		if !slices.ContainsFunc(members, func(m *v1alpha1.MemberCluster) bool { return m.Name == name }) {
-			out = append(out, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	reported := map[string]bool{}
+	for _, m := range members {
+		reported[m.Name] = true
+	}
+	for name := range listed {
+		if !reported[name] {
+			out = append(out, unreported(name))
 		}
 	}
 	slices.SortFunc(out, func(a, b *v1alpha1.MemberCluster) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// unreported returns a member of which nothing is known.
+func unreported(name string) *v1alpha1.MemberCluster {
+	return &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 // GetMember implements openapi.StrictServerInterface.
@@ -74,14 +83,25 @@ func (a *API) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 	if err != nil {
 		return nil, err
 	}
-	units := governance.Units(in)
-	all := withUnreported(members, units)
-	i := slices.IndexFunc(all, func(m *v1alpha1.MemberCluster) bool { return m.Name == r.Member })
-	if i < 0 {
+	units, listed := governance.UnfinishedUnits(in, r.Member)
+	m := unreported(r.Member)
+	switch i := slices.IndexFunc(members, func(m *v1alpha1.MemberCluster) bool { return m.Name == r.Member }); {
+	case i >= 0:
+		m = members[i]
+	case !listed:
 		return nil, core.NewProblem(http.StatusNotFound, "not-found", message.MemberNotFound())
 	}
-	m := all[i]
-	out := openapi.GetMember200JSONResponse{Member: memberOf(m, units[m.Name]), Findings: []openapi.MemberFinding{}, Units: []openapi.MemberUnit{}}
+	behind := 0
+	for i := range units {
+		if units[i].Behind() {
+			behind++
+		}
+	}
+	out := openapi.GetMember200JSONResponse{
+		Member:   memberOf(m, behind, governance.WavesByMember(in, a.Now())[m.Name]),
+		Findings: []openapi.MemberFinding{},
+		Units:    []openapi.MemberUnit{},
+	}
 	for _, f := range m.Status.Findings {
 		out.Findings = append(
 			out.Findings,
@@ -98,16 +118,12 @@ func (a *API) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 		out.Member.Warns++
 	}
 	c := a.Catalog()
-	for _, u := range units[m.Name] {
-		if u.State.State == v1alpha1.MemberRealized && !u.Behind() {
-			continue
-		}
-		if out.UnitsTotal++; len(out.Units) < maxUnits {
-			out.Units = append(
-				out.Units,
-				openapi.MemberUnit{Resource: views.Ref(c, u.Resource), State: views.ClusterStates([]v1alpha1.ClusterState{*u.State})[0]},
-			)
-		}
+	out.UnitsTotal = len(units)
+	for _, u := range units[:min(len(units), maxUnits)] {
+		out.Units = append(
+			out.Units,
+			openapi.MemberUnit{Resource: views.Ref(c, u.Resource), State: views.ClusterStates([]v1alpha1.ClusterState{u.State})[0]},
+		)
 	}
 	return out, nil
 }
@@ -144,7 +160,8 @@ func (a *API) unwatched(ctx context.Context) func(*v1alpha1.MemberCluster) *open
 	}
 }
 
-func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member {
+// memberOf returns a member; in so many of its units the wanted revision was not observed.
+func memberOf(m *v1alpha1.MemberCluster, behind int, waves governance.MemberWaves) openapi.Member {
 	s := &m.Status
 	out := openapi.Member{
 		Name:              m.Name,
@@ -161,6 +178,7 @@ func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member
 		Guard:        openapi.GuardState(s.Guard),
 		ObservedAt:   instant(s.ObservedAt),
 		Nodes:        views.NodeReporting(s.Nodes),
+		Behind:       behind,
 	}
 	if out.State == "" {
 		out.State = openapi.MemberHealthUnknown
@@ -178,10 +196,8 @@ func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member
 			out.Warns++
 		}
 	}
-	for i := range units {
-		if units[i].Behind() {
-			out.Behind++
-		}
+	if waves.Waiting > 0 {
+		out.Waves = &openapi.MemberWaves{Waiting: waves.Waiting, Halted: waves.Halted}
 	}
 	if id := s.Identities; id != nil {
 		out.Identities = &openapi.IdentityUse{Used: int(id.Used), Limit: int(id.Limit), ObservedAt: instant(&id.ObservedAt), Labels: []openapi.IdentityLabel{}}

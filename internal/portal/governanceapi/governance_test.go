@@ -125,11 +125,16 @@ func TestNamesInTwoRolesHaveTwoNodes(t *testing.T) {
 // TestMemberWithoutReport checks that a member that only statuses name is listed, in an unknown state.
 func TestMemberWithoutReport(t *testing.T) {
 	reported := &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}
-	all := withUnreported([]*v1alpha1.MemberCluster{reported}, map[string][]governance.Unit{"m2": nil, "m1": nil})
+	all := withUnreported([]*v1alpha1.MemberCluster{reported}, map[string]int{"m2": 0, "m1": 0})
 	if len(all) != 2 || all[0].Name != "m1" || all[1] != reported {
 		t.Fatalf("the members are %v", all)
 	}
-	if got := memberOf(all[0], nil); got.State != openapi.MemberHealthUnknown || got.Guard != openapi.GuardStateUnknown || got.Objects != nil {
+	if got := memberOf(
+		all[0],
+		0,
+		governance.MemberWaves{},
+	); got.State != openapi.MemberHealthUnknown || got.Guard != openapi.GuardStateUnknown ||
+		got.Objects != nil {
 		t.Errorf("a member without a report is %+v", got)
 	}
 }
@@ -140,7 +145,7 @@ func TestFindingsAreCounted(t *testing.T) {
 	for _, s := range []v1alpha1.FindingSeverity{v1alpha1.FindingStops, v1alpha1.FindingFails, v1alpha1.FindingFails, v1alpha1.FindingWarns, "New"} {
 		m.Status.Findings = append(m.Status.Findings, v1alpha1.MemberFinding{Severity: s})
 	}
-	if got := memberOf(m, nil); got.Stops != 1 || got.Fails != 2 || got.Warns != 2 {
+	if got := memberOf(m, 0, governance.MemberWaves{}); got.Stops != 1 || got.Fails != 2 || got.Warns != 2 {
 		t.Errorf("%d, %d and %d", got.Stops, got.Fails, got.Warns)
 	}
 }

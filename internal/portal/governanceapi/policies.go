@@ -207,6 +207,7 @@ func (a *API) GetPolicy(ctx context.Context, r openapi.GetPolicyRequestObject) (
 			Resources: []openapi.CatalogRef{},
 			NotBefore: instant(s.NotBefore),
 			NotAfter:  instant(s.NotAfter),
+			Hours:     views.Hours(s.Hours),
 			Issues:    []openapi.StatementIssue{},
 		}
 		for _, name := range s.Subjects {

@@ -87,7 +87,7 @@ func gapViews(gaps []accesshistory.Gap, named bool) []openapi.HistoryGap {
 func pastAccess(c *catalog.Catalog, who approval.Actor, l *accesshistory.Line) openapi.PastAccess {
 	x := openapi.PastAccess{Effect: openapi.PastAccessEffect(l.Effect), Subject: views.Ref(c, l.Subject), Resource: views.Ref(c, l.Resource),
 		Actions: append([]string{}, l.Actions...), Policy: l.Ref.Policy, Sid: l.Ref.SID, Counting: l.Counting, Uncertain: l.Uncertain,
-		NotBefore: views.Time(l.NotBefore), NotAfter: views.Time(l.NotAfter)}
+		NotBefore: views.Time(l.NotBefore), NotAfter: views.Time(l.NotAfter), Hours: views.Hours(l.Hours)}
 	if l.Decided {
 		x.Reached = new(append([]string{}, l.Reached...))
 	}

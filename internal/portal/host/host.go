@@ -42,8 +42,12 @@ type Host struct {
 	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil while it answers
 	policies chan string               // names of policies that changed
 	onChange func(resource string)
-	onObject func(externalchanges.Row, bool)                        // nil if there is no receiver
+	// onObject is nil if there is no receiver.
+	onObject func(externalchanges.Row, bool, func() externalchanges.Content)
 	note     func(context.Context, externalchanges.OwnChange) error // nil if the portal's own changes are not recorded
+	// onInstruction is nil if there is no receiver, and noteInstruction if the portal's own instructions are not recorded.
+	onInstruction   func(externalchanges.Instructed)
+	noteInstruction func(context.Context, externalchanges.Instructed)
 
 	workloads *Workloads
 	namespace string // see InNamespace
@@ -73,7 +77,7 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	h.cache, err = cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, HTTPClient: patient})
+	h.cache, err = cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, HTTPClient: patient, DefaultTransform: hostcluster.ShareMemberLists()})
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's cache: %w", err)
 	}
@@ -190,6 +194,9 @@ func (h *Host) changed(before, object any, gone bool) {
 	}
 	old, ok := before.(client.Object)
 	h.notifyObject(old, o, gone)
+	if !gone {
+		h.notifyInstruction(old, o)
+	}
 	if !ok || hostcluster.AffectsDecisions(old, o) {
 		h.mu.Lock()
 		h.dirty = true

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/externalchanges"
 	"github.com/acp-io/acp/internal/externalchanges/event"
+	"github.com/acp-io/acp/internal/waves"
 )
 
 var _ externalchanges.Host = (*Host)(nil)
@@ -46,7 +47,9 @@ func rowOf(kind string, o client.Object) externalchanges.Row {
 
 // OnObject sets a function that is called when the UID, generation or existence of an object with recorded changes has changed. It must
 // be called before Run, and the function must not block.
-func (h *Host) OnObject(f func(o externalchanges.Row, exists bool)) { h.onObject = f }
+func (h *Host) OnObject(f func(o externalchanges.Row, exists bool, content func() externalchanges.Content)) {
+	h.onObject = f
+}
 
 // notifyObject calls the function for a change. before is nil for a new or deleted object.
 func (h *Host) notifyObject(before, o client.Object, gone bool) {
@@ -58,7 +61,111 @@ func (h *Host) notifyObject(before, o client.Object, gone bool) {
 	if !gone && before != nil && rowOf(kind, before) == rowOf(kind, o) && exists(before) == exists(o) {
 		return
 	}
-	h.onObject(rowOf(kind, o), !gone && exists(o))
+	h.onObject(rowOf(kind, o), !gone && exists(o), func() externalchanges.Content {
+		c, err := contentOf(o)
+		if err != nil { // the ledger then says that it is not known
+			h.log.Warn("the content of an object cannot be encoded", "kind", kind, "name", o.GetName(), "error", err)
+		}
+		return c
+	})
+}
+
+// contentOf returns the content of an object with recorded changes.
+func contentOf(o client.Object) (externalchanges.Content, error) {
+	var spec any
+	switch o := o.(type) {
+	case *v1alpha1.AccessControlPolicy:
+		spec = &o.Spec
+	case *v1alpha1.ProtectedResource:
+		spec = &o.Spec
+	case *v1alpha1.ResourceClass:
+		spec = &o.Spec
+	case *v1alpha1.SubjectClass:
+		spec = &o.Spec
+	case *v1alpha1.ApprovalPolicy:
+		spec = &o.Spec
+	}
+	text, err := externalchanges.Canonical(spec)
+	return externalchanges.Content{Spec: text, Created: o.GetCreationTimestamp().Time}, err
+}
+
+// emptyObject returns an object of a kind with recorded changes, or nil.
+func emptyObject(kind string) client.Object {
+	for _, o := range []client.Object{
+		&v1alpha1.AccessControlPolicy{},
+		&v1alpha1.ProtectedResource{},
+		&v1alpha1.ResourceClass{},
+		&v1alpha1.SubjectClass{},
+		&v1alpha1.ApprovalPolicy{},
+	} {
+		if recorded(o) == kind {
+			return o
+		}
+	}
+	return nil
+}
+
+// CachedContent implements externalchanges.Host.
+func (h *Host) CachedContent(ctx context.Context, k externalchanges.Key) (*externalchanges.RecordedObject, error) {
+	o := emptyObject(k.Kind)
+	if o == nil {
+		return nil, nil
+	}
+	err := h.cache.Get(ctx, client.ObjectKey{Name: k.Name}, o)
+	if apierrors.IsNotFound(err) || err == nil && o.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s of the cache: %w", k.Kind, k.Name, err)
+	}
+	content, err := contentOf(o)
+	if err != nil {
+		return nil, err
+	}
+	return &externalchanges.RecordedObject{Row: rowOf(k.Kind, o), Content: content}, nil
+}
+
+// OnInstruction sets a function that is called when a ProtectedResource has another instruction about waves than before. It must be called
+// before Run, and the function must not block.
+func (h *Host) OnInstruction(f func(i externalchanges.Instructed)) { h.onInstruction = f }
+
+// notifyInstruction calls the function for a change. before is nil for a new object.
+func (h *Host) notifyInstruction(before, o client.Object) {
+	p, ok := o.(*v1alpha1.ProtectedResource)
+	if !ok || h.onInstruction == nil {
+		return
+	}
+	old, had := before.(*v1alpha1.ProtectedResource)
+	if had && old.Annotations[v1alpha1.AnnotationRollout] == p.Annotations[v1alpha1.AnnotationRollout] {
+		return
+	}
+	if i, ok := instructed(p); ok {
+		h.onInstruction(i)
+	}
+}
+
+// instructed returns the instruction of an object, and false if it has none that the adapter can read.
+func instructed(p *v1alpha1.ProtectedResource) (externalchanges.Instructed, bool) {
+	i, err := waves.InstructionOf(p)
+	if err != nil || i == nil {
+		return externalchanges.Instructed{}, false
+	}
+	return externalchanges.Instructed{Object: p.Name, Resource: string(p.Spec.Resource), Instruction: *i}, true
+}
+
+// Instructions implements externalchanges.Host.
+func (h *Host) Instructions(ctx context.Context) ([]externalchanges.Instructed, error) {
+	var list v1alpha1.ProtectedResourceList
+	if err := h.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the protected resources of the cache: %w", err)
+	}
+	var out []externalchanges.Instructed
+	for i := range list.Items {
+		if x, ok := instructed(&list.Items[i]); ok {
+			out = append(out, x)
+		}
+	}
+	return out, nil
 }
 
 // ObjectRows implements externalchanges.Host.
@@ -105,7 +212,19 @@ func (h *Host) ObjectNow(ctx context.Context, k externalchanges.Key) (*externalc
 	if err != nil {
 		return nil, err
 	}
-	return &externalchanges.LiveObject{Row: rowOf(k.Kind, o), Digest: digest, Manager: manager(o.GetManagedFields())}, nil
+	typed := emptyObject(k.Kind)
+	if typed == nil {
+		return nil, fmt.Errorf("%s %s is of another kind than those whose changes are recorded", k.Kind, k.Name)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
+		return nil, fmt.Errorf("read the spec of %s %s: %w", k.Kind, k.Name, err)
+	}
+	content, err := contentOf(typed)
+	if err != nil {
+		return nil, err
+	}
+	return &externalchanges.LiveObject{Row: rowOf(k.Kind, o), Content: content, Digest: digest, Manager: manager(o.GetManagedFields()),
+		Version: o.GetResourceVersion()}, nil
 }
 
 // manager returns the field manager of the last write, except writes of the status.
@@ -174,6 +293,17 @@ type recordingClient struct {
 // before Writer and Urgent.
 func (h *Host) RecordOwnChanges(note func(ctx context.Context, o externalchanges.OwnChange) error) {
 	h.note = note
+}
+
+// RecordOwnInstructions sets the function that records an instruction about waves before this host's writers give it. It must be called
+// before Writer and Urgent.
+func (h *Host) RecordOwnInstructions(note func(ctx context.Context, i externalchanges.Instructed) error) {
+	h.noteInstruction = func(ctx context.Context, i externalchanges.Instructed) {
+		if err := note(ctx, i); err != nil {
+			h.log.Warn("an instruction of the portal about waves could not be marked as its own: the ledger will also record it as one from outside",
+				"object", i.Object, "id", i.ID, "error", err)
+		}
+	}
 }
 
 func (h *Host) recording(c client.Client) client.Client {

@@ -23,6 +23,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/waves"
 )
 
 // TestChangesOutsideOfThePortal checks in a real host cluster that the ledger gets lines for changes by others, and none for the
@@ -48,9 +49,11 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	store := outsidestore.New(db)
 	h := newHost(t, config)
 	h.RecordOwnChanges(store.AddOwnChange)
+	h.RecordOwnInstructions(store.AddOwnInstruction)
 	recorder := &externalchanges.Recorder{Host: h, Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Settle: 500 * time.Millisecond, Every: 20 * time.Millisecond, Compare: time.Hour}
 	h.OnObject(recorder.Notice)
+	h.OnInstruction(recorder.NoticeInstruction)
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(running) }()
@@ -106,7 +109,7 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	known := func(k externalchanges.Key, generation int64) {
 		t.Helper()
 		until("the ledger knows it", func() bool {
-			r, err := store.Row(ctx, k)
+			r, err := store.Object(ctx, k)
 			return err == nil && (r == nil && generation == 0 || r != nil && r.Generation == generation)
 		})
 	}
@@ -194,4 +197,24 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	}
 	tell(event.Namespace, "bob", event.Delete, 2)
 	expect("object.deleted ApprovalPolicy/application kubernetes:bob 2 ")
+
+	// Instructions about waves, of the portal and of another user.
+	protected := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bobs"},
+		Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}}
+	if err := kubectl.Create(ctx, protected, client.FieldOwner("kubectl-create")); err != nil {
+		t.Fatal(err)
+	}
+	expect("object.created ProtectedResource/bobs unknown 1 kubectl-create")
+	if err := w.Instruct(ctx, "bobs", waves.New(waves.Pause, "bob", "because", time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	if err := kubectl.Get(ctx, client.ObjectKeyFromObject(protected), protected); err != nil {
+		t.Fatal(err)
+	}
+	other := waves.New(waves.Finish, "bob", "because", time.Now())
+	protected.Annotations[v1alpha1.AnnotationRollout] = other.String()
+	if err := kubectl.Update(ctx, protected); err != nil {
+		t.Fatal(err)
+	}
+	expect("resource.waves-instructed ProtectedResource/bobs unknown  ")
 }

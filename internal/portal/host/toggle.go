@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/externalchanges"
 	"github.com/acp-io/acp/internal/rollout"
 	"github.com/acp-io/acp/internal/waves"
 )
@@ -64,6 +65,9 @@ func (w *Writer) Instruct(ctx context.Context, name string, i waves.Instruction)
 	defer cancel()
 	if err := i.Validate(); err != nil {
 		return fmt.Errorf("instruct the rollout of ProtectedResource %s: %w", name, err)
+	}
+	if w.NoteInstruction != nil {
+		w.NoteInstruction(ctx, externalchanges.Instructed{Object: name, Instruction: i})
 	}
 	for range maxConflicts {
 		var o v1alpha1.ProtectedResource

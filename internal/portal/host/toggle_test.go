@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/externalchanges"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/rollout"
 	"github.com/acp-io/acp/internal/waves"
@@ -137,7 +138,13 @@ func TestInstruct(t *testing.T) {
 	o := protection(v1alpha1.ModeEnforce, nil)
 	o.Annotations = map[string]string{"other": "kept"}
 	w := offline(t, interceptor.Funcs{}, o)
-	for _, action := range []waves.Action{waves.Pause, waves.Resume} {
+	var noted []string // before they are written
+	w.NoteInstruction = func(_ context.Context, i externalchanges.Instructed) {
+		if i.Object == "bobs" && current(t, w).Annotations[v1alpha1.AnnotationRollout] != i.String() {
+			noted = append(noted, i.ID)
+		}
+	}
+	for n, action := range []waves.Action{waves.Pause, waves.Resume} {
 		want := waves.New(action, "bob", "because", time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
 		if err := w.Instruct(ctx, "bobs", want); err != nil {
 			t.Fatal(err)
@@ -149,6 +156,9 @@ func TestInstruct(t *testing.T) {
 		got, err := waves.InstructionOf(&now)
 		if err != nil || cmp.Diff(&want, got) != "" || now.Annotations["other"] != "kept" || now.Spec.Mode != v1alpha1.ModeEnforce {
 			t.Errorf("%+v, %v, %+v", got, err, now)
+		}
+		if len(noted) != n+1 || noted[n] != want.ID {
+			t.Errorf("the instructions %v were noted as the portal's own", noted)
 		}
 	}
 	if err := w.Instruct(ctx, "others", waves.New(waves.Pause, "bob", "because", time.Now())); !errors.Is(err, rollout.ErrGone) {

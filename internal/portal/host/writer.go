@@ -9,10 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/externalchanges"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/wallclock"
@@ -35,15 +37,19 @@ type Writer struct {
 	Ledger Ledger
 	// Now is the clock for pruning statements that ended long ago. If it is nil, none are pruned.
 	Now func() time.Time
+	// NoteInstruction records an instruction about waves before it is given. It may be nil.
+	NoteInstruction func(ctx context.Context, i externalchanges.Instructed)
 }
 
 // Writer returns a writer for this host cluster.
-func (h *Host) Writer() *Writer { return &Writer{Client: h.recording(h.client), Now: wallclock.Now} }
+func (h *Host) Writer() *Writer {
+	return &Writer{Client: h.recording(h.client), Now: wallclock.Now, NoteInstruction: h.noteInstruction}
+}
 
 // UnlimitedWriter returns a Writer without a rate limit, for opening many resources in an emergency. The API server's own fairness still
 // applies.
 func (h *Host) UnlimitedWriter() *Writer {
-	return &Writer{Client: h.recording(h.urgent), Now: wallclock.Now}
+	return &Writer{Client: h.recording(h.urgent), Now: wallclock.Now, NoteInstruction: h.noteInstruction}
 }
 
 // Put writes the statements of a granted item to the policies of the resource. It implements approval.PolicyWriter.
@@ -146,6 +152,10 @@ func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string,
 	return out, nil
 }
 
+// strictly makes the API server refuse a field that it does not have, because its custom resource definition is older, instead of dropping it:
+// a statement without its hours would give access at any hour.
+const strictly = client.FieldValidation(metav1.FieldValidationStrict)
+
 // edit reads, checks and writes with the resource version that was read. It starts again after a conflict. The sids are those of
 // the statements that change.
 func (w *Writer) edit(ctx context.Context, resource string, grants bool, read func(context.Context) (*v1alpha1.AccessControlPolicy, bool, error),
@@ -180,11 +190,11 @@ func (w *Writer) edit(ctx context.Context, resource string, grants bool, read fu
 		}
 		switch {
 		case !exists:
-			err = w.Client.Create(ctx, &p)
+			err = w.Client.Create(ctx, &p, strictly)
 		case equality.Semantic.DeepEqual(before, &p):
 			err = nil
 		default:
-			err = w.Client.Update(ctx, &p)
+			err = w.Client.Update(ctx, &p, strictly)
 		}
 		if err == nil {
 			return approval.Written{Generation: p.Generation, UID: string(p.UID), Policy: p.Name}, nil

@@ -111,7 +111,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	claims := map[string]any{"iss": p.URL, "aud": ClientID, "sub": "sub-" + l.user, "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
-		"nonce": l.nonce, "preferred_username": l.user, "groups": l.groups}
+		"nonce": l.nonce, "preferred_username": l.user, "groups": l.groups, "auth_time": time.Now().Unix()}
 	p.Claims(claims)
 	body, err := json.Marshal(claims)
 	if err != nil {

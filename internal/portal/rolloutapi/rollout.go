@@ -3,6 +3,7 @@ package rolloutapi
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,10 @@ func (a *API) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 			own = append(own, e)
 		}
 	}
+	sort, err := core.ParseSort(r.Params.Sort, "id", "-stage")
+	if err != nil {
+		return nil, err
+	}
 	wanted := map[rollout.Stage]bool{}
 	for _, s := range core.Value(r.Params.Stage) {
 		if !s.Valid() {
@@ -55,22 +60,19 @@ func (a *API) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 		out.Stages[string(s)] = 0
 	}
 	var all []catalog.Entity
+	stageOf := func(e catalog.Entity) rollout.Stage { return rollout.StageOf(b.inputs[e.Name]) }
 	for _, e := range own {
-		stage := rollout.StageOf(b.inputs[e.Name])
+		stage := stageOf(e)
 		out.Stages[string(stage)]++
 		if len(wanted) == 0 || wanted[stage] {
 			all = append(all, e)
 		}
 	}
-	shown, next, err := core.Page(
-		listRollout,
-		all,
-		func(e catalog.Entity) string { return e.ID },
-		func(catalog.Entity, string) bool { return true },
-		nil,
-		r.Params.Cursor,
-		r.Params.Limit,
-	)
+	rows := core.Rows[catalog.Entity]{All: all, ID: func(e catalog.Entity) string { return e.ID }}
+	rows.Keys = map[string]func(catalog.Entity) string{
+		"stage": func(e catalog.Entity) string { return strconv.Itoa(slices.Index(rollout.Stages(), stageOf(e))) },
+	}
+	shown, next, err := core.SortedPage(listRollout, sort, rows, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -21,9 +21,7 @@ const (
 	homeWaiting  = 10
 	homeUnderWay = 20
 	homeExpiring = 20
-	// homeExpiringRead is the maximum number of tickets of which those that end first are shown. The store has no order by the end.
-	homeExpiringRead = 200
-	homeDenied       = 20
+	homeDenied   = 20
 	// homeEdges is the maximum number of edges that are read for one application. Several of them may be one row.
 	homeEdges   = 200
 	expiresSoon = 14 * 24 * time.Hour
@@ -56,11 +54,13 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 			approval.StatePending, approval.StateApproved, approval.StateApplying, approval.StateFailed, approval.StateRevoking,
 		},
 	}
+	// Without an application the filter would select everybody's access; see skip below.
 	expiring := approval.Filter{
-		VisibleTo: &approval.Visible{Applications: views.Names(owned)},
-		Kinds:     []approval.Kind{approval.KindGrant, approval.KindExtend}, ItemStates: granting,
-		ExpiresBy: a.Now().Add(expiresSoon), Limit: homeExpiringRead,
+		Applications: views.Names(owned), Kinds: []approval.Kind{approval.KindGrant, approval.KindExtend}, ItemStates: granting,
+		ExpiresBy: a.Now().Add(expiresSoon).UTC(), ByEnd: true, Limit: homeExpiring,
 	}
+	out.ExpiringUntil = &expiring.ExpiresBy
+	var ending []*approval.Ticket
 	// A list that is shorter than its limit needs no count.
 	var counted []approval.Filter
 	var counts []**int
@@ -89,7 +89,7 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 			counted, counts = append(counted, part.filter), append(counts, part.count)
 		}
 		if part.into == &out.Expiring {
-			list = soonest(list, homeExpiring)
+			ending = list
 		}
 		for _, t := range list {
 			*part.into = append(*part.into, a.ticketRow(c, who, t))
@@ -107,7 +107,7 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	denials := a.deniedLately(ctx, c, owned)
 	out.Denied, out.FlowsAvailable = denials.rows, denials.known
 	if denials.known {
-		out.DeniedCount = &denials.count
+		out.DeniedCount, out.DeniedApplications = &denials.count, &denials.read
 	}
 	if denials.partial {
 		out.DeniedCountPartial = new(true)
@@ -115,15 +115,73 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	if denials.leftOut > 0 {
 		out.DeniedLeftOut = &denials.leftOut
 	}
+	if err := a.addRequested(ctx, &out, ending); err != nil {
+		return nil, err
+	}
 	if who.Security || who.Auditor {
-		out.Disagreements = a.disagreements(ctx)
+		out.Disagreements, out.DisagreementsPartial = a.disagreements(ctx)
 	}
 	out.Stopped, err = a.stopped(ctx, c, who)
 	return out, err
 }
 
-// disagreements returns the number of edges with disagreements in the last day, or nil if it is not known.
-func (a *API) disagreements(ctx context.Context) *int {
+// addRequested adds which refused connections, and which of the accesses that end, are requested already. The caller's own requests do not
+// tell: the page has only some of them, and other owners request access, too.
+func (a *API) addRequested(ctx context.Context, out *openapi.GetHome200JSONResponse, ending []*approval.Ticket) error {
+	var claims []approval.Claim
+	ofDenied := func(x openapi.DeniedConnection) approval.Claim {
+		return approval.Claim{Application: core.Value(x.Application.Id), Resource: core.Value(x.Resource.Id), Action: core.Value(x.Action)}
+	}
+	for _, x := range out.Denied {
+		claims = append(claims, ofDenied(x))
+	}
+	for _, t := range ending {
+		for _, it := range t.Items {
+			for _, action := range it.Actions {
+				claims = append(claims, approval.Claim{Application: it.Application, Resource: it.Resource, Action: action})
+			}
+		}
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	holders, err := a.Tickets.Store.Claimants(core.RequestContext(ctx), claims)
+	if err != nil {
+		return err
+	}
+	for i, x := range out.Denied {
+		if n := holders[ofDenied(x)]; n != 0 {
+			out.Denied[i].Ticket = new(approval.FormatID(n))
+		}
+	}
+	var requested []openapi.RequestedAccess
+	for _, t := range ending {
+		for i := range t.Items {
+			if n := otherHolder(holders, t, i); n != 0 {
+				requested = append(requested, openapi.RequestedAccess{Ticket: approval.FormatID(t.Number), Item: i, RequestedIn: approval.FormatID(n)})
+			}
+		}
+	}
+	if len(requested) > 0 {
+		out.ExpiringRequested = &requested
+	}
+	return nil
+}
+
+// otherHolder returns the ticket that holds a claim to an item's access, or 0. An access that is about to be given holds its own.
+func otherHolder(holders map[approval.Claim]int64, t *approval.Ticket, i int) int64 {
+	it := t.Items[i]
+	for _, action := range it.Actions {
+		if n := holders[approval.Claim{Application: it.Application, Resource: it.Resource, Action: action}]; n != 0 && n != t.Number {
+			return n
+		}
+	}
+	return 0
+}
+
+// disagreements returns the number of edges with disagreements in the last day, or nil if it is not known. partial is true if there are
+// more: counting all of them would take as long as reading them.
+func (a *API) disagreements(ctx context.Context) (n *int, partial *bool) {
 	now := a.Now()
 	limited, cancel := context.WithTimeout(core.RequestContext(ctx), homeTimeout)
 	defer cancel()
@@ -133,9 +191,12 @@ func (a *API) disagreements(ctx context.Context) *int {
 	)
 	if err != nil {
 		a.Log.Debug("disagreements could not be read", "error", err)
-		return nil
+		return nil, nil
 	}
-	return new(len(page.Items))
+	if page.Next != "" {
+		partial = new(true)
+	}
+	return new(len(page.Items)), partial
 }
 
 // stopped returns the resources of a person whose rollout the guard has stopped.
@@ -156,36 +217,20 @@ func (a *API) stopped(ctx context.Context, c *catalog.Catalog, who approval.Acto
 	return &out, nil
 }
 
-// soonest returns at most n of the tickets, those whose access ends first, in the order of the ends.
-func soonest(list []*approval.Ticket, n int) []*approval.Ticket {
-	list = slices.SortedStableFunc(slices.Values(list), func(x, y *approval.Ticket) int { return firstEnd(x).Compare(firstEnd(y)) })
-	return list[:min(len(list), n)]
-}
-
-// firstEnd returns when the first of the ticket's accesses ends.
-func firstEnd(t *approval.Ticket) time.Time {
-	var first time.Time
-	for _, it := range t.Items {
-		if at := it.End(); slices.Contains(granting, it.State) && !at.IsZero() && (first.IsZero() || at.Before(first)) {
-			first = at
-		}
-	}
-	return first
-}
-
 // denials are refused connections of the last day.
 type denials struct {
 	rows []openapi.DeniedConnection // newest first, at most homeDenied
 	// count is the number of all rows of the applications whose connections were read. With partial there are more.
 	count   int
 	partial bool
-	leftOut int  // applications with refused connections that are not among rows
-	known   bool // false if the flow store cannot be read
+	read    []string // the names of these applications, those with the most refusals first
+	leftOut int      // applications with refused connections that are not among rows
+	known   bool     // false if the flow store cannot be read
 }
 
 // deniedLately returns the refused connections of these applications.
 func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []catalog.Entity) denials {
-	out, unknown := []openapi.DeniedConnection{}, denials{rows: []openapi.DeniedConnection{}}
+	out, read, unknown := []openapi.DeniedConnection{}, []string{}, denials{rows: []openapi.DeniedConnection{}}
 	counts := a.Denials(ctx, audit.DeniedQuery{By: audit.BySubject})
 	if counts == nil {
 		return unknown
@@ -208,7 +253,7 @@ func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 			a.Log.Debug("connections could not be read", "error", err)
 			return unknown
 		}
-		partial = partial || found.Next != ""
+		partial, read = partial || found.Next != "", append(read, e.Name)
 		for _, f := range found.Items {
 			if f.Count > 0 {
 				out = joined(out, deniedOf(c, f))
@@ -222,7 +267,7 @@ func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 	for _, x := range out {
 		shown[x.Application.Name] = true
 	}
-	return denials{rows: out, count: count, partial: partial, leftOut: len(owned) - len(shown), known: true}
+	return denials{rows: out, count: count, partial: partial, read: read, leftOut: len(owned) - len(shown), known: true}
 }
 
 // joined adds a refusal to those with the same application, resource, port and decision. Members and statements are not

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,8 +79,37 @@ func TestHomeCountsOmittedConnections(t *testing.T) {
 			}
 			a := &API{Data: &views.Data{Flows: flows, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
 			got := a.deniedLately(t.Context(), catalog.Build(nil), []catalog.Entity{app})
-			if !got.known || len(got.rows) != homeDenied || got.count != min(tc.edges, homeEdges) || got.partial != tc.partial || got.leftOut != 0 {
-				t.Errorf("%d rows of %d, partial: %v, known: %v", len(got.rows), got.count, got.partial, got.known)
+			if !got.known || len(got.rows) != homeDenied || got.count != min(tc.edges, homeEdges) || got.partial != tc.partial || got.leftOut != 0 ||
+				!slices.Equal(got.read, []string{app.Name}) {
+				t.Errorf("%d rows of %d of %v, partial: %v, known: %v", len(got.rows), got.count, got.read, got.partial, got.known)
+			}
+		})
+	}
+}
+
+// TestHomeMarksManyDisagreements checks that the number of disagreements is exact up to its limit, and marked if there are more.
+func TestHomeMarksManyDisagreements(t *testing.T) {
+	for edges, marked := range map[int]bool{0: false, audit.MaxPage: false, audit.MaxPage + 1: true} {
+		t.Run(fmt.Sprint(edges), func(t *testing.T) {
+			flows, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "flows.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = flows.Close() })
+			at := time.Now().Add(-time.Hour).UTC()
+			batch := audit.Batch{ID: "batch", Positions: []audit.Position{{Source: "m1", Time: at}}}
+			for i := range edges {
+				edge := audit.Edge{Cluster: "m1", Subject: portaltest.App888, Resource: portaltest.BobsCluster, Port: uint16(i + 1), Protocol: "TCP",
+					Decision: policy.DefaultDenied, Verdict: audit.VerdictForwarded}
+				batch.Rollups = append(batch.Rollups, audit.Rollup{Bucket: at.Truncate(time.Minute), Edge: edge, Count: 1, FirstSeen: at, LastSeen: at})
+			}
+			if err := flows.Append(t.Context(), &batch); err != nil {
+				t.Fatal(err)
+			}
+			a := &API{Data: &views.Data{Flows: flows, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+			n, partial := a.disagreements(t.Context())
+			if n == nil || *n != min(edges, audit.MaxPage) || (partial != nil) != marked {
+				t.Errorf("%v, marked: %v", n, partial)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
 )
 
 const listTickets = "tickets"
@@ -31,6 +32,13 @@ func (a *API) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 	f, err := a.ticketFilter(r.Params, who)
 	if err != nil {
 		return nil, err
+	}
+	if core.Value(r.Params.View) == openapi.ListTicketsParamsViewOwned {
+		owned, _ := c.Owned(who.ID)
+		if len(owned) == 0 { // no names would mean all
+			return openapi.ListTickets200JSONResponse{Items: []openapi.Ticket{}}, nil
+		}
+		f.Applications = views.Names(owned)
 	}
 	sort, err := core.ParseSort(r.Params.Sort, ticketOrders...)
 	if err != nil {
@@ -71,12 +79,12 @@ func (a *API) ticketFilter(p openapi.ListTicketsParams, who approval.Actor) (f a
 		f = reviewing(who)
 	case openapi.ListTicketsParamsViewDecided:
 		f.DecidedBy = who.ID
-	case openapi.ListTicketsParamsViewAll:
+	case openapi.ListTicketsParamsViewOwned, openapi.ListTicketsParamsViewAll: // ListTickets adds the applications
 	default:
 		return f, core.NewProblem(
 			http.StatusBadRequest,
 			"invalid",
-			message.CallParameterOneOf("view", []string{"mine", "approvals", "decided", "review", "all"}),
+			message.CallParameterOneOf("view", []string{"mine", "approvals", "decided", "review", "owned", "all"}),
 		)
 	}
 	for _, s := range core.Value(p.State) {

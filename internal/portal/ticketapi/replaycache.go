@@ -8,6 +8,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/policy"
@@ -32,10 +33,12 @@ func replayDigest(kind approval.Kind, items []approval.Item) (replayKey, error) 
 		Target                     *approval.Target
 		Change                     *approval.Change
 		Ends                       time.Time
+		Hours                      *v1alpha1.WeeklyHours
 	}
 	list := []any{kind}
 	for _, it := range items {
-		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, it.ExpiresAt.Truncate(time.Minute)})
+		ends := it.ExpiresAt.Truncate(time.Minute)
+		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, ends, it.Hours})
 	}
 	text, err := json.Marshal(list)
 	return sha256.Sum256(text), err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/policy"
@@ -19,7 +20,7 @@ func TestReplayDigestCoversTheChange(t *testing.T) {
 		"State": "", "Application": "id of ApplicationName", "Resource": "id of ResourceName", "Duration": "ExpiresAt is computed from it",
 		"WarnAt": "", "GrantedAt": "", "Earlier": "", "Latest": "", "Adopt": "", "Override": "", "Approval": "", "ManySteps": "", "Steps": "",
 		"Review": "", "Shown": "", "Message": "", "Policy": "", "PolicyUID": "", "WrittenGeneration": "", "RevokeGeneration": "", "Leaving": "",
-		"ShortenTo": "of an access that was granted", "ShortenedAt": "",
+		"ShortenTo": "of an access that was granted", "ShortenedAt": "", "Author": "",
 	}
 	digest := func(kind approval.Kind, items ...approval.Item) replayKey {
 		t.Helper()
@@ -33,6 +34,7 @@ func TestReplayDigestCoversTheChange(t *testing.T) {
 	changed := map[string]approval.Item{
 		"ApplicationName": {ApplicationName: "x"}, "ResourceName": {ResourceName: "x"}, "Actions": {Actions: []string{"x"}}, "SID": {SID: "x"},
 		"Target": {Target: &approval.Target{Ticket: 1}}, "Change": {Change: &approval.Change{Name: "x"}}, "ExpiresAt": {ExpiresAt: at},
+		"Hours": {Hours: &v1alpha1.WeeklyHours{TimeZone: "UTC"}},
 	}
 	seen := map[replayKey]string{digest(approval.KindGrant, approval.Item{}): "nothing", digest(approval.KindRevoke, approval.Item{}): "the kind",
 		digest(approval.KindGrant): "no item", digest(approval.KindGrant, approval.Item{}, approval.Item{}): "two items"}

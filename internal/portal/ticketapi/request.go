@@ -79,6 +79,7 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 	if x.Duration, err = duration(path+"durationSeconds", it.DurationSeconds); err != nil {
 		return x, err
 	}
+	x.Hours = hoursOf(it.Hours)
 	if it.Target != nil {
 		n, ok := approval.ParseID(it.Target.Ticket)
 		if !ok || it.Target.Item < 0 {
@@ -146,4 +147,20 @@ func duration(path string, seconds *int64) (time.Duration, error) {
 			Fields: []approval.Field{{Path: path, Code: "range", Message: message.FieldRangeOrAbsent(int(least), int(most))}}}
 	}
 	return time.Duration(*seconds) * time.Second, nil
+}
+
+// hoursOf returns the hours of a request; nil if it has none.
+func hoursOf(w *openapi.WeeklyHours) *v1alpha1.WeeklyHours {
+	if w == nil {
+		return nil
+	}
+	out := &v1alpha1.WeeklyHours{TimeZone: w.TimeZone}
+	for _, p := range w.Periods {
+		period := v1alpha1.DailyPeriod{From: p.From, To: p.To}
+		for _, d := range p.Days {
+			period.Days = append(period.Days, v1alpha1.Weekday(d))
+		}
+		out.Periods = append(out.Periods, period)
+	}
+	return out
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -116,6 +117,10 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 	}
 	if it.Duration > 0 {
 		out.DurationSeconds = new(int64(it.Duration.Seconds()))
+	}
+	out.Hours = views.Hours(it.Hours)
+	if begin, outside := it.HoursBegin(a.Now()); outside && it.State == approval.StateEffective {
+		out.Message = new(message.TicketOutsideHours(begin))
 	}
 	if it.Review != nil {
 		out.Review = new(stepOf(c, who, it, *it.Review))
@@ -273,6 +278,7 @@ func stepOf(c *catalog.Catalog, who approval.Actor, it approval.Item, s approval
 	}
 	for _, v := range s.Votes {
 		x := openapi.Vote{Person: views.Person(c, v.Person), Approve: v.Approve, At: v.At.UTC(), Comment: core.Optional(v.Comment)}
+		x.Through = core.Optional(v.Through)
 		if v.OnBehalfOf != "" {
 			x.OnBehalfOf = new(views.Person(c, v.OnBehalfOf))
 		}
@@ -302,7 +308,7 @@ func stepOf(c *catalog.Catalog, who approval.Actor, it approval.Item, s approval
 	if !s.OnCall.IsZero() {
 		l := it.Limited(&s, who.OnCall)
 		out.OnCall = &openapi.StepOnCall{Schedule: s.OnCall.Schedule, Tier: s.OnCall.Tier, People: people(c, who.ID, l.People), Fallback: l.Fallback,
-			Message: core.OptionalMessage(l.Reason), ReadAt: views.Time(l.Duty.At)}
+			Message: core.OptionalMessage(l.Reason), ReadAt: views.Time(l.Duty.At), DeniedAt: views.Time(s.DeniedAt())}
 	}
 	return out
 }
@@ -345,6 +351,7 @@ func eventsOf(c *catalog.Catalog, t *approval.Ticket, sees func(item int) bool) 
 			Step:     core.Optional(e.Step),
 			Cluster:  core.Optional(e.Cluster),
 			Revision: core.Optional(e.Revision),
+			Through:  core.Optional(e.Through),
 			Message:  core.OptionalMessage(e.Message),
 		}
 		if e.Item != approval.WholeTicket {

@@ -62,7 +62,7 @@ func TestManyMembersOfATicket(t *testing.T) {
 			}
 			s := &h.resource.Status
 			s.Revision, s.Members, s.Clusters, s.Groups = tc.revision, &counts, all[400:401], rest
-			a := &API{Data: &views.Data{Host: h}}
+			a := &API{Data: &views.Data{Host: h, Now: time.Now}}
 			it := a.itemView(catalog.Build(nil), approval.Actor{ID: "alice"}, ticket, 0)
 			if it.Members == nil || it.Members.Total != 500 || it.Members.Waiting != 1 || it.Members.Listed != tc.listed ||
 				(*it.Members.States)["Realized"] != 499 ||
@@ -129,6 +129,8 @@ func TestStepsSayWhatIsToCome(t *testing.T) {
 		{Name: "owner", State: approval.StepWaiting, Approvers: many, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutDeny,
 			OnCall: approval.OnCallLimit{Schedule: "shop", Tier: 1}},
 		{Name: "security", State: approval.StepWaiting, Approvers: []string{"erin"}, OnCall: approval.OnCallLimit{Schedule: "gone", Tier: 1, Approvers: true}},
+		{Name: "waits", State: approval.StepWaiting, Approvers: []string{"erin"}, OnCall: approval.OnCallLimit{Schedule: "gone", Tier: 1},
+			MissingSince: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)},
 		{Name: "auto", State: approval.StepWaiting, Approvers: []string{"erin"}, Auto: true, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutDeny},
 	}}
 	who := approval.Actor{ID: "p200", OnCall: func(schedule string, _ int) approval.Duty {
@@ -148,10 +150,14 @@ func TestStepsSayWhatIsToCome(t *testing.T) {
 		s.OnCall.Fallback || s.OnCall.Message != nil {
 		t.Errorf("the step of many people: %+v", s)
 	}
-	if s := steps[2]; s.OnCall == nil || !s.OnCall.Fallback || s.OnCall.Message == nil || len(s.OnCall.People) != 1 {
+	if s := steps[2]; s.OnCall == nil || !s.OnCall.Fallback || s.OnCall.Message == nil || len(s.OnCall.People) != 1 || s.OnCall.DeniedAt != nil {
 		t.Errorf("the step whose schedule is not known: %+v", s.OnCall)
 	}
-	if s := steps[3]; s.TimeoutSeconds != nil || s.OnCall != nil {
+	if s := steps[3]; s.OnCall == nil || s.OnCall.Message == nil || len(s.OnCall.People) != 0 || s.OnCall.DeniedAt == nil ||
+		!s.OnCall.DeniedAt.Equal(time.Date(2026, 3, 9, 10, 0, 0, 0, time.UTC)) {
+		t.Errorf("the step that waits for a schedule that does not exist: %+v", s.OnCall)
+	}
+	if s := steps[4]; s.TimeoutSeconds != nil || s.OnCall != nil {
 		t.Errorf("the automatic step: %+v", s)
 	}
 	if many[mostPeople-1] != "p099" {

@@ -55,7 +55,8 @@ func (d *Data) AccessOf(grants []policy.Grant, from Origins) []openapi.Access {
 	for _, g := range grants {
 		x := openapi.Access{Effect: openapi.AccessEffect(g.Effect), Subject: Ref(c, g.Subject), Resource: Ref(c, g.Resource),
 			Actions: append([]string{}, g.Actions...), Policy: g.Ref.Policy, Sid: g.Ref.SID, Counting: g.Counting,
-			Since: Time(g.NotBefore), NotBefore: Time(g.NotBefore), NotAfter: Time(g.NotAfter)}
+			Since: Time(g.NotBefore), NotBefore: Time(g.NotBefore), NotAfter: Time(g.NotAfter),
+			Hours: Hours(g.Hours)}
 		p, cached := policies[g.Ref.Policy]
 		if !cached {
 			p, _ = d.Host.Cached(g.Ref.Policy)

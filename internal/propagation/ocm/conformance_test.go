@@ -8,11 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	rbac "github.com/acp-io/acp/deploy/rbac/ocm"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
@@ -42,10 +41,11 @@ const (
 	kubeFedNamespace = "kube-federation-system"
 	acpNamespace     = "acp-system"
 	// agentUser is the account that OCM creates for the work agent.
-	agentUser  = "system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa"
+	agentUser  = guard.WorkAgent
 	agentToken = "a-token-for-tests"
-	// agent is the environment variable with the path of the program ocm-work-agent.
-	agent = "ACP_OCM_WORK_AGENT"
+	// readerUser reads the members where the host has a token of them.
+	readerUser  = "system:serviceaccount:acp-system:acp-adapter"
+	readerToken = "another-token-for-tests"
 )
 
 // patience bounds how long a test waits for the agent.
@@ -53,7 +53,7 @@ var patience = flag.Duration("patience", 90*time.Second, "how long a test waits 
 
 // TestWorkAgent runs the suite of all engines, and the cases that only an engine with an agent has, with one fleet.
 func TestWorkAgent(t *testing.T) {
-	f := newFleet(t)
+	f := newFleet(t, false)
 	suite := f.suite(t)
 	t.Run("conformance", func(t *testing.T) { conformance.Run(t, suite) })
 	for name, test := range traps {
@@ -63,13 +63,22 @@ func TestWorkAgent(t *testing.T) {
 	}
 }
 
-// fleet is a host and two members with real API servers. A real work agent runs for each member; it reaches the host through a proxy, and
-// the host has no access to the member. The members have the guard, which admits the agent.
+// TestWorkAgentInMembersThatTheHostReads runs the suite of all engines with members that the adapter itself reads, with a token.
+func TestWorkAgentInMembersThatTheHostReads(t *testing.T) {
+	f := newFleet(t, true)
+	conformance.Run(t, f.suite(t))
+}
+
+// fleet is a host and two members with real API servers. A real work agent runs for each member; it reaches the host through a proxy. The
+// host has no access to the member, or one for reading through another proxy. The members have the guard, which admits the agent.
 type fleet struct {
-	host dynamic.Interface
+	// readByHost reports that the host has a token for reading the members.
+	readByHost bool
+	host       dynamic.Interface
 	// members are clients of the break-glass group, because the guard refuses an administrator.
 	members map[string]dynamic.Interface
 	proxies map[string]*testenv.Proxy
+	readers map[string]*testenv.Proxy
 	read    ocm.Members
 	works   *ocm.Works
 	objects *federation.Objects
@@ -93,17 +102,16 @@ func (r relay) Capabilities() propagation.Capabilities { return r.now().Capabili
 func (r relay) Deliver(o *federation.Object)           { r.now().Deliver(o) }
 func (r relay) Expedite(o *federation.Object)          { r.now().Expedite(o) }
 func (r relay) Recheck(cluster, key string)            { r.now().Recheck(cluster, key) }
+func (r relay) Retains(o *federation.Object, cluster string) bool {
+	return r.now().Retains(o, cluster)
+}
 func (r relay) Report(o *federation.Object, cluster string) federation.Report {
 	return r.now().Report(o, cluster)
 }
 
-func newFleet(t *testing.T) *fleet {
+func newFleet(t *testing.T, readByHost bool) *fleet {
 	t.Helper()
-	program := os.Getenv(agent)
-	if program == "" {
-		t.Fatalf("%s is not set: run `make test-ocm`", agent)
-	}
-	f := &fleet{members: map[string]dynamic.Interface{}, proxies: map[string]*testenv.Proxy{}}
+	f := &fleet{readByHost: readByHost, members: map[string]dynamic.Interface{}, proxies: map[string]*testenv.Proxy{}, readers: map[string]*testenv.Proxy{}}
 	host := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/kubefed", "controllers/testdata/host", "internal/propagation/ocm/testdata/host"}})
 	host.Config.QPS = -1
 	var err error
@@ -117,7 +125,7 @@ func newFleet(t *testing.T) *fleet {
 	}
 	for _, name := range []string{"m1", "m2"} {
 		server := testenv.Start(t, testenv.Options{CRDs: []string{"controllers/testdata/member", "internal/propagation/ocm/testdata/member"},
-			Tokens: map[string]string{agentToken: agentUser}})
+			Tokens: map[string]string{agentToken: agentUser, readerToken: readerUser}})
 		f.must(t, prepare(t, server))
 		breakGlass := rest.CopyConfig(server.Config)
 		breakGlass.Impersonate = rest.ImpersonationConfig{UserName: "operator", Groups: []string{guard.BreakGlass, "system:masters"}}
@@ -129,12 +137,21 @@ func newFleet(t *testing.T) *fleet {
 		toMember := &rest.Config{Host: server.Config.Host, BearerToken: agentToken, TLSClientConfig: rest.TLSClientConfig{CAData: server.Config.CAData}}
 		toHost := rest.CopyConfig(host.Config)
 		toHost.Host = "https://" + f.proxies[name].Address()
-		runAgent(t, program, "--cluster-name", name, "--member-kubeconfig", testenv.WriteKubeconfig(t, toMember),
-			"--host-kubeconfig", testenv.WriteKubeconfig(t, toHost), "--status-sync-interval", "500ms", "--eviction-grace-period", "876000h")
+		testenv.WorkAgent(t, name, toMember, toHost)
+		endpoint := "https://member.invalid"
+		if readByHost {
+			f.readers[name], err = testenv.NewProxy(server)
+			f.must(t, err)
+			t.Cleanup(func() { _ = f.readers[name].Close() }) // the test is over
+			endpoint = "https://" + f.readers[name].Address()
+			_, err = core.CoreV1().Secrets(acpNamespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+				Name: federation.SecretName(name)}, StringData: map[string]string{"token": readerToken}}, metav1.CreateOptions{})
+			f.must(t, err)
+		}
 		_, err = f.host.Resource(federation.ClusterResource).Namespace(kubeFedNamespace).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
 			"metadata": map[string]any{"name": name, "annotations": map[string]any{federation.AnnotationEngine: string(federation.EngineOCM)}},
-			"spec": map[string]any{"apiEndpoint": "https://member.invalid", "caBundle": base64.StdEncoding.EncodeToString(server.Config.CAData),
+			"spec": map[string]any{"apiEndpoint": endpoint, "caBundle": base64.StdEncoding.EncodeToString(server.Config.CAData),
 				"secretRef": map[string]any{"name": federation.DirectSecretName(name)}},
 		}}, metav1.CreateOptions{})
 		f.must(t, err)
@@ -150,7 +167,11 @@ func prepare(t *testing.T, server *testenv.Server) error {
 	if err != nil {
 		return err
 	}
-	raw, err := os.ReadFile(filepath.Join("testdata", "agent", "roles.yaml"))
+	own, err := os.ReadFile(filepath.Join("testdata", "agent", "roles.yaml"))
+	if err != nil {
+		return err
+	}
+	reader, err := os.ReadFile(filepath.Join(testenv.Root(), "deploy", "rbac", "member", "adapter-reader.yaml"))
 	if err != nil {
 		return err
 	}
@@ -158,7 +179,8 @@ func prepare(t *testing.T, server *testenv.Server) error {
 	if err != nil {
 		return err
 	}
-	for doc := range strings.SplitSeq(string(raw), "\n---\n") {
+	// The agent has the rights that OCM grants it, and those that ACP grants it.
+	for doc := range strings.SplitSeq(strings.Join([]string{string(own), string(rbac.Roles), string(reader)}, "\n---\n"), "\n---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
 			return err
@@ -174,41 +196,23 @@ func prepare(t *testing.T, server *testenv.Server) error {
 	return nil
 }
 
-// runAgent runs an agent until the test ends.
-func runAgent(t *testing.T, program string, args ...string) {
-	t.Helper()
-	log, err := os.Create(filepath.Join(t.TempDir(), "agent.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // the program that the test is for
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		_ = cmd.Wait()
-		if raw, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("the end of the log of %v:\n%s", args[:2], raw[max(0, len(raw)-6000):])
-		}
-		_ = log.Close()
-	})
-}
-
 // connect starts what reads the host, without an engine.
 func (f *fleet) connect(t *testing.T) {
 	t.Helper()
 	recheck := func(cluster, key string) { f.store.Engines.Recheck(cluster, key) }
 	kind := federation.CiliumPolicy
 	registry, err := federation.NewFleet(federation.FleetConfig{Host: f.host, KubeFedNamespace: kubeFedNamespace, CredentialsNamespace: acpNamespace,
-		Kind: kind, Revision: enforcer.Revision, Log: logr.Discard(), Changed: recheck})
+		Kind: kind, Revision: enforcer.Revision, Log: logr.Discard(), Changed: recheck,
+		Probing: federation.Probing{Interval: 200 * time.Millisecond, Timeout: 3 * time.Second, Failures: 2}})
 	f.must(t, err)
 	f.works, err = ocm.NewWorks(ocm.WorksConfig{Host: f.host, Members: registry, Log: logr.Discard(), Changed: recheck,
 		Heartbeats: ocm.Heartbeats{Interval: 300 * time.Millisecond, Timeout: 5 * time.Second}})
 	f.must(t, err)
 	f.objects = federation.NewObjects(f.host, kind, logr.Discard(), func(name, _ string) { recheck("", name) })
-	f.read = ocm.Members{Base: registry, Works: f.works, Kinds: []federation.Kind{kind}}
+	f.read = ocm.Members{Base: registry, Works: f.works, Kind: kind}
+	if f.readByHost {
+		f.read.BaseReads = registry.HasCredentials
+	}
 	f.must(t, f.newEngine())
 	f.store = propagation.Store{Host: f.objects, Engines: propagation.NewEngines(registry, kubefed.Engine{}, relay{f})}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -223,7 +227,7 @@ func (f *fleet) connect(t *testing.T) {
 }
 
 func (f *fleet) newEngine() error {
-	engine, err := ocm.New(ocm.Config{Host: f.objects, Works: f.works, Revision: enforcer.Revision, Log: logr.Discard()})
+	engine, err := ocm.New(ocm.Config{Host: f.objects, Works: f.works, Read: f.read, Revision: enforcer.Revision, Log: logr.Discard()})
 	if err != nil {
 		return err
 	}
@@ -272,7 +276,7 @@ func (f *fleet) suite(t *testing.T) conformance.Fleet {
 	registrations := federation.Registrations{Host: f.host, Namespace: kubeFedNamespace}
 	return conformance.Fleet{
 		Kind: federation.CiliumPolicy, Store: f.store, Read: f.read, Host: f.host, KubeFedNamespace: kubeFedNamespace, Members: f.members,
-		Disconnect: func(m string) { f.proxies[m].Disconnect() }, Reconnect: func(m string) { f.proxies[m].Reconnect() },
+		Disconnect: func(m string) { f.each(m, (*testenv.Proxy).Disconnect) }, Reconnect: func(m string) { f.each(m, (*testenv.Proxy).Reconnect) },
 		Stop: f.halt, Start: func() { f.start(t) },
 		Quarantine: func(m string) {
 			f.must(t, registrations.Suspend(t.Context(), m, message.Verbatim("a test")))
@@ -293,6 +297,14 @@ func (f *fleet) suite(t *testing.T) conformance.Fleet {
 			})
 		},
 		Capabilities: f.engine.Capabilities(), Timeout: *patience,
+	}
+}
+
+// each calls do with the proxies of a member.
+func (f *fleet) each(member string, do func(*testenv.Proxy)) {
+	do(f.proxies[member])
+	if p := f.readers[member]; p != nil {
+		do(p)
 	}
 }
 

@@ -38,9 +38,15 @@ const (
 
 // Config is the configuration of an engine.
 type Config struct {
+	// Of is the store whose objects the engine distributes.
+	Of Scope
 	// Host has the recorded objects, without the engines' reports.
 	Host  federation.Host
 	Works *Works
+	// Read is what was read back from the members, with which the engine checks the agents' reports; nil if only they are read.
+	Read interface {
+		Observe(cluster, key string) federation.Observation
+	}
 	// Revision computes the revision of a spec.
 	Revision federation.Revision
 	// Reported is called with the key of an object whose report changed.
@@ -89,7 +95,10 @@ func (a attempts) wait(now time.Time) time.Duration {
 // next returns the attempts with one more.
 func (a attempts) next(now time.Time) attempts { return attempts{now, a.count + 1} }
 
-var _ propagation.Engine = (*Engine)(nil)
+var (
+	_ propagation.Engine = (*Engine)(nil)
+	_ propagation.Former = (*Engine)(nil)
+)
 
 // New returns an engine that is idle until Start.
 func New(config Config) (*Engine, error) {
@@ -143,25 +152,25 @@ func (e *Engine) Recheck(cluster, key string) {
 	for _, c := range used {
 		keys := slices.Clone(recorded)
 		for _, w := range e.config.Works.in(c) { // a member that is quarantined must not be changed even by a ManifestWork without a record
-			if w.name == nameOf(w.key) {
-				keys = append(keys, w.key)
+			if key, own := e.config.Of.Own(w.key); own && w.name == nameOf(w.key) {
+				keys = append(keys, key)
 			}
 		}
 		e.enqueue(normal, []string{c}, keys...)
 	}
 }
 
-// used returns the members that use the engine: all, or the named one.
+// used returns the members that use the engine, or used it before: all, or the named one.
 func (e *Engine) used(cluster string) []string {
 	if cluster != "" {
-		if c, ok := e.config.Works.config.Members.Cluster(cluster); ok && c.Engine == federation.EngineOCM {
+		if c, ok := e.config.Works.config.Members.Cluster(cluster); ok && c.HasWorkAgent() {
 			return []string{cluster}
 		}
 		return nil
 	}
 	var out []string
 	for _, c := range e.config.Works.config.Members.Clusters() {
-		if c.Engine == federation.EngineOCM {
+		if c.HasWorkAgent() {
 			out = append(out, c.Name)
 		}
 	}
@@ -186,7 +195,7 @@ func (e *Engine) enqueue(priority int, clusters []string, keys ...string) {
 func (e *Engine) Report(o *federation.Object, cluster string) federation.Report {
 	at := place{cluster, o.Key()}
 	p := e.progressOf(at)
-	w := e.config.Works.of(cluster, at.key)
+	w := e.work(at)
 	alive, _ := e.config.Works.alive(cluster)
 	switch {
 	case o.ForeignFields || o.Meta.DeletionTimestamp != nil:
@@ -196,8 +205,10 @@ func (e *Engine) Report(o *federation.Object, cluster string) federation.Report 
 	case !o.IsPlacedIn(cluster):
 		never := !slices.Contains(o.EverPlaced(), cluster)
 		return federation.Report{Settled: w == nil && (never || p.absence == e.absenceOf(at, o)), Reason: silence(alive)}
-	case w == nil || w.record != recordOf(o) || w.purpose != purposeApply || w.deleting || !w.applied || !e.config.Works.current(w):
+	case w == nil || w.record != recordOf(o) || w.purpose != purposeApply || w.deleting || !e.config.Works.settled(w):
 		return federation.Report{Reason: silence(alive)}
+	case !w.applied || !e.config.Works.current(w): // the agent is asked again
+		return federation.Report{Settled: true, Reason: silence(alive)}
 	case w.refused != "":
 		return federation.Report{Settled: true, Reason: reasonRefused}
 	case w.available == available && w.report == nil:
@@ -205,6 +216,15 @@ func (e *Engine) Report(o *federation.Object, cluster string) federation.Report 
 	}
 	return federation.Report{Settled: true, Applied: w.exact(), Reason: silence(alive)}
 }
+
+// Retains reports whether the agent of a member that moved to another engine may still write an object: its ManifestWork was not deleted
+// yet, or this is not known.
+func (e *Engine) Retains(o *federation.Object, cluster string) bool {
+	return !e.config.Works.listed(cluster) || e.work(place{cluster, o.Key()}) != nil
+}
+
+// work returns the ManifestWork of an object in a member, or nil.
+func (e *Engine) work(at place) *work { return e.config.Works.of(at.cluster, e.config.Of.key(at.key)) }
 
 // Reasons of reports.
 const (
@@ -246,7 +266,7 @@ func (e *Engine) update(at place, change func(*progress)) (differs bool) {
 
 // absenceOf identifies the answer that a member does not have an object of a record. It is void when the object is found there afterwards.
 func (e *Engine) absenceOf(at place, o *federation.Object) string {
-	return recordOf(o) + "/" + strconv.Itoa(e.config.Works.seenTimes(at))
+	return recordOf(o) + "/" + strconv.Itoa(e.config.Works.seenTimes(place{at.cluster, e.config.Of.key(at.key)}))
 }
 
 // Start handles objects until the context ends. It begins with all objects in all members.
@@ -259,7 +279,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Unlock()
 	var running sync.WaitGroup
 	for range workers {
-		running.Go(func() { e.work(ctx, q) })
+		running.Go(func() { e.run(ctx, q) })
 	}
 	e.Recheck("", "")
 	tick := e.clock.NewTicker(readTimeout)
@@ -268,7 +288,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-tick.C():
-			e.release(ctx)
+			e.forgetOld(ctx)
 		}
 	}
 	e.mu.Lock()
@@ -279,8 +299,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// release deletes what earlier runs left behind, and forgets the members that no longer use the engine.
-func (e *Engine) release(ctx context.Context) {
+// forgetOld deletes what earlier runs left behind, and forgets the members that no longer use the engine.
+func (e *Engine) forgetOld(ctx context.Context) {
 	used := map[string]bool{}
 	for _, c := range e.used("") {
 		used[c] = true
@@ -295,7 +315,8 @@ func (e *Engine) release(ctx context.Context) {
 	maps.DeleteFunc(e.progress, func(at place, _ progress) bool { return !used[at.cluster] })
 }
 
-func (e *Engine) work(ctx context.Context, q priorityqueue.PriorityQueue[place]) {
+// run handles the objects in the queue until it is shut down.
+func (e *Engine) run(ctx context.Context, q priorityqueue.PriorityQueue[place]) {
 	for {
 		at, priority, shutdown := q.GetWithPriority()
 		if shutdown {

@@ -27,15 +27,17 @@ func failureOf(err error) string {
 // handle makes the next change that an object needs in a member, and returns when to handle it again, or 0 if only after an event.
 func (e *Engine) handle(ctx context.Context, at place) (time.Duration, error) {
 	c, ok := e.config.Works.config.Members.Cluster(at.cluster)
-	if !ok || c.Engine != federation.EngineOCM || !e.config.Works.informer.HasSynced() {
+	if !ok || !c.HasWorkAgent() || !e.config.Works.listed(at.cluster) {
 		return 0, nil // Registrations, and the end of the first list, are events.
 	}
 	o, recorded := e.config.Host.Get(at.key)
-	w := e.config.Works.of(at.cluster, at.key)
+	w := e.work(at)
 	if c.Quarantined {
 		return 0, e.hold(ctx, w)
 	}
 	switch {
+	case c.Engine != federation.EngineOCM:
+		return e.release(ctx, at, w)
 	case !recorded:
 		// Without a record nothing is known about the object. The member keeps it, and it is reported as an orphan.
 		e.update(at, func(p *progress) { *p = progress{} })
@@ -72,13 +74,55 @@ func (e *Engine) hold(ctx context.Context, w *work) error {
 	return e.config.Works.suspend(ctx, w)
 }
 
+// release makes the agent stop owning an object in a member that uses another engine now. The object stays there.
+func (e *Engine) release(ctx context.Context, at place, w *work) (time.Duration, error) {
+	works := e.config.Works
+	switch {
+	case w == nil:
+		e.update(at, func(p *progress) { *p = progress{} })
+		return 0, nil
+	case w.deleting:
+		return 0, nil
+	case w.purpose == purposeRead:
+		return 0, works.remove(ctx, w)
+	case w.purpose != purposeRelease || !w.orphan || w.readOnly:
+		e.update(at, func(p *progress) { p.asked = attempts{} })
+		return 0, works.release(ctx, w)
+	case !w.applied:
+		return 0, nil
+	case w.refused == "":
+		return 0, works.remove(ctx, w) // the agent owns nothing any more
+	}
+	return e.again(at, func() error { return works.release(ctx, w) })
+}
+
+// again asks the agent again, after a delay that grows with each attempt.
+func (e *Engine) again(at place, ask func() error) (time.Duration, error) {
+	asked := e.progressOf(at).asked
+	if wait := asked.wait(e.clock.Now()); wait > 0 {
+		return wait, nil
+	}
+	e.update(at, func(p *progress) { p.asked = asked.next(e.clock.Now()) })
+	return 0, ask()
+}
+
+// contradicted reports whether the adapter itself read something else in the member than the agent reported, so that the agent has to
+// compare again. It reports a change by itself only at its interval.
+func (e *Engine) contradicted(at place, revision string) bool {
+	if e.config.Read == nil {
+		return false
+	}
+	seen := e.config.Read.Observe(at.cluster, at.key)
+	return seen.Reachable && (seen.Object == nil || seen.Object.Revision != revision)
+}
+
 // apply makes the member have a recorded object.
 func (e *Engine) apply(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
 	e.update(at, func(p *progress) { p.absence, p.adopted = "", attempts{} })
 	if w != nil && w.deleting {
 		return 0, nil // The agent removes the object. An event follows when it has, and then the object is created again.
 	}
-	d, err := placed(o, at.cluster, purposeApply, e.revisionIn(o, at.cluster))
+	d, err := placed(o, at.cluster, purposeApply, e.revisionIn(o, at.cluster), e.config.Of)
 	if err != nil {
 		return 0, err
 	}
@@ -98,19 +142,15 @@ func (e *Engine) ensure(ctx context.Context, at place, d *desired, w *work) (tim
 		return 0, e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster))
 	}
 	switch {
-	case w.exact():
+	case w.exact() && !e.contradicted(at, d.revision):
 		e.update(at, func(p *progress) { p.asked = attempts{} })
 		return 0, nil
+	case w.exact():
 	case !w.applied || w.refused == "" && !w.answered() && w.available == available:
 		return 0, nil // An event follows when the agent has handled this version, and read the object.
 	}
 	// The member differs, or refuses the object. A question makes the agent try again, which by itself waits for minutes.
-	asked := e.progressOf(at).asked
-	if wait := asked.wait(e.clock.Now()); wait > 0 {
-		return wait, nil
-	}
-	e.update(at, func(p *progress) { p.asked = asked.next(e.clock.Now()) })
-	return 0, e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster))
+	return e.again(at, func() error { return e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster)) })
 }
 
 // absent makes the member lose an object, in these steps, of which all but the second can be taken back:
@@ -121,6 +161,10 @@ func (e *Engine) ensure(ctx context.Context, at place, d *desired, w *work) (tim
 //  4. If it has, because somebody created it again or the agent does not own it, the agent takes it over, and the steps begin again.
 func (e *Engine) absent(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
 	works := e.config.Works
+	if w == nil && e.progressOf(at).absence == e.absenceOf(at, o) && e.found(at) {
+		works.sighted(place{at.cluster, e.config.Of.key(at.key)}) // Somebody created it again.
+		return 0, nil
+	}
 	if w == nil && (!slices.Contains(o.EverPlaced(), at.cluster) || e.progressOf(at).absence == e.absenceOf(at, o)) {
 		return 0, nil
 	}
@@ -129,7 +173,7 @@ func (e *Engine) absent(ctx context.Context, at place, o *federation.Object, w *
 	}
 	switch {
 	case w == nil:
-		d := reading(o, at.cluster)
+		d := reading(o, at.cluster, e.config.Of)
 		return 0, works.write(ctx, &d, works.nonce(at.cluster))
 	case w.purpose == purposeRead:
 		return e.answer(ctx, at, o, w)
@@ -141,6 +185,15 @@ func (e *Engine) absent(ctx context.Context, at place, o *federation.Object, w *
 		return 0, nil
 	}
 	return 0, works.remove(ctx, w) // the agent removes the object
+}
+
+// found reports whether the adapter itself read the object in the member.
+func (e *Engine) found(at place) bool {
+	if e.config.Read == nil {
+		return false
+	}
+	seen := e.config.Read.Observe(at.cluster, at.key)
+	return seen.Reachable && seen.Object != nil
 }
 
 // answer handles the answer to the question whether a member has an object.
@@ -171,7 +224,7 @@ func (e *Engine) answer(ctx context.Context, at place, o *federation.Object, w *
 
 // adopt makes the agent own an object that has to go, so that it deletes the object with the ManifestWork.
 func (e *Engine) adopt(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
-	d, err := placed(o, at.cluster, purposeAdopt, e.config.Revision(o.TemplateSpec))
+	d, err := placed(o, at.cluster, purposeAdopt, e.config.Revision(o.TemplateSpec), e.config.Of)
 	if err != nil {
 		return 0, err
 	}

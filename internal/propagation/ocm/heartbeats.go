@@ -6,6 +6,8 @@ import (
 	"maps"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -30,16 +32,25 @@ type beat struct {
 	since, next time.Time
 	// alive reports that the agent answered in time, and silent that it did not. Both are false before the first answer.
 	alive, silent bool
+	// failed reports that the last heartbeat could not be written.
+	failed bool
 }
 
 // ask sends the heartbeats that are due, and reports the members that did not answer in time.
 func (s *Works) ask(ctx context.Context) {
 	used := map[string]bool{}
+	var sending errgroup.Group
+	sending.SetLimit(maxHeartbeats)
 	for _, c := range s.config.Members.Clusters() {
-		if c.Engine != federation.EngineOCM {
+		if !c.HasWorkAgent() || !s.listed(c.Name) {
+			used[c.Name] = c.HasWorkAgent()
 			continue
 		}
 		used[c.Name] = true
+		if c.Engine != federation.EngineOCM {
+			s.endQuestions(ctx, c.Name)
+			continue
+		}
 		nonce, lost := s.question(c.Name, s.get(c.Name, heartbeatName))
 		if lost {
 			s.config.Changed(c.Name, "")
@@ -47,14 +58,12 @@ func (s *Works) ask(ctx context.Context) {
 		if nonce == "" {
 			continue
 		}
-		d := heartbeat(c.Name, s.config.Clock.Now())
-		if err := s.write(ctx, &d, nonce); err != nil {
-			s.config.Log.V(1).Info("Heartbeat was not written", "member", c.Name, "because", err.Error())
-			s.mu.Lock()
-			s.beats[c.Name].next = time.Time{} // It is due at the next tick.
-			s.mu.Unlock()
-		}
+		sending.Go(func() error {
+			s.send(ctx, c.Name, nonce)
+			return nil
+		})
 	}
+	_ = sending.Wait() // it returns no error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.beats {
@@ -63,7 +72,47 @@ func (s *Works) ask(ctx context.Context) {
 		}
 	}
 	maps.DeleteFunc(s.contents, func(at place, _ content) bool { return !used[at.cluster] })
+	maps.DeleteFunc(s.handled, func(at place, _ string) bool { return !used[at.cluster] })
 	maps.DeleteFunc(s.sightings, func(at place, _ int) bool { return !used[at.cluster] })
+}
+
+// send writes a heartbeat. A host that does not answer in time delays no other member for long.
+func (s *Works) send(ctx context.Context, cluster, nonce string) {
+	d := heartbeat(cluster, s.config.Clock.Now(), s.unansweredSince(cluster))
+	limited, cancel := context.WithTimeout(ctx, heartbeatTimeout)
+	err := s.write(limited, &d, nonce)
+	cancel()
+	s.mu.Lock()
+	b := s.beats[cluster]
+	first := err != nil && !b.failed
+	if b.failed = err != nil; err != nil {
+		b.next = time.Time{} // It is due at the next tick.
+	}
+	s.mu.Unlock()
+	if first && ctx.Err() == nil {
+		s.config.Log.Error(err, "Heartbeat cannot be written, so it is not known whether the member's work agent works", "member", cluster)
+	}
+}
+
+const (
+	// maxHeartbeats is the number of heartbeats that are written at the same time, and heartbeatTimeout bounds each of them.
+	maxHeartbeats    = 16
+	heartbeatTimeout = 3 * time.Second
+)
+
+// endQuestions deletes the ManifestWorks that only ask the agent of a member, because the member uses another engine.
+func (s *Works) endQuestions(ctx context.Context, cluster string) {
+	for _, w := range s.all(cluster) {
+		if w.deleting || w.purpose != purposeHeartbeat && w.purpose != purposeRead {
+			continue
+		}
+		if err := s.remove(ctx, w); err != nil { // it is tried again at the next tick
+			s.config.Log.V(1).Info("ManifestWork was not deleted", "member", cluster, "name", w.name, "because", err.Error())
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.beats, cluster) // The agent has to answer again when the member returns to the engine.
 }
 
 // question returns the nonce of the heartbeat that is due, or "", and whether the member is found not to answer. last is the last
@@ -96,6 +145,13 @@ func (s *Works) question(cluster string, last *work) (nonce string, lost bool) {
 	// A question without an answer is repeated, because its ManifestWork may have been changed.
 	b.nonce, b.next = epoch+epochSeparator+rand.Text(), now.Add(s.config.Heartbeats.Timeout)
 	return b.nonce, lost
+}
+
+// unansweredSince returns the time of the first question that a member's agent has not answered.
+func (s *Works) unansweredSince(cluster string) time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.beats[cluster].since
 }
 
 // continues reports whether the epoch of a heartbeat that an earlier process wrote goes on: it was answered, and so short a time ago that the

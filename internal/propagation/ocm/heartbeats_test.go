@@ -51,7 +51,7 @@ func (s *scene) restart() {
 	s.Helper()
 	var kept []any
 	if s.works != nil {
-		kept = s.works.informer.GetIndexer().List()
+		kept = s.works.watches["m1"].informer.GetIndexer().List()
 	}
 	s.host = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{WorkResource: "ManifestWorkList"})
 	works, err := NewWorks(WorksConfig{Host: s.host, Members: oneMember{}, Log: logr.Discard(), Clock: s.now,
@@ -61,6 +61,10 @@ func (s *scene) restart() {
 		s.Fatal(err)
 	}
 	s.works = works
+	if works.watches["m1"], err = works.newWatch("m1"); err != nil {
+		s.Fatal(err)
+	}
+	works.watches["m1"].listed = func() bool { return true }
 	for _, in := range kept {
 		s.put(in.(cached).work)
 	}
@@ -69,7 +73,7 @@ func (s *scene) restart() {
 // put makes the host have a ManifestWork.
 func (s *scene) put(w *work) {
 	s.Helper()
-	if err := s.works.informer.GetIndexer().Update(cached{w}); err != nil {
+	if err := s.works.watches["m1"].informer.GetIndexer().Update(cached{w}); err != nil {
 		s.Fatal(err)
 	}
 	s.works.seen(w)
@@ -82,7 +86,7 @@ func (s *scene) asked() *work {
 	if nonce == "" {
 		return nil
 	}
-	d := heartbeat("m1", s.now.Now())
+	d := heartbeat("m1", s.now.Now(), s.works.unansweredSince("m1"))
 	w := parseWork(d.unstructured(nonce))
 	s.put(w)
 	return w
@@ -274,5 +278,88 @@ func TestHeartbeatStaysDueWhenItCannotBeWritten(t *testing.T) {
 	s.works.ask(t.Context())
 	if found, err := s.host.Resource(WorkResource).Namespace("m1").Get(t.Context(), heartbeatName, metav1.GetOptions{}); err != nil {
 		t.Errorf("it was not written again: %v, %v", found, err)
+	}
+}
+
+// TestAChangeBackIsNotSettledBeforeItIsHandled checks that a content that the agent handled before does not count as handled again while it
+// may still write another one in between, and that a version that only asks again changes nothing.
+func TestAChangeBackIsNotSettledBeforeItIsHandled(t *testing.T) {
+	s := newScene(t)
+	s.answers(s.asked())
+	version := func(app string, generation int64, handled bool) *work {
+		o := recorded()
+		o.TemplateSpec = map[string]any{"app": app}
+		d := desiredOf(t, o, purposeApply)
+		w := parseWork(d.unstructured(s.works.nonce("m1")))
+		w.generation, w.applied = generation, handled
+		return w
+	}
+	is := func(what string, w *work, want bool) {
+		t.Helper()
+		s.put(w)
+		if got := s.works.settled(w); got != want {
+			t.Errorf("%s: settled is %v, want %v", what, got, want)
+		}
+	}
+	is("the first version is written", version("a", 1, false), false)
+	is("the agent has handled it", version("a", 1, true), true)
+	is("the agent is asked again", version("a", 2, false), true)
+	is("another content", version("b", 3, false), false)
+	is("the first content again", version("a", 4, false), false)
+	is("the agent has handled that", version("a", 4, true), true)
+	first := version("a", 5, false)
+	s.works.willDo(place{"m1", first.key}, version("b", 5, false).body) // the event of this write was not seen
+	is("the first content after one that was not seen", first, false)
+}
+
+// TestHeartbeatOnTheHost checks what a heartbeat says to a program that did not write it, and that an old one says nothing.
+func TestHeartbeatOnTheHost(t *testing.T) {
+	s := newScene(t)
+	client := s.host.Resource(WorkResource).Namespace("m1")
+	read := func(after time.Duration) (answered, silent bool, err error) {
+		t.Helper()
+		now := s.now.Now().Add(after)
+		h, err := ReadHeartbeat(t.Context(), s.host, "m1", now)
+		if err == nil {
+			silent, _ = h.Silent(now)
+		}
+		return h.Answered, silent, err
+	}
+	if _, _, err := read(0); !errors.Is(err, ErrNotAsked) {
+		t.Errorf("without a heartbeat: %v", err)
+	}
+	s.works.ask(t.Context())
+	for _, c := range []struct {
+		reason string
+		after  time.Duration
+		silent bool
+		err    error
+	}{
+		{"it was asked just now", 0, false, nil},
+		{"it does not answer", 31 * time.Second, true, nil},
+		{"the adapter does not ask any more", 4 * time.Minute, false, ErrNotAsked},
+	} {
+		if answered, silent, err := read(c.after); answered || silent != c.silent || !errors.Is(err, c.err) {
+			t.Errorf("%s: answered %v, silent %v, %v", c.reason, answered, silent, err)
+		}
+	}
+	u, err := client.Get(t.Context(), heartbeatName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := u.GetAnnotations()[annotationNonce] + "|true|uid|1||||"
+	u.Object["status"] = map[string]any{
+		"conditions": []any{map[string]any{"type": "Applied", "status": "True", "observedGeneration": u.GetGeneration()}},
+		"resourceStatus": map[string]any{"manifests": []any{map[string]any{"conditions": []any{
+			map[string]any{"type": "Available", "status": "True"}, map[string]any{"type": conditionReport, "status": "True", "message": report}}}}},
+	}
+	if _, err := client.Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if answered, silent, err := read(time.Minute); !answered || silent || err != nil {
+		t.Errorf("an answered one: answered %v, silent %v, %v", answered, silent, err)
+	}
+	if _, _, err := read(4 * time.Minute); !errors.Is(err, ErrNotAsked) {
+		t.Errorf("an answered one of an adapter that does not ask any more: %v", err)
 	}
 }

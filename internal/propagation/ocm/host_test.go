@@ -53,9 +53,9 @@ func TestHost(t *testing.T) {
 			d := desiredOf(t, o, as)
 			switch as {
 			case purposeRead:
-				d = reading(o, "m1")
+				d = reading(o, "m1", "")
 			case purposeHeartbeat:
-				d = heartbeat("m1", works.config.Clock.Now())
+				d = heartbeat("m1", works.config.Clock.Now(), works.config.Clock.Now())
 			}
 			if err := works.write(t.Context(), &d, "n1"); err != nil {
 				t.Fatal(err)

@@ -3,6 +3,7 @@ package ocm
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,12 +24,20 @@ const (
 	readPrefix = v1alpha1.ObjectPrefix + "read-"
 )
 
-// Members is the read-back from the members: from those of the engine by their agents' reports, and from all others by Base.
+// Members is the read-back from the members: by Base, and by the agents' reports from those members of the engine that the host has no
+// credentials of.
 type Members struct {
-	Base  federation.Members
+	Base interface {
+		federation.Members
+		Reserved(cluster string) []string
+	}
 	Works *Works
-	// Kinds are the kinds whose objects are read. The keys of the first are plain names.
-	Kinds []federation.Kind
+	// Of is the store of the objects that are read.
+	Of Scope
+	// BaseReads reports whether Base has credentials of a member; nil means that it has none of the engine's members.
+	BaseReads func(cluster string) bool
+	// Kind is the kind of the objects that are read, by name.
+	Kind federation.Kind
 }
 
 var _ federation.Members = Members{}
@@ -44,24 +53,42 @@ func (m Members) Cluster(name string) (federation.Cluster, bool) {
 	return m.Works.config.Members.Cluster(name)
 }
 
-// uses reports whether a member uses the engine.
-func (m Members) uses(cluster string) bool {
+// byAgent reports whether a member is read by its agent's reports.
+func (m Members) byAgent(cluster string) bool {
 	c, ok := m.Cluster(cluster)
-	return ok && c.Engine == federation.EngineOCM
+	return ok && c.Engine == federation.EngineOCM && (m.BaseReads == nil || !m.BaseReads(cluster))
 }
 
 // Observe returns the observation of an object in a member. That of a member of the engine is as old as the agent's report, which the
 // agent repeats at an interval of its own (10 to 19 seconds by default). An object without a ManifestWork counts as absent; whether it
 // is, is asked before anything depends on it.
-func (m Members) Observe(cluster, key string) federation.Observation {
-	if !m.uses(cluster) {
-		return m.Base.Observe(cluster, key)
+func (m Members) Observe(cluster, name string) federation.Observation {
+	if !m.byAgent(cluster) {
+		return m.Base.Observe(cluster, name)
 	}
-	return m.Works.observe(cluster, key)
+	return m.Works.observe(cluster, m.key(name))
+}
+
+// key returns the key of an object among those of all stores.
+func (m Members) key(name string) string { return m.Of.key(m.Kind.Key(name)) }
+
+// name returns the name of an object with a key among those of all stores; false if it is one of another kind.
+func (m Members) name(key string) (name string, ok bool) {
+	if key, ok = m.Of.Own(key); !ok {
+		return "", false
+	}
+	if prefix := m.Kind.Key(""); prefix != "" {
+		return strings.CutPrefix(key, prefix)
+	}
+	return key, !strings.Contains(key, "/")
 }
 
 func (s *Works) observe(cluster, key string) federation.Observation {
 	o := federation.Observation{Registered: true}
+	if err := s.unread(cluster); err != nil {
+		o.Unknown, o.Message = errors.Is(err, errNotListed), message.MemberWorksUnreadable(cluster)
+		return o
+	}
 	if alive, known := s.alive(cluster); !alive {
 		o.Unknown, o.Message = !known, message.MemberAgentSilent(cluster)
 		return o
@@ -120,16 +147,18 @@ func (s *Works) before(w *work) (revision, label string) {
 	return known.revision, w.report.revision
 }
 
-// Reserved returns the keys of the objects that a member of the engine has by the engine's ManifestWorks, sorted. Objects with ACP's
-// label or name that have no ManifestWork are not known.
+// Reserved returns the names of a member's objects that have ACP's label or name prefix, sorted. Of a member that is read by its agent's
+// reports, only those are known that have a ManifestWork.
 func (m Members) Reserved(cluster string) []string {
-	if !m.uses(cluster) {
-		return nil
+	if !m.byAgent(cluster) {
+		return m.Base.Reserved(cluster)
 	}
 	var out []string
 	for _, w := range m.Works.in(cluster) {
 		if o := m.Works.observe(cluster, w.key); w.purpose != purposeRead && o.Reachable && o.Object != nil {
-			out = append(out, w.key)
+			if name, own := m.name(w.key); own {
+				out = append(out, name)
+			}
 		}
 	}
 	slices.Sort(out)
@@ -138,15 +167,14 @@ func (m Members) Reserved(cluster string) []string {
 
 // Absent makes the agent read whether the member lacks an object. The ManifestWork of the question is new, so the answer is, too. If the
 // member has the object, the engine handles it again.
-func (m Members) Absent(ctx context.Context, cluster, key string) (bool, error) {
-	if !m.uses(cluster) {
-		return m.Base.Absent(ctx, cluster, key)
+func (m Members) Absent(ctx context.Context, cluster, name string) (bool, error) {
+	if !m.byAgent(cluster) {
+		return m.Base.Absent(ctx, cluster, name)
 	}
-	k, name := m.kindOf(key)
 	if alive, _ := m.Works.alive(cluster); !alive {
-		return false, fmt.Errorf("read %s in member %s: its agent does not answer", key, cluster)
+		return false, fmt.Errorf("read %s in member %s: its agent does not answer", name, cluster)
 	}
-	d := named(k, name, cluster, purposeRead)
+	d := named(m.Kind, name, cluster, purposeRead, m.Of)
 	d.name, d.expressions = readPrefix+strings.ToLower(rand.Text()), []string{"false"}
 	if err := m.Works.write(ctx, &d, m.Works.nonce(cluster)); err != nil {
 		return false, err
@@ -160,18 +188,9 @@ func (m Members) Absent(ctx context.Context, cluster, key string) (bool, error) 
 		case w.missing():
 			return true, nil
 		case w.available == available:
-			m.Works.sighted(place{cluster, key})
+			m.Works.sighted(place{cluster, m.key(name)})
 			return false, nil
 		}
 	}
-	return false, fmt.Errorf("read %s in member %s: its agent does not answer: %w", key, cluster, limited.Err())
-}
-
-func (m Members) kindOf(key string) (federation.Kind, string) {
-	for _, k := range m.Kinds[1:] {
-		if name, ok := strings.CutPrefix(key, k.Key("")); ok {
-			return k, name
-		}
-	}
-	return m.Kinds[0], key
+	return false, fmt.Errorf("read %s in member %s: its agent does not answer: %w", name, cluster, limited.Err())
 }

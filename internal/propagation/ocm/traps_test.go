@@ -3,6 +3,7 @@
 package ocm_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ var traps = map[string]func(*trap){
 	"created-after-removal":    (*trap).createdAfterRemoval,
 	"quarantined-while-away":   (*trap).quarantinedWhileAway,
 	"placed-while-it-vanishes": (*trap).placedWhileItVanishes,
+	"moved-and-back":           (*trap).movedAndBack,
 }
 
 // trap is one of the cases, with an object of its own in m1.
@@ -307,4 +309,70 @@ func (t *trap) placedWhileItVanishes() {
 	time.Sleep(2 * time.Second)
 	t.seen("888")
 	t.removed()
+}
+
+// movedAndBack checks that the agent of a member that uses another engine gives up what it owns there: the object stays, without a moment in
+// which it is missing or has an earlier content, no ManifestWork remains, and the agent takes the object over when the member is back.
+func (t *trap) movedAndBack() {
+	t.record("888", "m1")
+	t.seen("888")
+	t.record("889", "m1")
+	t.seen("889")
+	before, _ := t.live()
+	stop, problem := make(chan struct{}), make(chan string, 1)
+	go func() {
+		defer close(problem)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond): // probe interval
+			}
+			u, err := t.policies().Get(t.Context(), t.name, metav1.GetOptions{})
+			if err != nil {
+				problem <- err.Error()
+				return
+			}
+			if have, _, _ := unstructured.NestedMap(u.Object, "spec"); enforcer.Revision(have) != enforcer.Revision(spec("889")) {
+				problem <- fmt.Sprintf("the member has %v", have)
+				return
+			}
+		}
+	}()
+	t.useEngine(federation.EngineDirect, federation.EngineOCM)
+	t.until(t.T, "the ManifestWorks are deleted", func() error {
+		n, err := ocm.Remaining(t.Context(), t.host, "m1")
+		if err == nil && n > 0 {
+			err = fmt.Errorf("%d remain", n)
+		}
+		return err
+	})
+	u, err := t.policies().Get(t.Context(), t.name, metav1.GetOptions{})
+	t.must(t.T, err)
+	if u.GetUID() != before || len(u.GetOwnerReferences()) > 0 {
+		t.Errorf("the object has UID %s, before it was %s; its owners are %v", u.GetUID(), before, u.GetOwnerReferences())
+	}
+	t.useEngine(federation.EngineOCM, "")
+	t.seen("889")
+	close(stop)
+	if p, failed := <-problem; failed {
+		t.Errorf("while the member moved: %s", p)
+	}
+	if uid, _ := t.live(); uid != before {
+		t.Errorf("the object was created again: UID %s, before it was %s", uid, before)
+	}
+	t.removed()
+}
+
+// useEngine makes the registration of m1 name an engine, and a former one.
+func (t *trap) useEngine(engine, former federation.Engine) {
+	t.Helper()
+	annotations := map[string]any{federation.AnnotationEngine: engine, federation.AnnotationFormerEngine: nil}
+	if former != "" {
+		annotations[federation.AnnotationFormerEngine] = former
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	t.must(t.T, err)
+	_, err = t.host.Resource(federation.ClusterResource).Namespace(kubeFedNamespace).Patch(t.Context(), "m1", types.MergePatchType, raw, metav1.PatchOptions{})
+	t.must(t.T, err)
 }

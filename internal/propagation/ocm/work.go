@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,8 +30,9 @@ const (
 	annotationNonce  = "acp.io/work-nonce"
 	// annotationRevision is the revision of the spec.
 	annotationRevision = "acp.io/work-revision"
-	// annotationAsked is the time of a heartbeat's question, in RFC 3339.
+	// annotationAsked is the time of a heartbeat, and annotationSince that of the first one without an answer, both in RFC 3339.
 	annotationAsked = "acp.io/work-asked"
+	annotationSince = "acp.io/work-unanswered-since"
 )
 
 // purpose is what a ManifestWork is for.
@@ -46,6 +48,8 @@ const (
 	purposeAdopt purpose = "adopt"
 	// purposeRead asks whether the member has an object, without changing it.
 	purposeRead purpose = "read"
+	// purposeRelease makes the agent remove its owner reference from an object, which stays in the member, because the member uses another engine.
+	purposeRelease purpose = "release"
 	// purposeHeartbeat shows that the agent works.
 	purposeHeartbeat purpose = "heartbeat"
 )
@@ -55,6 +59,9 @@ func (p purpose) changes() bool { return p == purposeApply || p == purposeAdopt 
 
 // readOnly is the update strategy with which the agent does not write the object.
 const readOnly = "ReadOnly"
+
+// createOnly is the update strategy with which the agent creates the object if it is missing, and otherwise changes only its owners.
+const createOnly = "CreateOnly"
 
 // Types of conditions. The first is set by the rule of the ManifestWork, and the others by the agent.
 const (
@@ -80,17 +87,18 @@ type work struct {
 	created         time.Time
 	deleting        bool
 	purpose         purpose
-	// readOnly reports that the spec forbids the agent to write the object, whatever the purpose says.
-	readOnly bool
+	// readOnly reports that the spec forbids the agent to write the object, whatever the purpose says, and orphan that the object stays
+	// when the ManifestWork is deleted.
+	readOnly, orphan bool
 	// key is the key of the object, and object is its name.
 	key, object string
 	record      string
-	// content is a digest of the spec.
-	content  string
-	nonce    string
-	revision string
-	// asked is the time of the question, of a heartbeat only.
-	asked time.Time
+	// content is a digest of the spec, and body one of what the agent does, which does not change with the nonce.
+	content, body string
+	nonce         string
+	revision      string
+	// asked is the time of a heartbeat, and since that of the first one without an answer when it was sent.
+	asked, since time.Time
 	// applied reports that the agent has handled the present version and has nothing of an earlier one in flight, and refused is its
 	// message if it failed.
 	applied bool
@@ -142,7 +150,7 @@ type desired struct {
 	cluster, name, key string
 	purpose            purpose
 	record, revision   string
-	asked              time.Time
+	asked, since       time.Time
 	manifest           *unstructured.Unstructured
 	resource           schema.GroupVersionResource
 	// expressions are the conditions under which the object counts as exactly what is recorded.
@@ -150,17 +158,17 @@ type desired struct {
 }
 
 // placed returns the ManifestWork that makes a member have an object, or reports on it only.
-func placed(o *federation.Object, cluster string, as purpose, revision string) (desired, error) {
+func placed(o *federation.Object, cluster string, as purpose, revision string, of Scope) (desired, error) {
 	spec, labels := o.TemplateSpec, o.TemplateLabels
 	if own := o.Overrides[cluster]; o.IsPlacedIn(cluster) {
 		spec, labels = o.SpecIn(cluster), federation.Overlay(labels, own.Labels)
 	}
-	labels = federation.Overlay(labels, map[string]string{federation.LabelKubeFed: "true"})
+	labels = federation.Overlay(labels, map[string]string{federation.LabelKubeFed: "true", federation.LabelWorkAgent: "true"})
 	expressions, err := exactly(spec, labels)
 	if err != nil {
 		return desired{}, fmt.Errorf("compare %s: %w", o.Key(), err)
 	}
-	d := named(o.Kind, o.Meta.Name, cluster, as)
+	d := named(o.Kind, o.Meta.Name, cluster, as, of)
 	d.record, d.revision, d.expressions = recordOf(o), revision, expressions
 	d.manifest.SetLabels(labels)
 	d.manifest.Object["spec"] = spec
@@ -168,27 +176,27 @@ func placed(o *federation.Object, cluster string, as purpose, revision string) (
 }
 
 // reading returns the ManifestWork that asks whether a member has an object.
-func reading(o *federation.Object, cluster string) desired {
-	d := named(o.Kind, o.Meta.Name, cluster, purposeRead)
+func reading(o *federation.Object, cluster string, of Scope) desired {
+	d := named(o.Kind, o.Meta.Name, cluster, purposeRead, of)
 	d.record, d.expressions = recordOf(o), []string{"false"}
 	return d
 }
 
-func named(k federation.Kind, name, cluster string, as purpose) desired {
+func named(k federation.Kind, name, cluster string, as purpose, of Scope) desired {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(k.Target)
 	u.SetNamespace(k.Namespace)
 	u.SetName(name)
-	key := k.Key(name)
+	key := of.key(k.Key(name))
 	return desired{cluster: cluster, name: nameOf(key), key: key, purpose: as, manifest: u, resource: k.TargetResource}
 }
 
 // heartbeat returns the ManifestWork that asks whether a member's agent works. Every cluster has the namespace. The agent does not own
 // it, so the namespace stays when the ManifestWork is deleted.
-func heartbeat(cluster string, now time.Time) desired {
+func heartbeat(cluster string, now, since time.Time) desired {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	u.SetName("kube-system")
-	return desired{cluster: cluster, name: heartbeatName, purpose: purposeHeartbeat, asked: now, manifest: u,
+	u.SetName(metav1.NamespaceSystem)
+	return desired{cluster: cluster, name: heartbeatName, purpose: purposeHeartbeat, asked: now, since: since, manifest: u,
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, expressions: []string{"true"}}
 }
 
@@ -223,7 +231,7 @@ func (d *desired) unstructured(nonce string) *unstructured.Unstructured {
 	annotations := map[string]string{annotationPurpose: string(d.purpose), annotationKey: d.key, annotationRecord: d.record,
 		annotationRevision: d.revision, annotationNonce: nonce}
 	if !d.asked.IsZero() {
-		annotations[annotationAsked] = d.asked.UTC().Format(time.RFC3339)
+		annotations[annotationAsked], annotations[annotationSince] = d.asked.UTC().Format(time.RFC3339), d.since.UTC().Format(time.RFC3339)
 	}
 	u.SetAnnotations(annotations)
 	return u
@@ -245,6 +253,17 @@ func digest(u *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// bodyOf returns a digest of what a ManifestWork makes the agent do, without what it reports.
+func bodyOf(u *unstructured.Unstructured) string {
+	spec, _ := u.Object["spec"].(map[string]any)
+	raw, err := json.Marshal([]any{spec["workload"], strategyOf(u), spec["deleteOption"], spec["executor"]})
+	if err != nil {
+		return "" // see digest
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
 // manifestOf returns the metadata of the object in a ManifestWork, or nil.
 func manifestOf(u *unstructured.Unstructured) map[string]any {
 	field, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "workload", "manifests")
@@ -258,15 +277,24 @@ func manifestOf(u *unstructured.Unstructured) map[string]any {
 }
 
 // isReadOnly reports whether the spec of a ManifestWork forbids the agent to write any object.
-func isReadOnly(u *unstructured.Unstructured) bool {
+func isReadOnly(u *unstructured.Unstructured) bool { return strategyOf(u) == readOnly }
+
+// strategyOf returns the update strategy of the only object of a ManifestWork, or "" if it has none.
+func strategyOf(u *unstructured.Unstructured) string {
 	field, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "manifestConfigs")
 	configs, _ := field.([]any)
 	if len(configs) != 1 {
-		return false
+		return ""
 	}
 	config, _ := configs[0].(map[string]any)
 	strategy, _, _ := unstructured.NestedString(config, "updateStrategy", "type")
-	return strategy == readOnly
+	return strategy
+}
+
+// isOrphan reports whether the objects of a ManifestWork stay in the member when it is deleted.
+func isOrphan(u *unstructured.Unstructured) bool {
+	policy, _, _ := unstructured.NestedString(u.Object, "spec", "deleteOption", "propagationPolicy")
+	return policy == "Orphan"
 }
 
 // parseWork parses a ManifestWork, and may change it.
@@ -278,10 +306,11 @@ func parseWork(u *unstructured.Unstructured) *work {
 	a := u.GetAnnotations()
 	w := &work{cluster: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(),
 		generation: u.GetGeneration(), created: u.GetCreationTimestamp().Time, deleting: u.GetDeletionTimestamp() != nil,
-		purpose: purpose(a[annotationPurpose]), readOnly: isReadOnly(u), key: a[annotationKey], record: a[annotationRecord],
-		content: digest(u), nonce: a[annotationNonce], revision: a[annotationRevision]}
+		purpose: purpose(a[annotationPurpose]), readOnly: isReadOnly(u), orphan: isOrphan(u), key: a[annotationKey], record: a[annotationRecord],
+		content: digest(u), body: bodyOf(u), nonce: a[annotationNonce], revision: a[annotationRevision]}
 	w.object, _ = metadata["name"].(string)
 	w.asked, _ = time.Parse(time.RFC3339, a[annotationAsked]) // the zero time if there is none, or it was changed by hand
+	w.since, _ = time.Parse(time.RFC3339, a[annotationSince]) // the same
 	own, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if c := condition(own, conditionApplied); c != nil {
 		generation, _, _ := unstructured.NestedInt64(c, "observedGeneration")

@@ -17,7 +17,7 @@ func recorded() *federation.Object {
 
 func desiredOf(t *testing.T, o *federation.Object, as purpose) desired {
 	t.Helper()
-	d, err := placed(o, "m1", as, "r1")
+	d, err := placed(o, "m1", as, "r1", "")
 	if err != nil {
 		t.Fatal(err)
 	}

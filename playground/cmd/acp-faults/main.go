@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -26,6 +27,11 @@ func main() {
 	}
 }
 
+// names splits a list.
+func names(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+}
+
 // start parses the flags and runs the drill.
 func start(ctx context.Context) error {
 	var o faults.Options
@@ -37,8 +43,10 @@ func start(ctx context.Context) error {
 	flag.StringVar(&o.Outages, "outages", "", "run only outages whose name contains this text")
 	flag.StringVar(&o.Changes, "changes", "", "make only manual changes whose name contains this text, every other step, and each at least once")
 	direct := flag.String("direct", "m2", "members that use the direct engine, separated by commas; all others use KubeFed")
+	pull := flag.String("pull", "", "members into which a work agent of Open Cluster Management writes, separated by commas")
 	flag.Parse()
-	o.Direct = strings.FieldsFunc(*direct, func(r rune) bool { return r == ',' })
+	o.Direct, o.Pull = names(*direct), names(*pull)
+	o.Direct = slices.DeleteFunc(o.Direct, func(m string) bool { return slices.Contains(o.Pull, m) })
 	var err error
 	if o.Repo, err = run.FindRepo(*repo); err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestCheckLoggedClock(t *testing.T) {
 }
 
 func TestOutagesMatching(t *testing.T) {
-	if got := len(outagesMatching("clock")); got != 3 {
+	if got := len(outagesMatching("clock", nil)); got != 3 {
 		t.Errorf("%d outages of clocks, want 3", got)
 	}
 	if err := Run(t.Context(), Options{Outages: "none of these"}, nil); err == nil {

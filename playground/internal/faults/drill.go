@@ -41,6 +41,8 @@ type drill struct {
 	startingOutage bool
 	// onlyOutages restricts the outages to those whose name contains this text.
 	onlyOutages string
+	// pull are the members into which a work agent writes.
+	pull []string
 	// onlyChanges restricts the manual changes to those whose name contains this text, and makes them more frequent. Empty means all.
 	onlyChanges string
 	// changeOrder contains the indexes of the manual changes of the present round that are still to be made. changeCounts counts, by

@@ -65,8 +65,8 @@ type outageKind struct {
 	begin func(ctx context.Context, d *drill) (*outage, string, error)
 }
 
-// outageKinds returns all kinds of outages. Their order is part of the random sequence of a seed.
-func outageKinds() []outageKind {
+// outageKinds returns all kinds of outages of a fleet with these members of work agents. Their order is part of the random sequence of a seed.
+func outageKinds(pull []string) []outageKind {
 	out := []outageKind{
 		{"member-cut", withProxy((*memberProxy).disconnect)},
 		{"member-black-holed", withProxy((*memberProxy).blackHole)},
@@ -89,7 +89,19 @@ func outageKinds() []outageKind {
 		"etcd-members", "etcd-host", "apiserver-host"} {
 		out = append(out, outageKind{"kill-" + p, killAfterChange(p)})
 	}
+	for _, m := range pull {
+		out = append(out, outageKind{"agent-down-" + m, stopAgent(m)}, outageKind{"kill-agent-" + m, killAfterChange(fleet.AgentOf(m))})
+	}
 	return out
+}
+
+// stopAgent returns an outage in which the work agent of a member does not run, so that the member is read but not written.
+func stopAgent(member string) func(context.Context, *drill) (*outage, string, error) {
+	return func(_ context.Context, d *drill) (*outage, string, error) {
+		p := fleet.AgentOf(member)
+		end := func(ctx context.Context) error { return d.Supervisor.StartAndWait(ctx, p) }
+		return &outage{members: []string{member}, remaining: 1 + d.IntN(3), end: end}, "killed", d.Supervisor.Kill(p)
+	}
 }
 
 // withProxy returns an outage in which a fault of its proxy makes a random member unreachable.
@@ -196,13 +208,13 @@ func killAfterChange(process string) func(context.Context, *drill) (*outage, str
 }
 
 // outagesMatching returns the kinds of outages whose name contains text.
-func outagesMatching(text string) []outageKind {
-	return slices.DeleteFunc(outageKinds(), func(b outageKind) bool { return !strings.Contains(b.name, text) })
+func outagesMatching(text string, pull []string) []outageKind {
+	return slices.DeleteFunc(outageKinds(pull), func(b outageKind) bool { return !strings.Contains(b.name, text) })
 }
 
 // startOutage starts the next outage. Each kind is started once before any is repeated.
 func (d *drill) startOutage(ctx context.Context) (string, error) {
-	all := outagesMatching(d.onlyOutages)
+	all := outagesMatching(d.onlyOutages, d.pull)
 	if len(d.outageOrder) == 0 {
 		d.outageOrder = d.Perm(len(all))
 	}

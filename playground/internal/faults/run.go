@@ -34,8 +34,8 @@ type Options struct {
 	// Steps is the number of steps. When Duration is not zero, the run takes steps for that long instead.
 	Steps    int
 	Duration time.Duration
-	// Direct are the members that use the direct engine. All others use KubeFed.
-	Direct []string
+	// Direct are the members that use the direct engine, and Pull those into which a work agent writes. All others use KubeFed.
+	Direct, Pull []string
 	// Outages restricts the outages to those whose name contains this text. Empty means all.
 	Outages string
 	// Changes restricts the manual changes to those whose name contains this text. Every other step instead of every tenth is then a
@@ -53,13 +53,13 @@ const (
 // Run starts a fleet and takes the steps. It returns an error on the first failed check or recorded violation, and then keeps the
 // state and the logs of the fleet.
 func Run(ctx context.Context, o Options, out io.Writer) (err error) {
-	if len(outagesMatching(o.Outages)) == 0 {
+	if len(outagesMatching(o.Outages, o.Pull)) == 0 {
 		return fmt.Errorf("no outage has a name that contains %q", o.Outages)
 	}
 	if len(manualChangesMatching(o.Changes)) == 0 {
 		return fmt.Errorf("no manual change has a name that contains %q", o.Changes)
 	}
-	for _, m := range o.Direct {
+	for _, m := range slices.Concat(o.Direct, o.Pull) {
 		if !slices.Contains(fleet.Members(), m) {
 			return fmt.Errorf("%q is no member: the members are %v", m, fleet.Members())
 		}
@@ -101,7 +101,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	return run.Up(ctx, run.Options{
 		Repo: o.Repo, StateDir: filepath.Join(dir, "state"), Port: port, PortExplicit: true, BinDir: o.BinDir, Self: o.Self,
 		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true, Clocks: clocks, Catalog: catalog,
-		Direct: o.Direct,
+		Direct: o.Direct, Pull: o.Pull,
 		Between: func(member, address string) (string, error) {
 			w, err := newMemberProxy(member, address)
 			if err != nil {
@@ -137,6 +137,7 @@ func newDrill(ctx context.Context, o Options, r run.Running, proxies map[string]
 		proxies:      proxies,
 		clocks:       clocks,
 		onlyOutages:  o.Outages,
+		pull:         o.Pull,
 		onlyChanges:  o.Changes,
 		changeCounts: map[string]int{},
 		began:        time.Now(),

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/playground/internal/parts"
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
@@ -27,6 +28,7 @@ type Fleet struct {
 	nodes      string
 	hostOnly   bool
 	direct     []string
+	pull       []string
 }
 
 // These are the layers of the processes. A process needs those in lower layers and is stopped before them.
@@ -62,8 +64,9 @@ type Config struct {
 	// Between, when not nil, is called with the name of a member and the address of its API server, and returns the address under
 	// which the member is registered, for example that of a proxy.
 	Between func(member, address string) (string, error)
-	// Direct are the members into which the adapter writes itself. KubeFed writes into all others.
-	Direct []string
+	// Direct are the members into which the adapter writes itself, and Pull those into which a work agent writes. KubeFed writes into all
+	// others.
+	Direct, Pull []string
 	// Nodes is the path of acp-nodes, which runs the members as real Kubernetes nodes with Cilium. When it is empty, the members are
 	// API servers only.
 	Nodes string
@@ -86,6 +89,7 @@ func New(c Config) (*Fleet, error) {
 		nodes:      c.Nodes,
 		hostOnly:   c.HostOnly,
 		direct:     c.Direct,
+		pull:       c.Pull,
 	}
 	var err error
 	if f.PKI, err = EnsurePKI(c.Layout.PKI()); err != nil {
@@ -120,12 +124,26 @@ func New(c Config) (*Fleet, error) {
 // Applier returns the applier of a cluster.
 func (f *Fleet) Applier(cluster string) *Applier { return f.appliers[cluster] }
 
-// Writer returns the short name of the user who writes into a member: KubeFed's, or the direct engine's.
+// Writer returns the short name of the user who writes into a member: KubeFed's, the direct engine's, or the work agent's.
 func (f *Fleet) Writer(member string) string {
-	if slices.Contains(f.direct, member) {
+	switch {
+	case slices.Contains(f.direct, member):
 		return Direct
+	case slices.Contains(f.pull, member):
+		return WorkAgent
 	}
 	return KubeFed
+}
+
+// engine returns the engine of a member.
+func (f *Fleet) engine(member string) federation.Engine {
+	switch f.Writer(member) {
+	case Direct:
+		return federation.EngineDirect
+	case WorkAgent:
+		return federation.EngineOCM
+	}
+	return federation.EngineKubeFed
 }
 
 // byKubeFed returns the members into which KubeFed writes.
@@ -166,6 +184,11 @@ func (f *Fleet) Up(ctx context.Context, member func(ctx context.Context, cluster
 	}
 	if f.hostOnly {
 		return nil
+	}
+	for _, m := range f.pull {
+		if err := f.supervisor.StartAndWait(ctx, AgentOf(m)); err != nil {
+			return err
+		}
 	}
 	return f.startKubeFed(ctx)
 }

@@ -23,6 +23,9 @@ func (f *Fleet) writeKubeconfigs() error {
 	for _, m := range Members() {
 		files[Dataplane][m] = Dataplane
 	}
+	for _, m := range f.pull {
+		files[AgentOf(m)], files[AgentOf(m)+"-host"] = map[string]string{m: WorkAgent}, map[string]string{Host: WorkAgent}
+	}
 	for name, clusters := range files {
 		config := api.NewConfig()
 		for cluster, user := range clusters {

@@ -207,10 +207,13 @@ func (m *moving) isMoved(member string, engine federation.Engine) {
 	}
 	accounts := as(m.T, m.f, member).Resource(serviceAccounts).Namespace(tokens.Namespace)
 	for _, e := range federation.Engines() {
-		namespace, name := federation.Cluster{Name: member, Engine: e, Secret: federation.PusherSecretName(member)}.WriterSecret(KubeFedNamespace, ACPNamespace)
 		_, account := accounts.Get(m.ctx, e.Account(), metav1.GetOptions{})
-		_, secret := m.host.Resource(secrets).Namespace(namespace).Get(m.ctx, name, metav1.GetOptions{})
-		for what, err := range map[string]error{"the account in the member": account, "the Secret on the host": secret} {
+		found := map[string]error{"the account in the member": account}
+		namespace, name := federation.Cluster{Name: member, Engine: e, Secret: federation.PusherSecretName(member)}.WriterSecret(KubeFedNamespace, ACPNamespace)
+		if name != "" {
+			_, found["the Secret on the host"] = m.host.Resource(secrets).Namespace(namespace).Get(m.ctx, name, metav1.GetOptions{})
+		}
+		for what, err := range found {
 			if there := err == nil; there != (e == engine) || !there && !apierrors.IsNotFound(err) {
 				m.Errorf("%s after the move of %s to %s: %s exists: %v, %v", e, member, engine, what, there, err)
 			}

@@ -45,6 +45,9 @@ func (f *Fleet) specs() ([]supervisor.Spec, error) {
 	if f.hostOnly {
 		return specs, nil
 	}
+	for _, m := range f.pull {
+		specs = append(specs, f.workAgent(m))
+	}
 	return append(specs, f.kubeFed()), nil
 }
 

@@ -55,6 +55,11 @@ func (f *Fleet) setUpHost(ctx context.Context) error {
 		}
 		objects = append(objects, more...)
 	}
+	pulling, err := f.workObjects()
+	if err != nil {
+		return err
+	}
+	objects = append(objects, pulling...)
 	if !f.hostOnly {
 		members, err := f.registration()
 		if err != nil {
@@ -85,17 +90,21 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 			endpoint = "https://" + address
 		}
 		annotations := map[string]any{federation.AnnotationIstio: declaredIstio}
-		var writer *unstructured.Unstructured
-		if f.Writer(m) == Direct {
-			annotations[federation.AnnotationEngine] = string(federation.EngineDirect)
-			writer = tokenSecret(ACPNamespace, federation.DirectSecretName(m), f.Tokens[m][Direct])
-		} else {
+		secret := federation.DirectSecretName(m) // KubeFed does not find it, and has no client of the member
+		switch engine := f.engine(m); engine {
+		case federation.EngineDirect:
+			annotations[federation.AnnotationEngine] = string(engine)
+			out = append(out, tokenSecret(ACPNamespace, secret, f.Tokens[m][Direct]))
+		case federation.EngineOCM:
+			annotations[federation.AnnotationEngine] = string(engine)
+		default:
 			// `kubectl acp cluster join` writes the same: the annotation records that KubeFed has this token. Otherwise the adapter would
 			// pass it to KubeFed while KubeFed is busy.
 			annotations[federation.AnnotationRenewed] = tokens.Fingerprint(f.Tokens[m][KubeFed])
-			writer = tokenSecret(KubeFedNamespace, "kubefed-"+m, f.Tokens[m][KubeFed])
+			secret = "kubefed-" + m
+			out = append(out, tokenSecret(KubeFedNamespace, secret, f.Tokens[m][KubeFed]))
 		}
-		out = append(out, writer, tokenSecret(ACPNamespace, "acp-reader-"+m, f.Tokens[m][Adapter]),
+		out = append(out, tokenSecret(ACPNamespace, "acp-reader-"+m, f.Tokens[m][Adapter]),
 			&unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "core.kubefed.io/v1beta1",
 				"kind":       "KubeFedCluster",
@@ -103,7 +112,7 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 				"spec": map[string]any{
 					"apiEndpoint": endpoint,
 					"caBundle":    base64.StdEncoding.EncodeToString(ca),
-					"secretRef":   map[string]any{"name": writer.GetName()},
+					"secretRef":   map[string]any{"name": secret},
 				},
 			}})
 	}
@@ -151,15 +160,18 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		}
 		objects = append(objects, more...)
 	}
+	if f.Writer(member) == WorkAgent {
+		more, err := f.agentObjects()
+		if err != nil {
+			return err
+		}
+		objects = append(objects, more...)
+	}
 	if f.nodes == "" { // acp-nodes writes the configuration of its agents itself
 		objects = append(objects, ciliumConfig(member), ciliumAgents())
 	}
 	if f.guarded {
-		engine := federation.EngineKubeFed
-		if f.Writer(member) == Direct {
-			engine = federation.EngineDirect
-		}
-		policies, err := guard.Objects(guard.Credentials{}, engine.Writer())
+		policies, err := guard.Objects(guard.Credentials{}, f.engine(member).Writer())
 		if err != nil {
 			return fmt.Errorf("render the guard of %s: %w", member, err)
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/acp-io/acp/internal/federation/guard"
 )
 
 // These are the namespaces of the control planes in the host cluster.
@@ -41,6 +43,8 @@ const (
 	KubeFed = "kubefed"
 	// Direct is the account of the direct engine, with which acp-adapter writes into a member.
 	Direct = "acp-direct"
+	// WorkAgent is the account of the work agent of Open Cluster Management, in a member and on the host.
+	WorkAgent = "work-agent"
 	// Adapter is the account of acp-adapter.
 	Adapter = "acp-adapter"
 	// Portal is the account of the portal.
@@ -61,12 +65,14 @@ func users(cluster string) map[string]user {
 			Adapter:       serviceAccount(ACPNamespace, "acp-adapter"),
 			Portal:        serviceAccount(ACPNamespace, "acp-portal"),
 			FlowCollector: serviceAccount(ACPNamespace, "acp-flow-collector"),
+			WorkAgent:     {name: agentOnHost},
 		}
 	}
 	return map[string]user{
 		Admin:     admin,
 		KubeFed:   serviceAccount(ACPNamespace, "acp-pusher"), // the guard allows this user
 		Direct:    serviceAccount(ACPNamespace, "acp-direct"),
+		WorkAgent: {name: guard.WorkAgent, groups: []string{"system:serviceaccounts"}},
 		Adapter:   serviceAccount(ACPNamespace, "acp-adapter"),
 		Dataplane: serviceAccount("kube-system", "acp-dataplane"),
 	}

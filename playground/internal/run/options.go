@@ -45,8 +45,8 @@ type Options struct {
 	AdapterReplicas int
 	// Between is passed to fleet.Config.
 	Between func(member, address string) (string, error)
-	// Direct is passed to fleet.Config.
-	Direct []string
+	// Direct and Pull are passed to fleet.Config.
+	Direct, Pull []string
 	// Started is called once everything is ready, and the run ends when it returns. When it is nil, the run lasts until its context
 	// ends.
 	Started func(ctx context.Context, r Running) error

@@ -186,7 +186,8 @@ func (r *runner) portal(secretFile string) supervisor.Spec {
 			"--database=sqlite:" + filepath.Join(r.layout.Data("portal"), "portal.db"), "--flow-store=" + r.flowStore(),
 			"--catalog=" + cmp.Or(r.Catalog, filepath.Join(r.Repo, "playground/demo/catalog")),
 			"--oidc-issuer=" + r.issuer(), "--oidc-client-id=" + oidcClientID, "--oidc-client-secret-file=" + secretFile,
-			"--session-idle=8h", "--demo",
+			// The sessions of the demo and of its tests decide for as long as they last.
+			"--session-idle=8h", "--sensitive-login-max-age=8h", "--demo",
 		},
 		Ready: func(ctx context.Context) error {
 			return fleet.GetOK(ctx, http.DefaultClient, r.portalURL()+"/readyz", "")

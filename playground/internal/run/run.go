@@ -80,6 +80,7 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 			Guarded:    o.Guard,
 			Between:    o.Between,
 			Direct:     o.Direct,
+			Pull:       o.Pull,
 			Nodes:      o.Nodes,
 			ExtraPorts: r.extraPorts(),
 		},
@@ -148,6 +149,13 @@ func build(ctx context.Context, o *Options, p *Printer) (parts.Built, error) {
 	needed := parts.All()
 	if o.Istio {
 		needed = append(needed, parts.ForIstio()...)
+	}
+	if len(o.Pull) > 0 {
+		agent, err := parts.Select(parts.OCM)
+		if err != nil {
+			return nil, err
+		}
+		needed = append(needed, agent...)
 	}
 	built, err := cache.Ensure(ctx, needed)
 	if err != nil || o.WithoutACP {

@@ -4,7 +4,9 @@
  */
 import createClient from "openapi-fetch";
 import type { paths } from "./schema.gen";
+import { clearComment } from "../lib/comment-draft";
 import { clearDraft } from "../lib/draft";
+import { isEmbedded, readOnly } from "../lib/embed";
 import type { Message, Problem } from "./types";
 
 /** fieldName returns the last name of a field's JSON path: `actions` of `items[0].actions[1]`. */
@@ -45,6 +47,9 @@ export function asApiError(error: unknown): ApiError {
   return new ApiError("internal", 0, error instanceof Error ? error.message : String(error));
 }
 
+/** loginTooOld is the code of an action that needs a more recent login than that of the session. */
+export const loginTooOld = "login-too-old";
+
 /** isFinal returns whether the same call by the same person would be refused again. */
 export function isFinal(error: unknown): boolean {
   const { status, code } = asApiError(error);
@@ -68,7 +73,7 @@ export const client = createClient<paths>({
   baseUrl: `${globalThis.location.origin}/api/v1`,
   headers: { Accept: "application/json", "X-ACP-Request": "1" },
   // Looked up at each call so that tests can put their own in its place.
-  fetch: (request) => globalThis.fetch(request),
+  fetch: (request) => (isEmbedded() && request.method !== "GET" ? Promise.reject(new TypeError("a page in a frame changes nothing")) : globalThis.fetch(request)),
 });
 
 function isProblem(body: unknown): body is Problem {
@@ -101,7 +106,7 @@ function failed(answer: Answer<unknown>): ApiError {
 /** unwrap returns the data of an answer, or throws an ApiError. */
 export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
   const answer = await answered(call);
-  if (answer.response.ok && answer.data !== undefined) return answer.data;
+  if (answer.response.ok && answer.data !== undefined) return isEmbedded() ? readOnly(answer.data) : answer.data;
   throw failed(answer);
 }
 
@@ -121,6 +126,7 @@ export async function settled(call: Promise<Answer<unknown>>): Promise<void> {
 /** signOut ends the session and returns the address to open next: the provider's logout page, or the login page of the portal. */
 export async function signOut(): Promise<string> {
   clearDraft();
+  clearComment();
   const response = await fetch("/auth/logout", { method: "POST", headers: { Accept: "application/json", "X-ACP-Request": "1" } });
   const fallback = "/login?error=signed-out";
   if (!response.ok) return fallback;

@@ -181,6 +181,8 @@ export interface RolloutFilter {
   owner?: string;
   stage?: RolloutStage[];
   q?: string;
+  /** By id without it; the most advanced first otherwise. */
+  sort?: "-stage";
 }
 
 /** useRolloutCard reads the rollout stage of one resource and its next step. */

@@ -253,7 +253,7 @@ export function useApprovalPolicies(enabled = true) {
 }
 
 /** TicketView selects which tickets of the person are listed, or all that they may see. */
-export type TicketView = "mine" | "approvals" | "decided" | "review" | "all";
+export type TicketView = "mine" | "approvals" | "decided" | "review" | "owned" | "all";
 
 /** TicketFilter selects the tickets of a list. */
 export interface TicketFilter {

@@ -1853,7 +1853,7 @@ export interface components {
             type: string;
             title: string;
             status: number;
-            /** @description stable code for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal */
+            /** @description stable code for programs and translations: unauthenticated, forbidden, login-too-old, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal */
             code: string;
             /** @description the English text of the message */
             detail?: string;
@@ -2082,6 +2082,8 @@ export interface components {
             notBefore?: string;
             /** Format: date-time */
             notAfter?: string;
+            /** @description absent: at any hour */
+            hours?: components["schemas"]["WeeklyHours"];
             members?: components["schemas"]["MemberCounts"];
             clusters?: components["schemas"]["ClusterState"][];
         };
@@ -2134,6 +2136,8 @@ export interface components {
              * @description the end that was known last; a ticket may have been shortened later
              */
             notAfter?: string;
+            /** @description absent: at any hour */
+            hours?: components["schemas"]["WeeklyHours"];
             /** @description the statement had an effect */
             counting: boolean;
             /** @description it is not certain that the statement existed, or that it said this */
@@ -2178,7 +2182,7 @@ export interface components {
         };
         AccessPeriodCause: {
             /** @enum {string} */
-            kind: "granted" | "revoked" | "expired" | "began" | "failed" | "mode" | "audit" | "audit-ended" | "class" | "outside" | "records";
+            kind: "granted" | "revoked" | "expired" | "began" | "failed" | "hours" | "mode" | "audit" | "audit-ended" | "class" | "outside" | "records";
             ticket?: string;
             ticketVisible?: boolean;
             /** @description KIND/NAME of a change outside of the portal; absent: none, or the caller may not see it */
@@ -2324,6 +2328,8 @@ export interface components {
         Vote: {
             person: components["schemas"]["Person"];
             onBehalfOf?: components["schemas"]["Person"];
+            /** @description channel of a decision that was not made in the portal: slack, or webhook:NAME */
+            through?: string;
             approve: boolean;
             /** Format: date-time */
             at: string;
@@ -2360,7 +2366,7 @@ export interface components {
             escalated?: boolean;
             /**
              * Format: int64
-             * @description the interval at which the approvers are reminded while the step waits
+             * @description after this time of waiting the approvers are reminded first; each further interval is twice as long, up to a week, and the first reminder after 30 days is the last
              */
             remindSeconds?: number;
             onCall?: components["schemas"]["StepOnCall"];
@@ -2382,6 +2388,28 @@ export interface components {
              * @description when the source of the schedule was read
              */
             readAt?: string;
+            /**
+             * Format: date-time
+             * @description when the request is denied because the schedule does not exist any more and nobody can decide; absent while it exists
+             */
+            deniedAt?: string;
+        };
+        /** @enum {string} */
+        Weekday: "Mon" | "Tue" | "Wed" | "Thu" | "Fri" | "Sat" | "Sun";
+        /** @description the same period of some days of the week. If to is earlier than from, it ends on the next day */
+        DailyPeriod: {
+            /** @description the days on which it begins */
+            days: components["schemas"]["Weekday"][];
+            /** @description the first minute */
+            from: string;
+            /** @description the first minute after it */
+            to: string;
+        };
+        /** @description recurring hours of the week, by the clocks of a time zone */
+        WeeklyHours: {
+            /** @description a name of the IANA time zone database, for example Europe/Berlin */
+            timeZone: string;
+            periods: components["schemas"]["DailyPeriod"][];
         };
         ItemRef: {
             ticket: string;
@@ -2409,6 +2437,8 @@ export interface components {
              * @description absent: the ticket's
              */
             durationSeconds?: number;
+            /** @description of a grant: the access is given only during these hours; absent: at any hour */
+            hours?: components["schemas"]["WeeklyHours"];
             target?: components["schemas"]["ItemRef"];
             mode?: components["schemas"]["Mode"];
             clusterModes?: {
@@ -2475,6 +2505,8 @@ export interface components {
             toMode?: components["schemas"]["Mode"];
             /** Format: int64 */
             durationSeconds?: number;
+            /** @description absent: at any hour */
+            hours?: components["schemas"]["WeeklyHours"];
             /** Format: date-time */
             expiresAt?: string;
             /** @description the ApprovalPolicy that made the chain; absent: the built-in one */
@@ -2564,11 +2596,13 @@ export interface components {
              * @description one line of the timeline
              * @enum {string}
              */
-            kind: "submitted" | "step-approved" | "step-rejected" | "approved" | "withdrawn" | "written" | "compiled" | "realized" | "effective" | "failed" | "revoke-requested" | "revoke-written" | "revoked" | "expired" | "comment" | "voided" | "escalated" | "reminded" | "timed-out" | "expires-soon" | "shortened" | "review-confirmed" | "review-rejected" | "break-glass" | "shrunk" | "reopened";
+            kind: "submitted" | "step-approved" | "step-rejected" | "approved" | "withdrawn" | "written" | "compiled" | "realized" | "effective" | "failed" | "revoke-requested" | "revoke-written" | "revoked" | "expired" | "comment" | "voided" | "escalated" | "reminded" | "last-reminder" | "schedule-missing" | "timed-out" | "expires-soon" | "shortened" | "review-confirmed" | "review-rejected" | "break-glass" | "shrunk" | "reopened";
             /** @description position of the item; absent: about the whole ticket */
             item?: number;
             actor?: components["schemas"]["Person"];
             onBehalfOf?: components["schemas"]["Person"];
+            /** @description channel of a decision that was not made in the portal: slack, or webhook:NAME */
+            through?: string;
             step?: string;
             cluster?: string;
             revision?: string;
@@ -2897,7 +2931,7 @@ export interface components {
             id: string;
             /** Format: date-time */
             at: string;
-            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout, access-review */
+            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, undecided, break-glass, comment, delegation, revoked, rollout, access-review */
             kind: string;
             title: components["schemas"]["Message"];
             body: components["schemas"]["Message"];
@@ -3069,6 +3103,14 @@ export interface components {
             count: number;
             /** Format: date-time */
             lastSeen: string;
+            /** @description a ticket under way, of anybody, that asks for this access; absent: none */
+            ticket?: string;
+        };
+        RequestedAccess: {
+            ticket: string;
+            item: number;
+            /** @description the ticket under way */
+            requestedIn: string;
         };
         Home: {
             /** @description at most 10, oldest first */
@@ -3083,19 +3125,30 @@ export interface components {
             underWayCount?: number;
             /** @description grants of the caller's applications that end within 14 days, at most 20, soonest first */
             expiring: components["schemas"]["Ticket"][];
-            /** @description how many tickets there are with those that are not in expiring, up to 1000; of more than 200, expiring has the soonest of the 200 newest */
+            /** @description how many tickets there are with those that are not in expiring, up to 1000; see /tickets?view=owned&kind=grant&kind=extend&expiringWithinSeconds=1209600 */
             expiringCount?: number;
+            /**
+             * Format: date-time
+             * @description the end of the 14 days: an item of a ticket in expiring that ends later is not about to end
+             */
+            expiringUntil?: string;
+            /** @description the accesses in expiring for which another ticket under way asks, of anybody; absent: none */
+            expiringRequested?: components["schemas"]["RequestedAccess"][];
             /** @description refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most */
             denied: components["schemas"]["DeniedConnection"][];
             /** @description how many refused connections these applications have with those that are not in denied; absent: not known */
             deniedCount?: number;
             /** @description there are more than deniedCount, because only the 200 newest edges of an application are counted */
             deniedCountPartial?: boolean;
+            /** @description the names of these applications; see /flows?subject=. Absent: not known */
+            deniedApplications?: string[];
             /** @description how many applications of the caller were refused something and are not among denied; absent: none */
             deniedLeftOut?: number;
             flowsAvailable: boolean;
             /** @description for security and auditors: edges of the last day that the dataplane did not treat as the policies say, up to 1000; see /flows?disagree=true. Absent: not for the caller, or the flow store cannot be read */
             disagreements?: number;
+            /** @description there are more than disagreements */
+            disagreementsPartial?: boolean;
             /** @description resources of the caller (all for security and auditors) that the rollout's guard has stopped */
             stopped?: components["schemas"]["CatalogRef"][];
         };
@@ -3141,7 +3194,7 @@ export interface components {
             timeout?: components["schemas"]["Message"];
             /**
              * Format: int64
-             * @description the interval at which the approvers are reminded
+             * @description the time until the first reminder of the approvers; each further interval is twice as long, up to a week, and the first reminder after 30 days is the last
              */
             remindSeconds?: number;
             /** @description for example: onCall("payments", 1); only those of the approvers may decide */
@@ -4151,11 +4204,20 @@ export interface components {
             warns: number;
             /** @description resources and wildcards of which it was not seen with the wanted revision */
             behind: number;
+            /** @description absent: no resource waits for its wave there */
+            waves?: components["schemas"]["MemberWaves"];
             downgrade?: components["schemas"]["MemberDowngrade"];
             /** @description absent: there are no reports about nodes, so it is only known what the API server has accepted */
             nodes?: components["schemas"]["NodeReporting"];
             /** Format: date-time */
             observedAt?: string;
+        };
+        /** @description the resources whose Enforce has not begun in the member, because it reaches the members in waves */
+        MemberWaves: {
+            /** @description all of them */
+            waiting: number;
+            /** @description those whose rollout is halted, so that no further wave begins without an instruction */
+            halted: number;
         };
         Fleet: {
             items: components["schemas"]["Member"][];
@@ -4222,6 +4284,8 @@ export interface components {
             notBefore?: string;
             /** Format: date-time */
             notAfter?: string;
+            /** @description absent: at any hour */
+            hours?: components["schemas"]["WeeklyHours"];
             /**
              * Format: date-time
              * @description of a connection that this statement let in or refused; absent: none was seen in the last 31 days, or the flows are not known
@@ -4356,6 +4420,8 @@ export interface components {
             notBefore?: string;
             /** Format: date-time */
             notAfter?: string;
+            /** @description absent: at any hour */
+            hours?: components["schemas"]["WeeklyHours"];
             ticket?: string;
             issues: components["schemas"]["StatementIssue"][];
         };
@@ -4957,8 +5023,8 @@ export interface operations {
     listTickets: {
         parameters: {
             query?: {
-                /** @description `mine`: requests that I submitted; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `all`: every one I may see */
-                view?: "mine" | "approvals" | "decided" | "review" | "all";
+                /** @description `mine`: requests that I submitted; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `owned`: about an application that I own, which other conditions about an item then mean; `all`: every one I may see */
+                view?: "mine" | "approvals" | "decided" | "review" | "owned" | "all";
                 state?: components["schemas"]["TicketState"][];
                 kind?: components["schemas"]["TicketKind"][];
                 /** @description a ticket id, or beginnings of words of the reason, the applications, the resources or the requester, all of which it must have; of Chinese any characters that follow each other */
@@ -7025,6 +7091,8 @@ export interface operations {
                 stage?: components["schemas"]["RolloutStage"][];
                 /** @description part of a name or title */
                 q?: components["parameters"]["Query"];
+                /** @description by id, or by stage, the most advanced first */
+                sort?: "id" | "-stage";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];

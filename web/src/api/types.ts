@@ -11,6 +11,12 @@ export type Me = Schemas["Me"];
 export type Role = Schemas["Role"];
 /** Person is a person of the catalog. */
 export type Person = Schemas["Person"];
+/** WeeklyHours are recurring hours of the week. */
+export type WeeklyHours = Schemas["WeeklyHours"];
+/** DailyPeriod is the same period of some days of the week. */
+export type DailyPeriod = Schemas["DailyPeriod"];
+/** Weekday is a day of the week. */
+export type Weekday = Schemas["Weekday"];
 /** OwnerRef refers to a person or group that owns an application or resource. */
 export type OwnerRef = Schemas["OwnerRef"];
 /** Application is a client of the catalog. */

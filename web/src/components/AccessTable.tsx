@@ -7,6 +7,7 @@ import type { Access, AccessUse } from "../api/types";
 import { ClusterChips } from "./ClusterChips";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
+import { Hours } from "./Hours";
 import { RefName } from "./Names";
 import { RevokeDialog } from "./RevokeDialog";
 import classes from "./Tables.module.css";
@@ -80,7 +81,7 @@ export function AccessTable({ items, peer, label, about }: Props) {
       ),
     },
     { key: "since", header: t("access.since"), nowrap: true, cell: (row) => row.since && <RelativeTime at={row.since} />, sortBy: (row) => instant(row.since) },
-    { key: "until", header: t("access.until"), nowrap: true, cell: (row) => (row.notAfter ? <RelativeTime at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>), sortBy: (row) => instant(row.notAfter) },
+    { key: "until", header: t("access.until"), nowrap: true, cell: (row) => <span className={classes.stack}>{row.notAfter ? <RelativeTime at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>}<Hours hours={row.hours} /></span>, sortBy: (row) => instant(row.notAfter) },
     { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse row={row} at={lastUse(row)} peer={peer} about={about} />, sortBy: (row) => instant(lastUse(row) ?? undefined) },
     { key: "clusters", header: t("access.clusters"), cell: (row) => <ClusterChips clusters={row.clusters} /> },
     {

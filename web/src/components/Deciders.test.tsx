@@ -40,7 +40,7 @@ describe("who decides", () => {
     );
     const leader = within(screen.getByTestId("preview-step-leader"));
     expect(leader.getByTestId("timeout-leader")).toHaveTextContent(/Without a decision after 3 days, more people can decide:.*Bob.*and 2 more/);
-    expect(leader.getByTestId("reminders-leader")).toHaveTextContent("The approvers are reminded at intervals of 1 day.");
+    expect(leader.getByTestId("reminders-leader")).toHaveTextContent("The approvers are reminded after 1 day, and then at intervals that double up to a week. The first reminder after 30 days is the last one.");
     expect(screen.getByTestId("timeout-owner")).toHaveTextContent("Without a decision after 1 day, the request is rejected.");
     expect(screen.queryByTestId("timeout-security")).toBeNull();
   });
@@ -57,6 +57,15 @@ describe("who decides", () => {
     expect(screen.getByTestId("on-call-security")).toHaveTextContent(/its source does not answer\. Therefore every approver can decide\./);
     await chooseLanguage("zh");
     expect(await screen.findByTestId("on-call-owner")).toHaveTextContent("无法得知 shop 的值班人");
+  });
+
+  it("says when a request is denied whose schedule does not exist any more", async () => {
+    const gone = { code: "on-call.not-configured", params: { schedule: "shop" }, text: "No on-call schedule shop is configured." };
+    const deniedAt = new Date(Date.now() + 5 * 86_400_000).toISOString();
+    show(step("owner", "current", [bob], { onCall: { schedule: "shop", tier: 1, people: [], fallback: false, message: gone, deniedAt } }));
+    expect(screen.getByTestId("on-call-owner")).toHaveTextContent(/No on-call schedule shop is configured\. The step waits\..*Unless the schedule exists again, the request is denied/);
+    await chooseLanguage("zh");
+    expect(await screen.findByTestId("denied-owner")).toHaveTextContent("如果值班表仍不存在，届时申请将被拒绝");
   });
 
   it("tells the people on call from those whom an escalation added", async () => {

@@ -1,4 +1,4 @@
-import { screen, waitFor } from "@testing-library/react";
+import { cleanup, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Ticket } from "../api/types";
@@ -76,6 +76,33 @@ describe("the decision bar", () => {
     set(rejected);
     await userEvent.click(screen.getByTestId("approve-button"));
     await waitFor(() => expect(screen.getByTestId("ticket-state")).toHaveAttribute("data-value", "rejected"));
+  });
+
+  it("keeps the comment while the person logs in again", async () => {
+    sessionStorage.clear();
+    const { writes } = start(decidable, { decision: () => problem(403, "login-too-old") });
+    await userEvent.type(await screen.findByTestId("decision-comment"), "Fine");
+    await userEvent.click(screen.getByTestId("approve-button"));
+    expect(await screen.findByTestId("login-again")).toHaveAttribute("href", "/auth/login?fresh=true&returnTo=%2Ftickets%2FT-42");
+    await userEvent.type(screen.getByTestId("decision-comment"), " with me.");
+    cleanup();
+    const again = start(decidable, { decision: () => ({ body: ticketOf("approved", {}, { version: 4 }) }) });
+    expect(writes()).toHaveLength(1);
+    await waitFor(() => expect(screen.getByTestId("decision-comment")).toHaveValue("Fine with me."));
+    await userEvent.click(screen.getByTestId("approve-button"));
+    await waitFor(() => expect(again.writes().map((call) => call.body)).toEqual([{ decision: "approve", version: 3, comment: "Fine with me." }]));
+    await waitFor(() => expect(sessionStorage.getItem("acp-decision-comment")).toBeNull());
+  });
+
+  it("does not show the comment of another person or about another ticket", async () => {
+    for (const draft of [{ person: "bob", ticket: "T-42", comment: "x" }, { person: carol.id, ticket: "T-1", comment: "x" }, { person: carol.id, ticket: "T-42", comment: 1 }, null]) {
+      sessionStorage.setItem("acp-decision-comment", JSON.stringify(draft));
+      start(decidable);
+      expect(await screen.findByText("You decide as leader.")).toBeVisible();
+      expect(screen.getByTestId("decision-comment")).toHaveValue("");
+      cleanup();
+    }
+    sessionStorage.clear();
   });
 
   it("asks why before it revokes, and names what that affects", async () => {

@@ -6,8 +6,10 @@ import { useComment, useDecide } from "../api/mutations";
 import { useMe } from "../api/queries";
 import type { Ticket, TicketItem } from "../api/types";
 import { currentStep, votesOf } from "../lib/items";
+import { clearComment } from "../lib/comment-draft";
 import { textLimit } from "../lib/request";
 import { useHeading } from "../lib/use-heading";
+import { useKeptComment } from "../lib/use-kept-comment";
 import { useWords } from "../lib/use-words";
 import classes from "./DecisionBar.module.css";
 import { ErrorState } from "./Feedback";
@@ -47,7 +49,7 @@ export function DecisionForm({ ticket, items, onDecided }: Props) {
   const toast = useToast();
   const decide = useDecide(ticket.id);
   const say = useComment(ticket.id);
-  const [comment, setComment] = useState("");
+  const { comment, setComment } = useKeptComment(ticket.id, decide.error);
   const [missing, setMissing] = useState(false);
   const [chosen, setChosen] = useState(everything);
   const input = useRef<HTMLTextAreaElement>(null);
@@ -69,6 +71,7 @@ export function DecisionForm({ ticket, items, onDecided }: Props) {
         onSuccess: () => {
           toast(t(`decide.done.${decision}`, { id: ticket.id }));
           setComment("");
+          clearComment();
           onDecided?.();
         },
       },

@@ -36,6 +36,13 @@ describe("an error", () => {
     expect(screen.getByText("Id to report: req-1")).toBeVisible();
   });
 
+  it("that a new login solves offers it, and returns to the page", () => {
+    renderPage(<ErrorState error={refused(403, "login-too-old")} />, { path: "/tickets/:id", at: "/tickets/T-1?x=1" });
+    expect(screen.getByTestId("error-state")).toHaveTextContent("needs a recent sign-in");
+    expect(screen.getByRole("link", { name: "Sign in again" })).toHaveAttribute("href", "/auth/login?fresh=true&returnTo=%2Ftickets%2FT-1%3Fx%3D1");
+    expect(screen.queryByRole("button", { name: "Try again" })).toBeNull();
+  });
+
   it("without an answer offers to try again", () => {
     show(new ApiError("network", 0, "no answer"));
     expect(screen.getByRole("button", { name: "Try again" })).toBeVisible();

@@ -3,12 +3,13 @@ import { Button, Skeleton, Stack } from "@mantine/core";
 import { IconAlertTriangle, IconInfoCircle } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import { asApiError, isFinal } from "../api/client";
+import { useLocation } from "react-router";
+import { asApiError, isFinal, loginTooOld } from "../api/client";
 import { useWords } from "../lib/use-words";
 import classes from "./Page.module.css";
 
 const known = [
-  "network", "unauthenticated", "forbidden", "not-found", "invalid", "conflict", "stale", "duplicate",
+  "network", "unauthenticated", "forbidden", "login-too-old", "not-found", "invalid", "conflict", "stale", "duplicate",
   "no-approver", "evidence", "guard", "too-large", "rate-limited", "unavailable", "store-unavailable", "outcome-unknown", "internal",
 ] as const;
 
@@ -17,7 +18,7 @@ type KnownCode = (typeof known)[number];
 const isKnown = (code: string): code is KnownCode => known.some((each) => each === code);
 
 /** saysAll contains the codes whose own text is as exact as the server's message, which is not shown. */
-const saysAll: ReadonlySet<string> = new Set(["not-found", "stale", "too-large", "rate-limited", "store-unavailable", "outcome-unknown", "internal"]);
+const saysAll: ReadonlySet<string> = new Set(["login-too-old", "not-found", "stale", "too-large", "rate-limited", "store-unavailable", "outcome-unknown", "internal"]);
 /** saysLess contains the codes whose own text is less exact than the server's message, which is shown instead. */
 const saysLess: ReadonlySet<string> = new Set(["forbidden", "conflict", "no-approver", "duplicate", "evidence", "guard"]);
 
@@ -42,6 +43,18 @@ function useErrorText(error: unknown): { text: string; detail: string | undefine
   return { text, detail, instead, requestId };
 }
 
+/** LoginAgain links a new login that returns to this page. The server starts the login, so this is a real link and not one of the router's. */
+export function LoginAgain() {
+  const { t } = useTranslation();
+  const { pathname, search } = useLocation();
+  const query = new URLSearchParams({ fresh: "true", returnTo: pathname + search }).toString();
+  return (
+    <Button component="a" href={`/auth/login?${query}`} mt="sm" size="xs" variant="default" data-testid="login-again">
+      {t("login.again")}
+    </Button>
+  );
+}
+
 /** ErrorState shows an error, what to do about it and, unless the error is final, a button to retry. It shows nothing when the session ended. */
 export function ErrorState({ error, onRetry, title }: { error: unknown; onRetry?: (() => void) | undefined; title?: string }) {
   const { t } = useTranslation();
@@ -58,6 +71,7 @@ export function ErrorState({ error, onRetry, title }: { error: unknown; onRetry?
         {detail && <p>{detail}</p>}
         {instead && <p data-testid="error-instead">{instead}</p>}
         {requestId && <p className={classes.requestId}>{t("error.requestId", { id: requestId })}</p>}
+        {asApiError(error).code === loginTooOld && <LoginAgain />}
         {onRetry && !final && (
           <Button mt="sm" size="xs" variant="default" onClick={onRetry}>
             {t("action.retry")}

@@ -1,10 +1,11 @@
 import { Trans, useTranslation } from "react-i18next";
 import type { TicketItem, TicketKind } from "../api/types";
+import { hoursText } from "../lib/hours";
 import { useWords } from "../lib/use-words";
 
 /** ItemSentence says in one sentence what happens if the item is approved. */
 export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKind }) {
-  const { t } = useTranslation();
+  const { t, i18n } = useTranslation();
   const words = useWords();
   const b = { b: <strong /> };
   const resource = item.resource?.title ?? "";
@@ -13,7 +14,12 @@ export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKin
   switch (kind) {
     case "grant":
     case "extend":
-      return <Trans i18nKey={kind === "grant" ? "decide.lets" : "decide.keeps"} values={{ application, resource, actions: words.list(item.actions ?? []), duration: kind === "grant" ? words.lasting(item.durationSeconds) : words.duration(item.durationSeconds) }} components={b} />;
+      return (
+        <>
+          <Trans i18nKey={kind === "grant" ? "decide.lets" : "decide.keeps"} values={{ application, resource, actions: words.list(item.actions ?? []), duration: kind === "grant" ? words.lasting(item.durationSeconds) : words.duration(item.durationSeconds) }} components={b} />
+          {item.hours && <> <Trans i18nKey="decide.onlyDuring" values={{ hours: hoursText(item.hours, i18n.language) }} components={b} /></>}
+        </>
+      );
     case "revoke":
       return <Trans i18nKey="decide.takes" values={{ application, resource, ticket: item.target?.ticket ?? "" }} components={b} />;
     case "mode":

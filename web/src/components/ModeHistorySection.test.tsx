@@ -29,9 +29,19 @@ describe("the history of modes", () => {
     expect(audit.getByText("incident 7")).toBeVisible();
     expect(audit.getByText("Bob Li")).toBeVisible();
     const outside = within(screen.getByTestId("mode-outside"));
-    expect(outside.getByText(/content is not recorded/)).toBeVisible();
+    expect(outside.getByText(/is not recorded/)).toBeVisible();
     expect(outside.getByText("not known")).toBeVisible();
+    expect(outside.queryByText("→", { exact: false })).toBeNull();
     expect(screen.getByTestId("modes-csv")).toHaveAttribute("href", "/api/v1/resources/bobs-cluster/mode-history?format=csv");
+  });
+
+  it("shows the modes of a change outside of the portal whose content is recorded", async () => {
+    start(list([{ at: "2026-03-04T09:00:00Z", kind: "outside", outsideBy: "kubernetes:eve", object: "ProtectedResource/bobs", from: "Enforce", to: "Audit" }]));
+    const outside = within(await screen.findByTestId("mode-outside"));
+    expect(outside.getByText("Enforce")).toBeVisible();
+    expect(outside.getByText("Audit")).toBeVisible();
+    expect(outside.getByText("kubernetes:eve")).toBeVisible();
+    expect(outside.queryByText(/not recorded/)).toBeNull();
   });
 
   it("says that nothing is recorded, and since when", async () => {

@@ -20,11 +20,12 @@ function ChangeDescription({ row }: { row: ModeChange }) {
   const { t } = useTranslation();
   const words = useWords();
   const others = row.clusterModes ?? [];
+  const known = row.kind === "ticket" || row.from !== undefined || row.to !== undefined;
   return (
     <span className={tables.stack}>
       <span>
         {t(`modes.kind.${row.kind}`)}
-        {row.kind === "ticket" && (
+        {known && (
           <>
             {" "}
             {row.from ? <ModeBadge mode={row.from} /> : t("modes.notOnboarded")} → {row.to ? <ModeBadge mode={row.to} /> : t("modes.notOnboarded")}
@@ -34,6 +35,7 @@ function ChangeDescription({ row }: { row: ModeChange }) {
       </span>
       {others.length > 0 && <span className={tables.muted}>{t("past.clusterModes", { list: words.list(others.map((each) => `${each.cluster}: ${t(`mode.${each.mode}`)}`)) })}</span>}
       {row.kind === "ticket" && <span className={tables.muted}>{row.effectiveAt ? <>{t("modes.effective")} <DayAndTime at={row.effectiveAt} /></> : t("modes.notEffective")}</span>}
+      {row.kind === "outside" && !known && <span className={tables.muted}>{t("modes.notRecorded")}</span>}
       {row.object && <code className={tables.code}>{row.object}</code>}
     </span>
   );

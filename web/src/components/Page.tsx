@@ -2,6 +2,7 @@ import { useId } from "react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { useEmbedded } from "../lib/embed";
 import classes from "./Page.module.css";
 
 /** Crumb is one entry of the breadcrumbs. */
@@ -22,13 +23,14 @@ interface PageProps {
   children: ReactNode;
 }
 
-/** Page is the frame of a page: document title, breadcrumbs, heading, actions and content. */
+/** Page is the frame of a page: document title, breadcrumbs (not in a frame of another site), heading, actions and content. */
 export function Page({ title, heading, sub, actions, crumbs, wide = false, children }: PageProps) {
   const { t } = useTranslation();
+  const embedded = useEmbedded();
   return (
     <div className={wide ? `${classes.page} ${classes.wide}` : classes.page}>
       <title>{`${title} · ACP`}</title>
-      {crumbs && (
+      {crumbs && !embedded && (
         <nav aria-label={t("nav.breadcrumbs")}>
           <ol className={classes.crumbs}>
             {crumbs.map((crumb) => (
@@ -56,20 +58,22 @@ interface SectionProps {
   anchor?: string;
   title: string;
   count?: number | undefined;
+  /** Whether there may be more than `count`. */
+  atLeast?: boolean;
   aside?: ReactNode;
   testId?: string;
   children: ReactNode;
 }
 
 /** Section is a part of a page with a heading of its own. */
-export function Section({ anchor, title, count, aside, testId, children }: SectionProps) {
+export function Section({ anchor, title, count, atLeast = false, aside, testId, children }: SectionProps) {
   const id = useId();
   return (
     <section id={anchor} className={classes.section} aria-labelledby={id} data-testid={testId}>
       <div className={classes.sectionHead}>
         <h2 className={classes.sectionTitle} id={id}>
           {title}
-          {count !== undefined && count > 0 && <span className={classes.count}>{count}</span>}
+          {count !== undefined && count > 0 && <span className={classes.count}>{atLeast ? `${count}+` : count}</span>}
         </h2>
         {aside && <div className={classes.aside}>{aside}</div>}
       </div>

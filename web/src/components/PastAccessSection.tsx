@@ -15,6 +15,7 @@ import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState, Loaded, Notice } from "./Feedback";
 import { HistoryGaps } from "./HistoryGaps";
+import { Hours } from "./Hours";
 import { RefName } from "./Names";
 import { Section } from "./Page";
 import classes from "./History.module.css";
@@ -88,7 +89,7 @@ function Rows({ rows }: { rows: PastAccess[] }) {
     { key: "actions", header: t("access.actions"), cell: (row) => <Reached row={row} /> },
     { key: "statement", header: t("access.statement"), sortBy: (row) => row.sid, cell: (row) => <code className={tables.code} title={row.policy}>{row.sid}</code> },
     { key: "since", header: t("access.since"), nowrap: true, sortBy: (row) => instant(row.since), cell: (row) => row.since && <DayAndTime at={row.since} /> },
-    { key: "until", header: t("access.until"), nowrap: true, sortBy: (row) => instant(row.notAfter), cell: (row) => (row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("time.untilRevoked")}</span>) },
+    { key: "until", header: t("access.until"), nowrap: true, sortBy: (row) => instant(row.notAfter), cell: (row) => <span className={tables.stack}>{row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("time.untilRevoked")}</span>}<Hours hours={row.hours} /></span> },
     { key: "ticket", header: t("access.ticket"), sortBy: (row) => row.ticket, cell: (row) => <Ticket row={row} /> },
   ];
   return <DataTable sortParam="past-sort" label={t("past.title")} columns={columns} rows={rows} rowKey={(row) => `${row.policy}/${row.sid}/${row.subject.name}/${row.resource.name}`} rowTestId={(row) => `past-row-${row.sid}`} dim={(row) => !row.counting || row.uncertain} testId="past-table" />;

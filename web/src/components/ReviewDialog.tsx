@@ -4,7 +4,9 @@ import { useTranslation } from "react-i18next";
 import { useReviewBreakGlass } from "../api/mutations";
 import type { Ticket } from "../api/types";
 import { itemsThatMay } from "../lib/items";
+import { clearComment } from "../lib/comment-draft";
 import { textLimit } from "../lib/request";
+import { useKeptComment } from "../lib/use-kept-comment";
 import { FormDialog } from "./FormDialog";
 import { ItemSentences } from "./ItemSentence";
 import { useToast } from "./toast-context";
@@ -14,7 +16,7 @@ export function ReviewDialog({ ticket, item, onClose }: { ticket: Ticket; item?:
   const { t } = useTranslation();
   const toast = useToast();
   const review = useReviewBreakGlass(ticket.id);
-  const [comment, setComment] = useState("");
+  const { comment, setComment } = useKeptComment(ticket.id, review.error);
   const [missing, setMissing] = useState(false);
   const items = itemsThatMay(ticket, "review").filter((each) => item === undefined || each.position === item);
 
@@ -24,6 +26,7 @@ export function ReviewDialog({ ticket, item, onClose }: { ticket: Ticket; item?:
     if (!confirm && text === "") return false;
     review.mutate({ confirm, item, ...(text ? { comment: text } : {}) }, {
       onSuccess: () => {
+        clearComment();
         toast(t(confirm ? "review.done.confirm" : "review.done.end", { id: ticket.id }));
         onClose();
       },

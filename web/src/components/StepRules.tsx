@@ -11,11 +11,16 @@ function OnCall({ step }: { step: Step }) {
   const words = useWords();
   const { onCall } = step;
   if (!onCall) return null;
-  const { schedule, tier, people, fallback, message } = onCall;
+  const { schedule, tier, people, fallback, message, deniedAt } = onCall;
   return (
     <div className={classes.rule} data-testid={`on-call-${step.name}`} data-value={message ? (fallback ? "fallback" : "waits") : "known"}>
       <span>{t("stepRules.onCall", { schedule, tier })}</span>
       {message && <span>{words.message(message)} {t(fallback ? "stepRules.onCallFallback" : people.length > 0 ? "stepRules.onCallEscalated" : "stepRules.onCallWaits")}</span>}
+      {deniedAt && (
+        <span data-testid={`denied-${step.name}`}>
+          {t("stepRules.onCallDenied")} <RelativeTime at={deniedAt} />
+        </span>
+      )}
       {!fallback && people.length > 0 && (
         <span className={classes.people}>
           {!message && t(step.escalated ? "stepRules.onCallOrEscalated" : "stepRules.onCallNow")} <People people={people} />

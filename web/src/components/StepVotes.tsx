@@ -18,6 +18,7 @@ function VoteLine({ vote, plain }: { vote: Vote; plain: boolean }) {
       <div className={classes.who}>
         <PersonName person={vote.person} />
         {vote.onBehalfOf && <span className={classes.label}>{t("timeline.onBehalfOf", { name: vote.onBehalfOf.displayName })}</span>}
+        {vote.through && <span className={classes.label}>{t("timeline.through", { channel: vote.through === "slack" ? "Slack" : vote.through.replace(/^webhook:/, "") })}</span>}
         {!plain && (
           <>
             <span className={vote.approve ? classes.for : classes.against}>

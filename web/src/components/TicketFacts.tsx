@@ -2,6 +2,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMe } from "../api/queries";
 import type { Role, Ticket, TicketItem } from "../api/types";
+import { hoursText } from "../lib/hours";
 import { expiryOf, nodesByResource, sumClusters } from "../lib/items";
 import { endedAt } from "../lib/timeline";
 import { flowsPath } from "../lib/flow-link";
@@ -41,7 +42,7 @@ const seesConnections: Role[] = ["application-owner", "resource-owner", "securit
 
 /** About shows the fields of the item that its kind has. */
 function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
-  const { t } = useTranslation();
+  const { t, i18n } = useTranslation();
   const words = useWords();
   const ended = endedAt(ticket, item);
   // Access that is being revoked ends before its expiry date.
@@ -118,6 +119,12 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
         <>
           <dt>{t("ticket.duration")}</dt>
           <dd>{words.duration(item.durationSeconds)}</dd>
+        </>
+      )}
+      {item.hours && (
+        <>
+          <dt>{t("ticket.hours")}</dt>
+          <dd data-testid="ticket-hours">{hoursText(item.hours, i18n.language)}</dd>
         </>
       )}
       {ended && (

@@ -1,6 +1,6 @@
 /** Icons and titles of the nodes of the timeline. */
 import {
-  IconAlarm, IconArrowBackUp, IconArrowsMinimize, IconBan, IconBell, IconCheck, IconCircleDashed, IconClock, IconClockOff, IconEyeCheck, IconFlame,
+  IconAlarm, IconArrowBackUp, IconArrowsMinimize, IconBan, IconBell, IconCalendarOff, IconCheck, IconCircleDashed, IconClock, IconClockOff, IconEyeCheck, IconFlame,
   IconHourglassOff, IconLoader2, IconMessage, IconPencil, IconPlayerTrackNext, IconRefresh, IconShieldCheck, IconTrendingUp, IconX,
 } from "@tabler/icons-react";
 import type { Icon } from "@tabler/icons-react";
@@ -22,6 +22,8 @@ const icons: Partial<Record<NodeKind, Icon>> = {
   reopened: IconRefresh,
   escalated: IconTrendingUp,
   reminded: IconBell,
+  "last-reminder": IconBell,
+  "schedule-missing": IconCalendarOff,
   "timed-out": IconHourglassOff,
   "expires-soon": IconAlarm,
   shortened: IconAlarm,

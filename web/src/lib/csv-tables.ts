@@ -8,6 +8,7 @@ import type {
 } from "../api/types";
 import type { CsvTable } from "./csv";
 import type { FoldedConnection } from "./fold";
+import { hoursText } from "./hours";
 
 const person = (one: Person | undefined): string | undefined => one && (one.displayName === one.id ? one.id : `${one.displayName} (${one.id})`);
 const people = (list: readonly { id: string; displayName: string }[] | undefined): string[] => (list ?? []).map((each) => `${each.displayName} (${each.id})`);
@@ -59,6 +60,7 @@ export const accessCSV = (about: string, lastUse: (row: Access) => string | null
     counts: (row) => row.counting,
     since: (row) => row.since,
     until: (row) => row.notAfter,
+    hours: (row) => row.hours && hoursText(row.hours, "en"),
     "last used": (row) => (lastUse(row) === undefined ? "unknown" : (lastUse(row) ?? "not seen")),
     members: (row) => clusters(row.clusters, row.members),
     ticket: (row) => row.ticket,
@@ -82,6 +84,7 @@ export const edgesCSV: CsvTable<AccessEdge> = {
     actions: (row) => row.actions,
     counts: (row) => row.counting,
     until: (row) => row.notAfter,
+    hours: (row) => row.hours && hoursText(row.hours, "en"),
     "last used": (row) => row.lastUsed,
     origin: (row) => row.origin.kind,
     ticket: (row) => row.ticket,
@@ -324,6 +327,7 @@ export const statementsCSV = (policy: string): CsvTable<PolicyStatement> => ({
     resources: (row) => names(row.resources),
     from: (row) => row.notBefore,
     until: (row) => row.notAfter,
+    hours: (row) => row.hours && hoursText(row.hours, "en"),
     ticket: (row) => row.ticket,
     issues: (row) => row.issues.map(({ kind }) => kind),
   },
@@ -351,6 +355,8 @@ export const membersCSV: CsvTable<Member> = {
     "identities used": (row) => row.identities?.used,
     objects: (row) => row.objects?.managed,
     "revisions behind": (row) => row.behind,
+    "waiting for waves": (row) => row.waves?.waiting,
+    "waves halted": (row) => row.waves?.halted,
     nodes: (row) => row.nodes?.total,
     "nodes reporting": (row) => row.nodes?.reporting,
     "findings that stop": (row) => row.stops,

@@ -1,6 +1,6 @@
 /** noticeKinds contains the kinds of notifications, the most urgent first. The server may have more kinds. */
 export const noticeKinds = [
-  "break-glass", "voided", "escalated", "approval-needed", "failed", "rollout", "access-review", "decided", "effective", "revoked", "expires-soon",
+  "break-glass", "voided", "escalated", "approval-needed", "undecided", "failed", "rollout", "access-review", "decided", "effective", "revoked", "expires-soon",
   "decided-by-colleague", "comment", "delegation",
 ] as const;
 

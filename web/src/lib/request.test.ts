@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { accessBody, accessErrors, accessPreview, durationError, isWrong, modeBody, objectBody, parseTarget, reasonError, textLimit } from "./request";
+import { accessBody, accessErrors, atAnyHour, accessPreview, durationError, isWrong, modeBody, objectBody, parseTarget, reasonError, textLimit } from "./request";
 import type { AccessErrors, AccessRequest, DurationValue, ModeRequest } from "./request";
 
 const week: DurationValue = { duration: "7", customAmount: undefined, customUnit: "hours" };
@@ -35,6 +35,15 @@ describe("a request for access", () => {
 
   it("has no duration when it lasts until revoked", () => {
     expect(accessBody({ ...complete, duration: { ...week, duration: "revoked" } })).not.toHaveProperty("durationSeconds");
+  });
+
+  it("restricts each item to the hours, and break-glass access to none", () => {
+    const hours = { timeZone: "UTC", periods: [{ days: ["Fri" as const], from: "18:00", to: "00:00" }] };
+    const body = accessBody({ ...complete, hours });
+    expect(body.items[0]?.hours).toEqual({ ...hours, periods: [{ ...hours.periods[0], to: "24:00" }] });
+    expect(atAnyHour(body)).toEqual(accessBody(complete));
+    expect(accessErrors({ ...complete, hours: { ...hours, periods: [] } }).hours).toBe("incomplete");
+    expect(accessPreview({ ...complete, hours: { ...hours, periods: [] } })).toBeUndefined();
   });
 
   it("is previewed as far as it goes", () => {

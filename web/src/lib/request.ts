@@ -1,5 +1,6 @@
 /** The request forms' rules. Pure; the server checks them again. */
-import type { Mode, NewTicket, ObjectChange, TicketKind } from "../api/types";
+import type { Mode, NewTicket, ObjectChange, TicketKind, WeeklyHours } from "../api/types";
+import { hoursBody, hoursError } from "./hours";
 import { secondsPerDay, secondsPerHour } from "./time";
 
 /** durationChoices contains the durations that the form offers: days, until revoked, or a custom duration. */
@@ -60,6 +61,8 @@ export interface AccessRequest {
   application: string;
   basket: Wanted[];
   duration: DurationValue;
+  /** Absent if the access is wanted at any hour. */
+  hours?: WeeklyHours | undefined;
 }
 
 /** AccessErrors contains the errors of the form for access. */
@@ -69,15 +72,17 @@ export interface AccessErrors {
   /** Resources of the basket without an action. */
   actions: string[];
   duration?: "range" | "cap";
+  hours?: "incomplete";
 }
 
 /** accessErrors returns the errors of the form for access. `cap` is the longest duration that the approval policy allows, in seconds. */
-export function accessErrors({ application, basket, duration }: AccessRequest, cap?: number): AccessErrors {
+export function accessErrors({ application, basket, duration, hours }: AccessRequest, cap?: number): AccessErrors {
   const errors: AccessErrors = { actions: basket.filter(({ actions }) => actions.length === 0).map(({ resource }) => resource) };
   if (application === "") errors.application = "missing";
   if (basket.length === 0) errors.basket = "missing";
   const wrong = durationError(duration, cap);
   if (wrong) errors.duration = wrong;
+  if (hoursError(hours)) errors.hours = "incomplete";
   return errors;
 }
 
@@ -88,13 +93,24 @@ export const isWrong = ({ actions, ...rest }: AccessErrors): boolean => actions.
 export type Draftable = Omit<NewTicket, "reason">;
 
 /** accessBody returns the request for access. */
-export function accessBody({ application, basket, duration }: AccessRequest): Draftable {
+export function accessBody({ application, basket, duration, hours }: AccessRequest): Draftable {
   const seconds = durationSeconds(duration);
+  const during = hours ? { hours: hoursBody(hours) } : {};
   return {
-    items: basket.map(({ resource, actions }) => ({ application, resource, actions })),
+    items: basket.map(({ resource, actions }) => ({ application, resource, actions, ...during })),
     ...(seconds === undefined ? {} : { durationSeconds: seconds }),
   };
 }
+
+/** atAnyHour returns a request without its hours: break-glass access begins at once. */
+export const atAnyHour = (body: Draftable): Draftable => ({
+  ...body,
+  items: body.items.map((item) => {
+    const whole = { ...item };
+    delete whole.hours;
+    return whole;
+  }),
+});
 
 /**
  * accessPreview returns the part of the request that can be previewed: resources whose actions are not chosen yet are left out. Items of the answer are
@@ -102,7 +118,7 @@ export function accessBody({ application, basket, duration }: AccessRequest): Dr
  */
 export function accessPreview(request: AccessRequest): Draftable | undefined {
   const basket = request.basket.filter(({ actions }) => actions.length > 0);
-  if (request.application === "" || basket.length === 0 || durationError(request.duration)) return undefined;
+  if (request.application === "" || basket.length === 0 || durationError(request.duration) || hoursError(request.hours)) return undefined;
   return accessBody({ ...request, basket });
 }
 

@@ -46,6 +46,11 @@ describe("timeline", () => {
       ),
       want: ["submitted:done", "step(leader):bad"],
     },
+    undecided: {
+      reason: "reminders do not end the wait, also if nobody can decide",
+      ticket: ticketOf("pending", { steps: [step("owner", "current", [bob])] }, { events: [event("submitted", 0), event("reminded", 5, { step: "owner" }), event("last-reminder", 6, { step: "owner" }), event("schedule-missing", 7, { step: "owner" })] }),
+      want: ["submitted:done", "reminded:note", "last-reminder:note", "schedule-missing:bad", "step(owner):current", "clusters:waiting", "effective:waiting"],
+    },
     withdrawn: {
       reason: "after a withdrawal nothing is to come",
       ticket: ticketOf("withdrawn", {}, { events: [event("submitted", 0), event("withdrawn", 5)] }),

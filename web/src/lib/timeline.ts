@@ -36,6 +36,8 @@ const plain = {
   voided: "bad",
   escalated: "note",
   reminded: "note",
+  "last-reminder": "note",
+  "schedule-missing": "bad",
   "timed-out": "bad",
   "expires-soon": "note",
   shortened: "note",
@@ -132,6 +134,7 @@ class Line {
     if (event.actor) {
       const vote: Vote = { person: event.actor, approve: event.kind === "step-approved", at: event.at };
       if (event.onBehalfOf) vote.onBehalfOf = event.onBehalfOf;
+      if (event.through) vote.through = event.through;
       if (event.comment) vote.comment = event.comment;
       (node.votes ??= []).push(vote);
     }

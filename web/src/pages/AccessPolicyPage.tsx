@@ -9,6 +9,7 @@ import { EmptyState, Loaded, Notice } from "../components/Feedback";
 import classes from "../components/govern/Govern.module.css";
 import { IssueBadge } from "../components/govern/badges";
 import { PolicyOriginText } from "../components/govern/PolicyOriginText";
+import { Hours } from "../components/Hours";
 import { RefName } from "../components/Names";
 import type { RefKind } from "../components/Names";
 import { GovernanceOnly } from "../components/GovernanceOnly";
@@ -87,7 +88,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
       ),
     },
     { key: "resources", header: t("accessMap.resource"), cell: (row) => <Refs kind="resources" refs={row.resources} />, sortBy: (row) => row.resources[0]?.title },
-    { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => (row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>), sortBy: (row) => instant(row.notAfter) },
+    { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => <span className={tables.stack}>{row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>}<Hours hours={row.hours} /></span>, sortBy: (row) => instant(row.notAfter) },
     {
       key: "issues",
       header: t("acp.issues"),

@@ -1,4 +1,4 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Finding, Member, MemberDetail } from "../api/types";
@@ -53,6 +53,32 @@ describe("the fleet", () => {
     const third = within(screen.getByTestId("member-m3"));
     expect(third.getByText("5 of 5 report")).toBeVisible();
     expect(third.queryByText(/no recent report|not healthy/)).toBeNull();
+  });
+
+  it("finds members by what their rows show, counts their states, and keeps both in the address", async () => {
+    const user = userEvent.setup();
+    fleet(() => ({ body: { items: [m1, m2, { ...m1, name: "m3", engine: "kubefed", ciliumVersion: "1.18.0" }], reported: true } }));
+    await screen.findByTestId("member-m1");
+    expect(screen.getByTestId("state-Ready")).toHaveTextContent("ready 2");
+    await user.click(screen.getByTestId("state-Quarantined"));
+    expect(screen.queryByTestId("member-m1")).toBeNull();
+    expect(screen.getByTestId("member-m2")).toBeVisible();
+    await user.click(screen.getByTestId("state-Quarantined"));
+    await user.type(screen.getByLabelText("Search members"), "1.19");
+    expect(await screen.findByTestId("member-m1")).toBeVisible();
+    await waitFor(() => expect(screen.queryByTestId("member-m3")).toBeNull());
+    await user.type(screen.getByLabelText("Search members"), " nothing");
+    await user.click(await screen.findByTestId("clear-filters"));
+    expect(await screen.findByTestId("member-m3")).toBeVisible();
+  });
+
+  it("shows where resources wait for their wave", async () => {
+    fleet(() => ({ body: { items: [m1, { ...m1, name: "m3", waves: { waiting: 1_200, halted: 2 } }, { ...m1, name: "m4", waves: { waiting: 1, halted: 0 } }], reported: true } }));
+    const waiting = within(await screen.findByTestId("member-m3"));
+    for (const text of ["up to date", "1,200 wait for a wave", "2 halted"]) expect(waiting.getByText(text)).toBeVisible();
+    expect(within(screen.getByTestId("member-m4")).getByText("1 waits for a wave")).toBeVisible();
+    expect(screen.getAllByText(/halted/)).toHaveLength(1);
+    expect(within(screen.getByTestId("member-m1")).queryByText(/wave/)).toBeNull();
   });
 
   it("says what is not known yet, and what to do without members", async () => {

@@ -4,20 +4,32 @@ import type { Member } from "../api/types";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
+import { CountFilter } from "../components/govern/CountFilter";
+import filters from "../components/govern/Govern.module.css";
 import { GuardBadge, HealthBadge } from "../components/govern/badges";
-import { MemberRevisionLag, FindingCounts, MemberIdentities, MemberLink, MemberNodes, MemberVersions } from "../components/govern/MemberParts";
+import { MemberRevisionLag, FindingCounts, MemberIdentities, MemberLink, MemberNodes, MemberVersions, MemberWaves } from "../components/govern/MemberParts";
+import { NoRows } from "../components/govern/NoRows";
 import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
+import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
 import { membersCSV } from "../lib/csv-tables";
+import { memberHealths } from "../lib/govern";
+import { among, useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
+
+/** searchable returns what the search of members looks at: all that the row shows of the member. */
+const searchable = (row: Member) => [row.name, row.engine, row.clusterProfile, row.kubernetesVersion, row.ciliumVersion, row.istioVersion].join("\n").toLowerCase();
 
 function Members() {
   const { t } = useTranslation();
   const words = useWords();
+  const [search, change] = useFilters();
+  const q = search.get("q")?.trim() ?? "";
+  const states = among(search.getAll("state"), memberHealths);
   const columns: Column<Member>[] = [
-    { key: "member", header: t("fleet.member"), cell: (row) => <MemberLink name={row.name} />, sortBy: (row) => row.name },
+    { key: "member", header: t("fleet.member"), nowrap: true, cell: (row) => <MemberLink name={row.name} />, sortBy: (row) => row.name },
     {
       key: "state",
       header: t("fleet.state"),
@@ -36,22 +48,46 @@ function Members() {
         </span>
       ),
     },
-    { key: "versions", header: t("fleet.versions"), cell: (row) => <MemberVersions member={row} /> },
-    { key: "identities", header: t("fleet.identities"), cell: (row) => <MemberIdentities member={row} />, sortBy: (row) => row.identities?.used },
-    { key: "objects", header: t("fleet.objects"), end: true, cell: (row) => row.objects && <span className={tables.number}>{words.number(row.objects.managed)}</span>, sortBy: (row) => row.objects?.managed },
-    { key: "behind", header: t("fleet.behind"), nowrap: true, cell: (row) => <MemberRevisionLag member={row} />, sortBy: (row) => row.behind },
+    { key: "findings", header: t("fleet.findings"), cell: (row) => <FindingCounts member={row} />, sortBy: (row) => 1_000_000 * row.stops + 1_000 * row.fails + row.warns },
+    {
+      key: "behind",
+      header: t("fleet.behind"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <span>
+            <MemberRevisionLag member={row} />
+          </span>
+          {row.waves && <MemberWaves waves={row.waves} />}
+        </span>
+      ),
+      sortBy: (row) => 1_000_000 * row.behind + (row.waves?.waiting ?? 0),
+    },
     { key: "nodes", header: t("fleet.nodes"), cell: (row) => <MemberNodes member={row} />, sortBy: (row) => row.nodes && row.nodes.total - row.nodes.reporting },
     { key: "guard", header: t("fleet.guard"), nowrap: true, cell: (row) => <GuardBadge state={row.guard} />, sortBy: (row) => row.guard },
-    { key: "findings", header: t("fleet.findings"), cell: (row) => <FindingCounts member={row} />, sortBy: (row) => 1_000_000 * row.stops + 1_000 * row.fails + row.warns },
+    { key: "identities", header: t("fleet.identities"), cell: (row) => <MemberIdentities member={row} />, sortBy: (row) => row.identities?.used },
+    { key: "objects", header: t("fleet.objects"), end: true, cell: (row) => row.objects && <span className={tables.number}>{words.number(row.objects.managed)}</span>, sortBy: (row) => row.objects?.managed },
+    { key: "versions", header: t("fleet.versions"), cell: (row) => <MemberVersions member={row} /> },
   ];
   return (
     <Loaded query={useFleet()}>
-      {({ items, reported }) => (
-        <>
-          {!reported && items.length > 0 && <Notice testId="unreported">{t("fleet.unreported")}</Notice>}
-          {items.length > 0 ? <DataTable csv={membersCSV} label={t("fleet.title")} columns={columns} rows={items} rowKey={(row) => row.name} rowTestId={(row) => `member-${row.name}`} testId="fleet" /> : <EmptyState>{t("fleet.empty")}</EmptyState>}
-        </>
-      )}
+      {({ items, reported }) => {
+        const found = items.filter((row) => searchable(row).includes(q.toLowerCase()));
+        const counts: Record<string, number> = {};
+        for (const row of found) counts[row.state] = (counts[row.state] ?? 0) + 1;
+        const rows = states.length > 0 ? found.filter((row) => states.includes(row.state)) : found;
+        const filtered = q !== "" || states.length > 0;
+        if (items.length === 0) return <EmptyState>{t("fleet.empty")}</EmptyState>;
+        return (
+          <>
+            {!reported && <Notice testId="unreported">{t("fleet.unreported")}</Notice>}
+            <div className={filters.filters} role="search" aria-label={t("govern.filters")}>
+              <SearchField label={t("fleet.searchLabel")} value={q} onChange={(next) => change({ q: next })} testId="fleet-search" />
+            </div>
+            <CountFilter label={t("fleet.stateFilter")} values={memberHealths} counts={counts} word={(each) => t(`fleet.isState.${each}`)} chosen={states} onChange={(next) => change({ state: next })} testId="state" />
+            {rows.length > 0 ? <DataTable csv={membersCSV} label={t("fleet.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `member-${row.name}`} testId="fleet" /> : <NoRows onClear={filtered ? () => change({ q: undefined, state: undefined }) : undefined}>{t("fleet.empty")}</NoRows>}
+          </>
+        );
+      }}
     </Loaded>
   );
 }

@@ -1,4 +1,4 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { cleanup, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { DeniedConnection, Home } from "../api/types";
@@ -40,6 +40,15 @@ describe("home", () => {
     expect(screen.getByTestId("closing-bobs-cluster")).toHaveAttribute("href", "/resources/bobs-cluster");
   });
 
+  it("reads the most advanced resources from the portal, and counts the others", async () => {
+    const items = ["a", "b", "c", "d"].map((id) => card({ stage: "announced", resource: { id, name: id, title: id } }));
+    const { calls } = start({}, { "GET /me": () => ({ body: me({ roles: ["resource-owner"] }) }), "GET /rollout": () => ({ body: { items, nextCursor: "next", stages: { observe: 3, initial: 140, refine: 2, announced: 5 }, flowsAvailable: true } }) });
+    const more = within(await screen.findByTestId("closing-more")).getByRole("link");
+    expect([more.textContent, more.getAttribute("href")]).toEqual(["143 more resources", "/rollout?stage=initial&stage=refine&stage=announced"]);
+    const asked = calls.find((call) => call.path === "/rollout")?.search;
+    expect([asked?.get("sort"), asked?.get("limit")]).toEqual(["-stage", "4"]);
+  });
+
   it("shows owners where to begin if no resource is in audit", async () => {
     start({}, { "GET /me": () => ({ body: me({ roles: ["resource-owner"] }) }), "GET /rollout": () => ({ body: { items: [], stages: { observe: 3 }, flowsAvailable: true } }) });
     expect(await screen.findByTestId("closing")).toHaveTextContent("3 of your resources are in Observe");
@@ -60,6 +69,7 @@ describe("home", () => {
         denied: [denied],
         deniedCount: 41,
         deniedCountPartial: true,
+        deniedApplications: [app888.name],
       },
       { "GET /me/review-lines": () => ({ body: { items: [line], total: 231 } }) },
     );
@@ -71,10 +81,29 @@ describe("home", () => {
     expect(more("waits")).toEqual(["12 more requests", "/approvals"]);
     expect(more("reviews")).toEqual(["10 more requests", "/requests?view=review"]);
     expect(more("under-way")).toEqual(["At least 992 more requests", "/requests?state=pending&state=approved&state=applying&state=failed&state=revoking"]);
-    expect(more("expiring")).toEqual(["1 more request", "/requests?view=all&expiring=14"]);
-    expect(more("refused")).toEqual(["At least 40 more connections", "/flows?decision=denied&decision=default-denied"]);
+    expect(more("expiring")).toEqual(["1 more request", "/requests?view=owned&kind=grant&kind=extend&expiring=14"]);
+    expect(more("refused")).toEqual(["At least 40 more connections", `/flows?${new URLSearchParams([["decision", "denied"], ["decision", "default-denied"], ["subject", app888.name]]).toString()}`]);
     expect(more("waiting-reviews")).toEqual(["230 more accesses to review", "/reviews"]);
     expect(within(screen.getByTestId("reviews")).getByText("11")).toBeVisible();
+    expect(within(screen.getByTestId("under-way")).getByText("1000+")).toBeVisible();
+    expect(screen.getByTestId("waits-R-3")).toHaveTextContent("Cart → Orders, …");
+  });
+
+  it("marks the number of disagreements if there are more", async () => {
+    start({ disagreements: 1000, disagreementsPartial: true }, { "GET /me": () => ({ body: me({ roles: ["security"] }) }), "GET /flows/coverage": () => ({ body: { available: false, items: [] } }) });
+    expect(await screen.findByTestId("home-disagreements")).toHaveTextContent(/^1,000\+/);
+    cleanup();
+    start({ disagreements: 1000 }, { "GET /me": () => ({ body: me({ roles: ["security"] }) }), "GET /flows/coverage": () => ({ body: { available: false, items: [] } }) });
+    expect(await screen.findByTestId("home-disagreements")).toHaveTextContent(/^1,000[^+]/);
+  });
+
+  it("lists every access that ends in the period, and none that ends later", async () => {
+    const ends = (position: number, expiresAt: string, state: "effective" | "failed" | "revoked" = "effective") => item({ position, state, expiresAt });
+    const tickets = [ticket({ id: "T-12", items: [ends(0, "2026-12-04T10:00:00Z"), ends(1, "2027-06-01T10:00:00Z"), ends(2, "2026-11-24T10:00:00Z", "revoked")] }), ticket({ id: "T-13", items: [ends(0, "2026-11-25T10:00:00Z", "failed")] })];
+    start({ expiring: tickets, expiringCount: 2, expiringUntil: "2026-12-04T11:00:00+00:00" });
+    const section = within(await screen.findByTestId("expiring"));
+    expect(section.getAllByTestId(/^expiring-T-/).map((row) => row.dataset.testid)).toEqual(["expiring-T-13", "expiring-T-12"]);
+    expect(section.getByText("2")).toBeVisible();
   });
 
   it("says how many stopped rollouts it does not name", async () => {
@@ -105,7 +134,7 @@ describe("home", () => {
   });
 
   it("links to the open request for the same access", async () => {
-    start({ denied: [denied], underWay: [ticket({ id: "T-9" })] });
+    start({ denied: [{ ...denied, ticket: "T-9" }] });
     expect(await screen.findByTestId("asked")).toHaveTextContent("Requested in T-9");
     expect(screen.queryByTestId("request-access")).toBeNull();
   });
@@ -127,7 +156,7 @@ describe("home", () => {
   });
 
   it("does not ask twice for the same extension", async () => {
-    start({ expiring: [ending], underWay: [ticket({ id: "T-51", kind: "extend", items: [item({ target: { ticket: "T-12", item: 0 } })] })] });
+    start({ expiring: [ending], expiringRequested: [{ ticket: "T-12", item: 0, requestedIn: "T-51" }] });
     expect(await screen.findByTestId("extension-of-T-12")).toHaveTextContent("T-51");
     expect(screen.queryByTestId("extend-T-12")).toBeNull();
   });
@@ -151,5 +180,11 @@ describe("home", () => {
     expect(screen.queryByTestId("waits-for-me")).toBeNull();
     await waitFor(() => expect(calls.some((call) => call.path === "/tickets" && call.search.get("view") === "all")).toBe(true));
     expect(calls.some((call) => call.path === "/home")).toBe(false);
+    expect(screen.queryByTestId("latest-more")).toBeNull();
+  });
+
+  it("says that an auditor sees only the newest requests", async () => {
+    start({}, { "GET /me": () => ({ body: me({ roles: ["auditor"] }) }), "GET /tickets": () => ({ body: { items: [ticket()], nextCursor: "next" } }) });
+    expect(within(await screen.findByTestId("latest-more")).getByRole("link")).toHaveAttribute("href", "/requests?view=all");
   });
 });

@@ -13,6 +13,8 @@ import { Page, Section } from "../components/Page";
 import { WaitingReviews } from "../components/reviews/WaitingReviews";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import { TicketTable } from "../components/TicketTable";
+import { isAtLeast } from "../lib/home";
+import { useWords } from "../lib/use-words";
 
 const shownTickets = 8;
 
@@ -22,7 +24,7 @@ const underWayPath = "/requests?state=pending&state=approved&state=applying&stat
 function UnderWay({ tickets, count }: { tickets: Ticket[]; count: number }) {
   const { t } = useTranslation();
   return (
-    <Section title={t("home.underWay")} count={count} aside={<Link to="/requests">{t("home.seeAll")}</Link>} testId="under-way">
+    <Section title={t("home.underWay")} count={count} atLeast={isAtLeast(count)} aside={<Link to="/requests">{t("home.seeAll")}</Link>} testId="under-way">
       {tickets.length === 0 ? <EmptyState>{t("home.underWayEmpty")}</EmptyState> : <TicketTable partial tickets={tickets.slice(0, shownTickets)} label={t("home.underWay")} requester={false} />}
       <MoreEntries of="requests" count={count} shown={Math.min(tickets.length, shownTickets)} to={underWayPath} testId="under-way-more" />
     </Section>
@@ -32,13 +34,24 @@ function UnderWay({ tickets, count }: { tickets: Ticket[]; count: number }) {
 /** Latest shows recent requests of all people to readers who cannot request anything, such as auditors. */
 function Latest() {
   const { t } = useTranslation();
+  const words = useWords();
   const query = useTickets({ view: "all", limit: shownTickets });
   return (
     <Section title={t("home.latest")} aside={<Link to="/requests?view=all">{t("home.seeAll")}</Link>} testId="latest">
       <Loaded query={query}>
         {(data) => {
           const tickets = data.pages[0]?.items ?? [];
-          return tickets.length === 0 ? <EmptyState>{t("home.latestEmpty")}</EmptyState> : <TicketTable partial tickets={tickets} label={t("home.latest")} />;
+          if (tickets.length === 0) return <EmptyState>{t("home.latestEmpty")}</EmptyState>;
+          return (
+            <>
+              <TicketTable partial tickets={tickets} label={t("home.latest")} />
+              {data.pages[0]?.nextCursor && (
+                <p data-testid="latest-more">
+                  <Link to="/requests?view=all">{t("home.latestMore", { number: words.number(tickets.length) })}</Link>
+                </p>
+              )}
+            </>
+          );
         }}
       </Loaded>
     </Section>

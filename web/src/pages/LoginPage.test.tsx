@@ -16,6 +16,11 @@ describe("login", () => {
     expect(screen.getByTestId("login-button")).toHaveAttribute("href", "/auth/login?returnTo=%2F");
   });
 
+  it("tries a new login again as one", () => {
+    open("?error=not-fresh&returnTo=%2Ftickets%2FT-1");
+    expect(screen.getByTestId("login-button")).toHaveAttribute("href", "/auth/login?fresh=true&returnTo=%2Ftickets%2FT-1");
+  });
+
   it("says nothing about an error when there was none", () => {
     open("");
     expect(screen.queryByTestId("login-error")).toBeNull();
@@ -28,6 +33,7 @@ describe("login", () => {
     { code: "unknown-person", want: /not in ACP’s catalog/ },
     { code: "provider-unavailable", want: /does not answer/ },
     { code: "provider-unset", want: /not configured/ },
+    { code: "not-fresh", want: /did not confirm that you signed in again/ },
     { code: "signed-out", want: /You are signed out/ },
     { code: "new-code", want: /“new-code”/ },
   ];

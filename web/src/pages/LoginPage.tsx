@@ -6,7 +6,7 @@ import { localPath } from "../lib/names";
 import { LanguageMenu, SchemeMenu } from "../shell/Menus";
 import classes from "./LoginPage.module.css";
 
-const known = ["denied", "expired", "invalid", "unknown-person", "provider-unavailable", "provider-unset", "signed-out"] as const;
+const known = ["denied", "expired", "invalid", "unknown-person", "provider-unavailable", "provider-unset", "not-fresh", "signed-out"] as const;
 
 /** LoginPage links the login of the identity provider, and shows why the last login or session ended. */
 export function LoginPage() {
@@ -15,6 +15,8 @@ export function LoginPage() {
   const code = search.get("error");
   const reason = known.find((each) => each === code);
   const returnTo = localPath(search.get("returnTo"));
+  // A new login that failed is tried again as one.
+  const fresh = code === "not-fresh" ? "fresh=true&" : "";
   return (
     <main className={classes.page}>
       <title>{`${t("login.title")} · ACP`}</title>
@@ -29,7 +31,7 @@ export function LoginPage() {
             </div>
           )}
           {/* The server starts the login, so this is a real link and not one of the router's. */}
-          <Button component="a" href={`/auth/login?returnTo=${encodeURIComponent(returnTo)}`} fullWidth size="md" data-testid="login-button">
+          <Button component="a" href={`/auth/login?${fresh}returnTo=${encodeURIComponent(returnTo)}`} fullWidth size="md" data-testid="login-button">
             {t("login.button")}
           </Button>
         </div>

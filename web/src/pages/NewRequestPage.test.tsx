@@ -76,6 +76,21 @@ describe("a new request", () => {
     expect(call?.headers.get("Idempotency-Key")).toMatch(/^[0-9a-f]{32}$/);
   });
 
+  it("restricts the access to hours", async () => {
+    const { calls, router } = start(prefilled);
+    await screen.findByRole("checkbox", { name: /redis:connect/ });
+    await userEvent.click(screen.getByRole("switch", { name: /certain hours/ }));
+    for (const day of ["Mon", "Tue", "Wed", "Thu", "Fri"]) await userEvent.click(screen.getByRole("checkbox", { name: day }));
+    await userEvent.type(screen.getByTestId("request-reason"), "Checkout needs it.");
+    await userEvent.click(screen.getByTestId("submit-request"));
+    expect(await screen.findByText("Choose for each period the days and two different times.")).toBeVisible();
+    expect(posted(calls)).toEqual([]);
+    await userEvent.click(screen.getByRole("checkbox", { name: "Sun" }));
+    await userEvent.click(screen.getByTestId("submit-request"));
+    await waitFor(() => expect(router.state.location.pathname).toBe("/tickets/T-46"));
+    expect(posted(calls)[0]?.body).toMatchObject({ items: [{ hours: { periods: [{ days: ["Sun"], from: "09:00", to: "18:00" }] } }] });
+  });
+
   it("keeps the key for a retry, and takes another for another request", async () => {
     const { calls } = start(prefilled, { "POST /tickets": () => problem(503, "unavailable") });
     await screen.findByRole("checkbox", { name: /redis:connect/ });

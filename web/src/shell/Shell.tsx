@@ -5,11 +5,10 @@ import { Outlet, ScrollRestoration, useLocation } from "react-router";
 import { useLiveStream } from "../api/live";
 import { LiveContext } from "../api/live-context";
 import { useMe } from "../api/queries";
-import { Notice } from "../components/Feedback";
-import { RelativeTime } from "../components/Time";
 import { adoptLanguage } from "../i18n";
 import { ZoneContext } from "../lib/use-zone";
 import { NotificationMenu } from "./NotificationMenu";
+import { Notices } from "./Notices";
 import { AccountMenu, LanguageMenu, SchemeMenu } from "./Menus";
 import { Brand, Nav } from "./Nav";
 import { CommandPalette, CommandPaletteButton } from "./CommandPalette";
@@ -73,18 +72,7 @@ export function Shell() {
           </Drawer>
           <div className={classes.content}>
             <TopBar onMenu={() => setMenuOpen(true)} menuOpen={menuOpen} />
-            {live === "lost" && (
-              <div className={classes.lost}>
-                <Notice live testId="live-lost">{t("live.lost")}</Notice>
-              </div>
-            )}
-            {me.data?.hostUnavailableSince && live !== "lost" && (
-              <div className={classes.lost}>
-                <Notice live testId="host-away">
-                  {t("live.hostAway")} <RelativeTime at={me.data.hostUnavailableSince} />
-                </Notice>
-              </div>
-            )}
+            <Notices live={live} me={me.data} />
             <main id="main" ref={main} tabIndex={-1} className={classes.main}>
               <Outlet />
             </main>

@@ -14,6 +14,7 @@ import { Loaded, Notice } from "../Feedback";
 import { NoRows } from "../govern/NoRows";
 import { PolicyOriginText } from "../govern/PolicyOriginText";
 import { LoadMore } from "../LoadMore";
+import { Hours } from "../Hours";
 import { Owners, RefName } from "../Names";
 import type { RefKind } from "../Names";
 import { Section } from "../Page";
@@ -97,7 +98,7 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
         </span>
       ),
     },
-    { key: "until", header: t("accessMap.until"), cell: (row) => (row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>), sortBy: (row) => instant(row.notAfter) },
+    { key: "until", header: t("accessMap.until"), cell: (row) => <span className={tables.stack}>{row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>}<Hours hours={row.hours} /></span>, sortBy: (row) => instant(row.notAfter) },
   ];
 }
 

@@ -3,6 +3,7 @@ import { IconCheck, IconX } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { loginTooOld } from "../../api/client";
 import { decideTickets, ticketsAtOnce, useDecideMany } from "../../api/mutations";
 import type { BulkResult, Ticket } from "../../api/types";
 import { itemsThatMay } from "../../lib/items";
@@ -10,6 +11,7 @@ import { textLimit } from "../../lib/request";
 import { useHeading } from "../../lib/use-heading";
 import { useWords } from "../../lib/use-words";
 import { TicketStateBadge } from "../Badge";
+import { LoginAgain } from "../Feedback";
 import { FormDialog } from "../FormDialog";
 import { InfoDialog } from "../InfoDialog";
 import { ItemSentences } from "../ItemSentence";
@@ -59,6 +61,7 @@ function Results({ results, tickets }: { results: BulkResult["items"]; tickets: 
             <span>
               <Link to={`/tickets/${each.ticket}`}>{each.ticket}</Link> {ticket && (item ? heading.item(item, ticket.kind) : heading.ticket(ticket))} {each.state && <TicketStateBadge state={each.state} />}
               {each.problem && <small>{each.problem.code === "stale" ? t("error.stale") : words.message(each.problem.message)}</small>}
+              {each.problem?.code === loginTooOld && <LoginAgain />}
             </span>
           </li>
         );

@@ -62,6 +62,18 @@ export function MemberRevisionLag({ member }: { member: Member }) {
   return <ToneBadge tone="busy" word={t("fleet.behindCount", { count: member.behind, number: words.number(member.behind) })} />;
 }
 
+/** MemberWaves shows how many resources wait for their wave in a member, and how many rollouts of these are halted. */
+export function MemberWaves({ waves }: { waves: NonNullable<Member["waves"]> }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <span className={classes.chips} title={t("fleet.wavesHelp")}>
+      <ToneBadge tone="busy" word={t("fleet.wavesWaiting", { count: waves.waiting, number: words.number(waves.waiting) })} />
+      {waves.halted > 0 && <ToneBadge tone="warn" word={t("fleet.wavesHalted", { number: words.number(waves.halted) })} />}
+    </span>
+  );
+}
+
 /** MemberNodes shows how many nodes of a member report what they enforce, and the nodes that do not by name. */
 export function MemberNodes({ member }: { member: Member }) {
   const { t } = useTranslation();
@@ -130,6 +142,14 @@ export function MemberHealthDetails({ member }: { member: Member }) {
             <MemberRevisionLag member={member} />
           </dd>
         </div>
+        {member.waves && (
+          <div>
+            <dt>{t("fleet.waves")}</dt>
+            <dd data-testid="member-waves">
+              <MemberWaves waves={member.waves} /> <Link to="/rollout">{t("fleet.wavesBoard")}</Link>
+            </dd>
+          </div>
+        )}
         <div>
           <dt>{t("fleet.identities")}</dt>
           <dd>

@@ -1,6 +1,6 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import type { DeniedConnection, Home, Ticket } from "../../api/types";
+import type { DeniedConnection, Home } from "../../api/types";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
 import { DataTable } from "../DataTable";
@@ -12,18 +12,15 @@ import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import { MoreEntries } from "./MoreEntries";
 
-const refusedPath = "/flows?decision=denied&decision=default-denied";
-
-/** askedFor returns the id of the open request for the refused access. */
-function askedFor(row: DeniedConnection, underWay: Ticket[]): string | undefined {
-  return underWay.find(
-    ({ kind, items }) => kind === "grant" && items.some((item) => item.application?.name === row.application.name && item.resource?.name === row.resource.name && (row.action === undefined || item.actions?.includes(row.action))),
-  )?.id;
+/** refusedPath returns the path of all refused connections of the applications whose connections the portal counted. */
+function refusedPath(applications: string[] = []): string {
+  const search = new URLSearchParams([["decision", "denied"], ["decision", "default-denied"], ...applications.map((name) => ["subject", name])]);
+  return `/flows?${search.toString()}`;
 }
 
-function Ask({ row, underWay }: { row: DeniedConnection; underWay: Ticket[] }) {
+function Ask({ row }: { row: DeniedConnection }) {
   const { t } = useTranslation();
-  const ticket = askedFor(row, underWay);
+  const { ticket } = row;
   if (ticket) {
     return (
       <span className={tables.sentence} data-testid="asked">
@@ -39,7 +36,7 @@ function Ask({ row, underWay }: { row: DeniedConnection; underWay: Ticket[] }) {
 export function DeniedConnections({ home }: { home: Home }) {
   const { t } = useTranslation();
   const words = useWords();
-  const { denied, deniedCount, deniedCountPartial = false, deniedLeftOut = 0, flowsAvailable, underWay } = home;
+  const { denied, deniedCount, deniedCountPartial = false, deniedApplications, deniedLeftOut = 0, flowsAvailable } = home;
   const port = (row: DeniedConnection) => (row.port === undefined ? undefined : [row.port, row.protocol].filter(Boolean).join("/"));
   return (
     <Section title={t("home.refused")} aside={<Link to="/applications">{t("nav.applications")}</Link>} testId="refused">
@@ -73,11 +70,11 @@ export function DeniedConnections({ home }: { home: Home }) {
             { key: "decision", header: t("connections.decision"), cell: (row) => row.decision && <DecisionBadge decision={row.decision} /> },
             { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count) },
             { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <RelativeTime at={row.lastSeen} /> },
-            { key: "ask", header: t("action.column"), silent: true, end: true, cell: (row) => <Ask row={row} underWay={underWay} /> },
+            { key: "ask", header: t("action.column"), silent: true, end: true, cell: (row) => <Ask row={row} /> },
           ]}
         />
       )}
-      <MoreEntries of="connections" count={deniedCount} shown={denied.length} partial={deniedCountPartial} to={refusedPath} testId="refused-more" />
+      <MoreEntries of="connections" count={deniedCount} shown={denied.length} partial={deniedCountPartial} to={refusedPath(deniedApplications)} testId="refused-more" />
     </Section>
   );
 }

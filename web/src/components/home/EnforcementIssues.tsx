@@ -28,7 +28,7 @@ export function EnforcementIssues({ home }: { home: Home }) {
       <div className={classes.watch}>
         {home.disagreements !== undefined && (
           <Link to="/flows?disagree=true" className={classes.figure} data-tone={home.disagreements > 0 ? "bad" : undefined} data-testid="home-disagreements">
-            <strong>{words.number(home.disagreements)}</strong>
+            <strong>{home.disagreementsPartial ? t("home.orMore", { number: words.number(home.disagreements) }) : words.number(home.disagreements)}</strong>
             <span>{t("home.disagreements", { count: home.disagreements })}</span>
           </Link>
         )}

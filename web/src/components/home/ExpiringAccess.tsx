@@ -21,22 +21,25 @@ import { MoreEntries } from "./MoreEntries";
 
 const days = [7, 30, 90] as const;
 
-const expiringPath = "/requests?view=all&expiring=14";
+const expiringPath = "/requests?view=owned&kind=grant&kind=extend&expiring=14";
+
+/** ending contains the states in which an item gives access, or is about to. */
+const ending: readonly TicketItem["state"][] = ["approved", "applying", "effective", "failed"];
 
 interface Row {
   ticket: Ticket;
   item: TicketItem;
-  /** The id of the extension that is already requested. */
+  /** The id of the ticket in which the access is already requested. */
   asked: string | undefined;
 }
 
-function rowsOf({ expiring, underWay }: Pick<Home, "expiring" | "underWay">): Row[] {
-  const extensions = underWay.filter((ticket) => ticket.kind === "extend");
+function rowsOf({ expiring, expiringUntil, expiringRequested = [] }: Home): Row[] {
+  const soon = ({ expiresAt, state }: TicketItem) => expiresAt !== undefined && ending.includes(state) && (expiringUntil === undefined || Date.parse(expiresAt) <= Date.parse(expiringUntil));
   return expiring
     .flatMap((ticket) =>
       ticket.items
-        .filter((item) => item.expiresAt !== undefined && item.state === "effective")
-        .map((item) => ({ ticket, item, asked: extensions.find((each) => each.items.some(({ target }) => target?.ticket === ticket.id && target.item === item.position))?.id })),
+        .filter(soon)
+        .map((item) => ({ ticket, item, asked: expiringRequested.find((each) => each.ticket === ticket.id && each.item === item.position)?.requestedIn })),
     )
     .sort((a, b) => (a.item.expiresAt ?? "").localeCompare(b.item.expiresAt ?? ""));
 }

@@ -1,9 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { isAtLeast } from "../../lib/home";
 import { useWords } from "../../lib/use-words";
-
-/** countLimit is the number up to which the portal counts tickets. */
-const countLimit = 1000;
 
 interface Props {
   /** The kind of the entries, which selects the text. */
@@ -26,7 +24,7 @@ export function MoreEntries({ of, count, shown, partial = false, to, testId }: P
   const more = (count ?? 0) - shown;
   if (more <= 0) return null;
   const number = words.number(more);
-  const atLeast = partial || (of === "requests" && count === countLimit);
+  const atLeast = partial || (of === "requests" && isAtLeast(count));
   return (
     <p data-testid={testId}>
       <Link to={to}>{t(`home.${atLeast ? "atLeast" : "more"}.${of}`, { count: more, number })}</Link>

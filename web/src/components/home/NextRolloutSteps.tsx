@@ -9,6 +9,8 @@ import { Section } from "../Page";
 import classes from "./Home.module.css";
 
 const shown = 4;
+const stages = ["initial", "refine", "announced"] as const;
+const path = `/rollout?${stages.map((stage) => `stage=${stage}`).join("&")}`;
 
 function Next({ card }: { card: RolloutCard }) {
   const { t } = useTranslation();
@@ -28,11 +30,11 @@ function Next({ card }: { card: RolloutCard }) {
 export function NextRolloutSteps() {
   const { t } = useTranslation();
   const words = useWords();
-  const first = useRollout({ stage: ["initial", "refine", "announced"] }).data?.pages[0];
+  const first = useRollout({ stage: [...stages], sort: "-stage" }, { limit: shown }).data?.pages[0];
   if (!first) return null;
   const { announced, refine, initial } = columns(first.items);
   const cards = [...announced, ...refine, ...initial];
-  const more = Math.max(cards.length, ["initial", "refine", "announced"].reduce((sum, stage) => sum + (first.stages[stage] ?? 0), 0)) - shown;
+  const more = Math.max(cards.length, stages.reduce((sum, stage) => sum + (first.stages[stage] ?? 0), 0)) - shown;
   const watched = first.stages.observe ?? 0;
   if (cards.length === 0 && watched === 0) return null;
   return (
@@ -46,7 +48,7 @@ export function NextRolloutSteps() {
           </ul>
           {more > 0 && (
             <p data-testid="closing-more">
-              <Link to="/rollout">{t("home.closingMore", { count: more, number: words.number(more) })}</Link>
+              <Link to={path}>{t("home.closingMore", { count: more, number: words.number(more) })}</Link>
             </p>
           )}
         </>

@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Ticket } from "../../api/types";
+import { isAtLeast } from "../../lib/home";
 import { useHeading } from "../../lib/use-heading";
 import { Avatar } from "../Avatar";
 import { KindBadge } from "../Badge";
@@ -37,7 +38,7 @@ function Card({ ticket, to }: { ticket: Ticket; to: string }) {
 export function PendingApprovals({ tickets, count }: { tickets: Ticket[]; count: number }) {
   const { t } = useTranslation();
   return (
-    <Section title={t("home.waitsForMe")} count={count} aside={<Link to="/approvals">{t("nav.approvals")}</Link>} testId="waits-for-me">
+    <Section title={t("home.waitsForMe")} count={count} atLeast={isAtLeast(count)} aside={<Link to="/approvals">{t("nav.approvals")}</Link>} testId="waits-for-me">
       {tickets.length === 0 ? (
         <EmptyState>{t("home.waitsEmpty")}</EmptyState>
       ) : (
@@ -57,7 +58,7 @@ export function PendingReviews({ tickets, count }: { tickets: Ticket[]; count: n
   const { t } = useTranslation();
   if (tickets.length === 0) return null;
   return (
-    <Section title={t("home.reviews")} count={count} aside={<Link to="/requests?view=review">{t("home.seeAll")}</Link>} testId="reviews">
+    <Section title={t("home.reviews")} count={count} atLeast={isAtLeast(count)} aside={<Link to="/requests?view=review">{t("home.seeAll")}</Link>} testId="reviews">
       <ul className={classes.cards}>
         {tickets.map((ticket) => (
           <Card key={ticket.id} ticket={ticket} to={`/tickets/${ticket.id}`} />

@@ -3,7 +3,8 @@ import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router";
 import { asApiError } from "../../api/client";
 import { resourceQuery } from "../../api/queries";
-import type { Message, Resource } from "../../api/types";
+import type { Message, Resource, WeeklyHours } from "../../api/types";
+import { isHours } from "../../lib/hours";
 import { shortName } from "../../lib/names";
 import { rememberResources } from "../../lib/recent";
 import { accessBody, accessErrors, accessPreview, basketLimit, durationChoices, isWrong, usualDuration } from "../../lib/request";
@@ -14,6 +15,7 @@ import { useRequest } from "../../lib/use-request";
 import { useWords } from "../../lib/use-words";
 import { DurationField } from "../DurationField";
 import { ApplicationSelect } from "../EntitySelect";
+import { HoursField } from "../HoursField";
 import { Basket } from "./Basket";
 import type { BasketRow } from "./Basket";
 import { BreakGlass } from "./BreakGlass";
@@ -27,6 +29,8 @@ interface AccessState {
   /** Actions are absent until the person chooses some; the default actions are known once the resource was read. */
   basket: { resource: string; actions?: string[] | undefined }[];
   duration: DurationValue;
+  /** Absent if the access is wanted at any hour. */
+  hours?: WeeklyHours | undefined;
   reason: string;
 }
 
@@ -34,8 +38,8 @@ const isText = (value: unknown): value is string => typeof value === "string";
 
 function isState(value: unknown): value is AccessState {
   if (typeof value !== "object" || value === null) return false;
-  const { application, basket, duration, reason } = value as Record<string, unknown>;
-  if ((application !== undefined && !isText(application)) || !isText(reason) || !Array.isArray(basket)) return false;
+  const { application, basket, duration, hours, reason } = value as Record<string, unknown>;
+  if ((application !== undefined && !isText(application)) || (hours !== undefined && !isHours(hours)) || !isText(reason) || !Array.isArray(basket)) return false;
   const wanted = basket.every((each: Partial<Record<string, unknown>> | null) => each !== null && isText(each.resource) && (each.actions === undefined || (Array.isArray(each.actions) && each.actions.every(isText))));
   if (!wanted || typeof duration !== "object" || duration === null) return false;
   const { duration: choice, customAmount, customUnit } = duration as Record<string, unknown>;
@@ -62,7 +66,7 @@ function useForm(person: string, only: string | undefined) {
     const query = resources[index];
     return { id, resource: query?.data, failed: query?.error ?? undefined, retry: () => void query?.refetch(), actions: actions ?? usual(query?.data) };
   });
-  const request: AccessRequest = { application: form.application ?? only ?? "", basket: rows.map(({ id, actions }) => ({ resource: id, actions })), duration: form.duration };
+  const request: AccessRequest = { application: form.application ?? only ?? "", basket: rows.map(({ id, actions }) => ({ resource: id, actions })), duration: form.duration, hours: form.hours };
   return {
     form,
     change,
@@ -101,7 +105,8 @@ export function AccessForm({ person, only }: { person: string; only: string | un
   // The preview reports the maximum duration, so it is shown before the form is submitted.
   const capError = errors.duration === "cap" ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
   const durationMessage = capError ?? ((tried && errors.duration && t("request.error.duration")) || messageText(refusal?.fieldMessage("durationSeconds")));
-  const atField = Boolean(applicationError) || Boolean(durationMessage) || shownRows.some((row) => row.error);
+  const hoursMessage = (tried && errors.hours && t("request.error.hours")) || messageText(refusal?.fieldMessage("hours"));
+  const atField = Boolean(applicationError) || Boolean(durationMessage) || Boolean(hoursMessage) || shownRows.some((row) => row.error);
 
   const body = isWrong(errors) ? undefined : accessBody(request);
   const remember = () => rememberResources(person, rows.flatMap(({ resource }) => (resource ? [{ id: resource.id, title: resource.title, hint: shortName(resource.name) }] : [])));
@@ -154,6 +159,7 @@ export function AccessForm({ person, only }: { person: string; only: string | un
         <Basket rows={shownRows} onActions={setActions} onRemove={remove} />
       </div>
       <DurationField value={form.duration} onChange={(duration) => change({ duration })} error={durationMessage || undefined} description={cap === undefined ? undefined : t("request.cap", { duration: words.duration(cap) })} />
+      <HoursField value={form.hours} onChange={(hours) => change({ hours })} error={hoursMessage || undefined} />
     </RequestFrame>
   );
 }

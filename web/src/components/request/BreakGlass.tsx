@@ -3,6 +3,7 @@ import { IconFlame } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Person } from "../../api/types";
+import { atAnyHour } from "../../lib/request";
 import type { Draftable } from "../../lib/request";
 import { secondsPerHour } from "../../lib/time";
 import { usePlan } from "../../lib/use-plan";
@@ -30,7 +31,7 @@ function Confirm({ body, reason, onSend, sending, error, onClose }: DialogProps)
   const words = useWords();
   const [chosen, setChosen] = useState<number>(hours[0]);
   const [sure, setSure] = useState(false);
-  const glass: Draftable = { ...body, durationSeconds: chosen * secondsPerHour, breakGlass: true };
+  const glass: Draftable = { ...atAnyHour(body), durationSeconds: chosen * secondsPerHour, breakGlass: true };
   const { query } = usePlan(glass);
   const items = query.data?.items ?? [];
   const reviewers = new Map<string, Person>(items.flatMap((item) => (item.review?.approvers ?? []).map((person) => [person.id, person] as const)));

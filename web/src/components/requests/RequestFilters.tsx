@@ -14,7 +14,7 @@ import { SearchField } from "../SearchField";
 import { ticketStateStyles } from "../state-styles";
 import classes from "./RequestFilters.module.css";
 
-const views = ["mine", "approvals", "decided", "review", "all"] as const satisfies readonly TicketView[];
+const views = ["mine", "approvals", "decided", "review", "owned", "all"] as const satisfies readonly TicketView[];
 const states = Object.keys(ticketStateStyles) as TicketState[];
 const expiringDays = ["7", "14", "30"] as const;
 

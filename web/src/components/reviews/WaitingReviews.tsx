@@ -20,19 +20,23 @@ export function WaitingReviews() {
   const { t } = useTranslation();
   const { data } = useMyReviewLines();
   if (!data || data.items.length === 0) return null;
+  const groups = byReview(data.items);
+  const complete = (data.total ?? 0) <= data.items.length;
   return (
     <Section title={t("accessReview.waitingTitle")} count={data.total} aside={<Link to="/reviews">{t("accessReview.title")}</Link>} testId="waiting-reviews">
       <ul className={classes.list}>
-        {byReview(data.items).map((lines) => {
+        {groups.map((lines, index) => {
           const [first] = lines;
           if (!first) return null;
+          // The lines come by review, so that only those of the last one may not all be there.
+          const all = complete || index < groups.length - 1;
           return (
             <li key={first.review}>
               <Link className={classes.card} to={`/reviews/${first.review}?mine=true`} data-testid={`waits-${first.review}`}>
                 <strong>{first.reviewName}</strong>
                 <span className={classes.muted}>
                   {lines.slice(0, 2).map(({ application, resource }) => `${application.title} → ${resource.title}`).join(", ")}
-                  {lines.length > 2 && ` +${lines.length - 2}`} · {t("accessReview.waitingDue")} <RelativeTime at={first.deadline} />
+                  {all ? lines.length > 2 && ` +${lines.length - 2}` : ", …"} · {t("accessReview.waitingDue")} <RelativeTime at={first.deadline} />
                 </span>
               </Link>
             </li>

@@ -30,6 +30,11 @@ export const common = {
     mine: "Mine",
     backHome: "Go to Home",
   },
+  embed: {
+    open: "Open in ACP",
+    outside: "This page cannot be shown here. Open it in ACP.",
+    signedOut: "You are not signed in to ACP. Sign in there: the link opens a new tab, and this page is shown here afterwards.",
+  },
   dialog: {
     discardText: "Close without sending? Your input will be lost.",
     keep: "Keep editing",
@@ -164,6 +169,7 @@ export const common = {
     network: "The portal did not answer. Check your connection and try again; nothing you entered is lost.",
     unauthenticated: "Your session has ended. Sign in again to continue.",
     forbidden: "You may not see or do this. Its owners and the security team can.",
+    "login-too-old": "This needs a recent sign-in, and yours is older. Sign in again, then repeat it.",
     "not-found": "It does not exist, or you may not see it.",
     invalid: "The request is not valid. See the marked fields.",
     conflict: "It was changed at the same time. The current state is shown now; check it, then try again.",
@@ -196,6 +202,7 @@ export const common = {
     title: "Sign in",
     intro: "Request access, approve it, and see who can reach what, in every cluster.",
     button: "Sign in with your company account",
+    again: "Sign in again",
     error: {
       denied: "The sign-in was cancelled or refused. Try again; if it is refused again, ask your administrator for an account.",
       expired: "Your session has ended. Sign in again to continue.",
@@ -203,6 +210,7 @@ export const common = {
       "unknown-person": "You are signed in at your company, but you are not in ACP’s catalog. Ask the catalog’s maintainers to add you, then try again.",
       "provider-unavailable": "The company’s sign-in service does not answer. Wait a minute and try again; nothing is lost.",
       "provider-unset": "Sign-in is not configured yet. An operator has to set the company’s OIDC provider in the portal’s settings (oidc-issuer).",
+      "not-fresh": "The sign-in service did not confirm that you signed in again. Try again; if it fails again, tell your administrator that the service must support max_age and auth_time.",
       "signed-out": "You are signed out.",
       other: "The sign-in failed. Start again; if it fails again, report the code “{{code}}” to your administrator.",
     },

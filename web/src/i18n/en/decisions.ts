@@ -9,6 +9,7 @@ export const decisions = {
     asDelegate: "You decide as {{step}}, as a delegate.",
     lets: "Lets <b>{{application}}</b> reach <b>{{resource}}</b> with {{actions}}, {{duration}}.",
     keeps: "Extends the access of <b>{{application}}</b> to <b>{{resource}}</b> with {{actions}} by {{duration}}.",
+    onlyDuring: "Only during <b>{{hours}}</b>.",
     takes: "Revokes the access of <b>{{application}}</b> to <b>{{resource}}</b> that {{ticket}} granted.",
     switches: "Switches <b>{{resource}}</b> from {{from}} to {{to}}.",
     switchesTo: "Switches <b>{{resource}}</b> to {{to}}.",

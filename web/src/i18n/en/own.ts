@@ -43,6 +43,7 @@ export const own = {
     voided: "Approvals void",
     escalated: "Escalated to you",
     "approval-needed": "Needs your decision",
+    undecided: "Not decided",
     failed: "Failed",
     rollout: "A resource is closed or opened",
     decided: "Decided",

@@ -47,7 +47,7 @@ export const terms = {
       score: "A number from 0 to 100: how completely the clients of a resource are known.",
       guard: "It stops the rollout of a resource if known clients are refused after Enforce.",
       temporaryAudit: "A limited time in which an enforced resource is in Audit. It ends automatically.",
-      engine: "What carries policies to a member: KubeFed, or the adapter itself.",
+      engine: "What carries policies to a member: KubeFed, the adapter itself, or an agent in the member.",
       readBack: "Reading a policy in the member itself. Only this makes a change effective.",
       foreignPolicy: "A policy in a member that ACP does not manage. It may allow more than ACP’s policies do.",
       quietPeriod: "The time without a connection after which a grant counts as unused.",

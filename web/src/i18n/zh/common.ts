@@ -29,6 +29,11 @@ export const common = {
     mine: "我的",
     backHome: "回到首页",
   },
+  embed: {
+    open: "在 ACP 中打开",
+    outside: "这个页面不能在这里显示，请在 ACP 中打开。",
+    signedOut: "您尚未登录 ACP。请通过链接在新标签页中登录，之后这里会显示页面。",
+  },
   dialog: {
     discardText: "不提交就关闭？已填写的内容将丢失。",
     keep: "继续填写",
@@ -162,6 +167,7 @@ export const common = {
     network: "门户没有响应。请检查网络后重试，已填写的内容不会丢失。",
     unauthenticated: "会话已结束，请重新登录。",
     forbidden: "您无权查看或执行此操作，请联系资源负责人或安全团队。",
+    "login-too-old": "此操作需要近期登录，而您的登录已较久。请重新登录后再操作。",
     "not-found": "不存在，或者您无权查看。",
     invalid: "填写有误，请查看标出的字段。",
     conflict: "刚刚有人做了修改。现在显示的是最新状态，请确认后再决定。",
@@ -194,6 +200,7 @@ export const common = {
     title: "登录",
     intro: "申请访问、审批访问，并查看每个集群里谁能访问什么。",
     button: "使用公司账号登录",
+    again: "重新登录",
     error: {
       denied: "登录被取消或被拒绝。请重试；若仍被拒绝，请联系管理员开通账号。",
       expired: "会话已结束。重新登录后可继续之前的操作。",
@@ -201,6 +208,7 @@ export const common = {
       "unknown-person": "公司账号已登录，但 ACP 的目录中没有您。请联系目录维护者添加后重试。",
       "provider-unavailable": "公司登录服务没有响应。请稍等片刻再试，数据不会丢失。",
       "provider-unset": "尚未配置登录服务，所有人都无法登录。请运维人员在门户的设置（oidc-issuer）中填写公司的 OIDC 提供方。",
+      "not-fresh": "登录服务没有确认您重新登录。请重试；若仍失败，请告知管理员：登录服务须支持 max_age 和 auth_time。",
       "signed-out": "您已退出登录。",
       other: "登录没有成功。请重新开始；若仍失败，请把代码“{{code}}”告诉管理员。",
     },

@@ -9,6 +9,7 @@ export const decisions = {
     asDelegate: "您代他人以{{step}}身份审批。",
     lets: "允许 <b>{{application}}</b> 访问 <b>{{resource}}</b>，操作 {{actions}}，{{duration}}。",
     keeps: "允许 <b>{{application}}</b> 继续访问 <b>{{resource}}</b>，操作 {{actions}}，再延长 {{duration}}。",
+    onlyDuring: "仅限以下时段：<b>{{hours}}</b>。",
     takes: "回收 {{ticket}} 授予 <b>{{application}}</b> 对 <b>{{resource}}</b> 的访问。",
     switches: "将 <b>{{resource}}</b> 从 {{from}} 改为 {{to}}。",
     switchesTo: "将 <b>{{resource}}</b> 改为 {{to}}。",

@@ -40,6 +40,7 @@ export const own = {
     voided: "审批作废",
     escalated: "升级到您",
     "approval-needed": "等您审批",
+    undecided: "无人审批",
     failed: "失败",
     rollout: "资源收紧或放行",
     decided: "已有结果",

@@ -1,0 +1,200 @@
+package portal
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+// sensitive is a site in which decisions about what is sensitive need a login that is at most 15 minutes old.
+func sensitive(t *testing.T) *site {
+	t.Helper()
+	x := newSite(t)
+	x.Tickets.LoginMaxAge = 15 * time.Minute
+	x.loggedInAt(func() any { return x.now().Unix() })
+	return x
+}
+
+// loggedInAt makes the provider report a time of the login; none if it is nil.
+func (x *site) loggedInAt(at func() any) {
+	x.provider.Claims = func(c map[string]any) {
+		c["auth_time"] = at()
+		if c["auth_time"] == nil {
+			delete(c, "auth_time")
+		}
+		c["exp"] = x.now().Add(time.Hour).Unix()
+	}
+}
+
+// request submits a request of Alice for a highly sensitive resource, and returns the paths of the ticket and its version. Its first step
+// waits for Carol.
+func (x *site) request(t *testing.T, resource string) (id string, version int64) {
+	t.Helper()
+	var created struct {
+		ID      string
+		Version int64
+	}
+	a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", resource))
+	if a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	a.Into(t, &created)
+	return created.ID, created.Version
+}
+
+func decideAs(b *portaltest.Browser, id string, version int64) (status int, code string) {
+	b.T.Helper()
+	a := b.Post("/api/v1/tickets/"+id+"/decision", map[string]any{"decision": "approve", "version": version})
+	var p problemBody
+	if a.Status >= http.StatusBadRequest {
+		a.Into(b.T, &p)
+	}
+	return a.Status, p.Code
+}
+
+// freshLogin logs a person in again in a browser that has a session, and returns the query of the address at the provider, and the address
+// to which the portal redirects at last.
+func (x *site) freshLogin(t *testing.T, b *portaltest.Browser, who, returnTo string) (query url.Values, to *url.URL) {
+	t.Helper()
+	start := b.Get("/auth/login?" + url.Values{"fresh": {"true"}, "returnTo": {returnTo}}.Encode())
+	if start.Status != http.StatusFound {
+		t.Fatalf("%d %s", start.Status, start.Body)
+	}
+	back := mustParse(t, x.provider.Login(t, start.Header.Get("Location"), who))
+	done := b.Get(back.RequestURI())
+	return mustParse(t, start.Header.Get("Location")).Query(), mustParse(t, done.Header.Get("Location"))
+}
+
+// TestSensitiveDecisionAfterAFreshLogin checks the way of a person whose session is too old to decide a sensitive request.
+func TestSensitiveDecisionAfterAFreshLogin(t *testing.T) {
+	x := sensitive(t)
+	id, version := x.request(t, "ledger-db-cache")
+	other, otherVersion := x.request(t, "bobs-cluster")
+	carol := x.as("carol")
+	x.advance(16 * time.Minute)
+	if status, code := decideAs(carol, id, version); status != http.StatusForbidden || code != "login-too-old" {
+		t.Fatalf("an old login: %d %s", status, code)
+	}
+	if status, code := decideAs(carol, other, otherVersion); status != http.StatusOK {
+		t.Errorf("what is not sensitive needs no new login: %d %s", status, code)
+	}
+	if query := mustParse(t, x.as("").Get("/auth/login").Header.Get("Location")).Query(); query.Has("max_age") || query.Has("prompt") {
+		t.Errorf("an ordinary login asks for a new authentication: %v", query)
+	}
+	before := carol.Client.Jar.Cookies(mustParse(t, x.base))[0].Value
+	query, to := x.freshLogin(t, carol, "carol", "/tickets/"+id)
+	if query.Get("max_age") != "0" || query.Get("prompt") != "login" || query.Get("code_challenge") == "" {
+		t.Errorf("the portal asked the provider for %v", query)
+	}
+	if to.Path != "/tickets/"+id {
+		t.Errorf("after the login: %s", to)
+	}
+	if carol.Client.Jar.Cookies(mustParse(t, x.base))[0].Value == before {
+		t.Error("the session has its token of before the login")
+	}
+	if status, code := decideAs(carol, id, version); status != http.StatusOK {
+		t.Errorf("after a fresh login: %d %s", status, code)
+	}
+}
+
+// TestLoginsThatAreNotFresh checks that a login counts as new only if the provider's token proves that it is.
+func TestLoginsThatAreNotFresh(t *testing.T) {
+	x := sensitive(t)
+	id, version := x.request(t, "ledger-db-cache")
+	carol := x.as("carol")
+	x.advance(16 * time.Minute)
+	for name, tc := range map[string]struct {
+		reason, want string
+		claim        func() any
+	}{
+		"absent":   {"the provider does not say when", core.LoginNotFresh, func() any { return nil }},
+		"old":      {"the provider used its own session", core.LoginNotFresh, func() any { return x.now().Add(-2 * time.Minute).Unix() }},
+		"text":     {"not a time", core.LoginInvalid, func() any { return "now" }},
+		"to come":  {"it would stay recent", core.LoginInvalid, func() any { return x.now().Add(time.Hour).Unix() }},
+		"zero":     {"not a time", core.LoginInvalid, func() any { return 0 }},
+		"too much": {"not a time", core.LoginInvalid, func() any { return 1e300 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x.loggedInAt(tc.claim)
+			_, to := x.freshLogin(t, carol, "carol", "/tickets/"+id)
+			if to.Path != "/login" || to.Query().Get("error") != tc.want || to.Query().Get("returnTo") != "/tickets/"+id {
+				t.Errorf("%s: %s, want the code %s", tc.reason, to, tc.want)
+			}
+			if !loggedIn(carol) {
+				t.Errorf("%s: the session of before has ended", tc.reason)
+			}
+			if status, code := decideAs(carol, id, version); status != http.StatusForbidden || code != "login-too-old" {
+				t.Errorf("%s: %d %s", tc.reason, status, code)
+			}
+		})
+	}
+}
+
+// TestOrdinaryLoginsDoNotProveAnything checks that a login through the provider's own session has the age of that session.
+func TestOrdinaryLoginsDoNotProveAnything(t *testing.T) {
+	x := sensitive(t)
+	id, version := x.request(t, "ledger-db-cache")
+	for name, claim := range map[string]func() any{
+		"absent": func() any { return nil },
+		"old":    func() any { return x.now().Add(-16 * time.Minute).Unix() },
+	} {
+		x.loggedInAt(claim)
+		if status, code := decideAs(x.as("carol"), id, version); status != http.StatusForbidden || code != "login-too-old" {
+			t.Errorf("%s: %d %s", name, status, code)
+		}
+	}
+	x.Tickets.LoginMaxAge = 0
+	if status, code := decideAs(x.as("carol"), id, version); status != http.StatusOK {
+		t.Errorf("without a bound: %d %s", status, code)
+	}
+}
+
+// TestTokensThatDecideNeedARecentLogin checks that an old session does not give itself a token that decides without a login, and that a token
+// decides as before.
+func TestTokensThatDecideNeedARecentLogin(t *testing.T) {
+	x := sensitive(t)
+	id, version := x.request(t, "ledger-db-cache")
+	carol := x.as("carol")
+	create := func(scope string) portaltest.Answer {
+		return carol.Post("/api/v1/me/tokens", map[string]any{"name": "mine", "scopes": []string{scope}, "expiresInSeconds": 3600})
+	}
+	device := func(deny bool) portaltest.Answer {
+		var d deviceStart
+		x.as("").Call(http.MethodPost, "/api/v1/auth/device", map[string]any{"client": "x"}, nil).Into(t, &d)
+		return carol.Post("/api/v1/auth/device/approve", map[string]any{"userCode": d.UserCode, "deny": deny})
+	}
+	var created struct{ Secret string }
+	if a := create("tickets:decide"); a.Status != http.StatusCreated {
+		t.Fatalf("after a recent login: %d %s", a.Status, a.Body)
+	} else {
+		a.Into(t, &created)
+	}
+	if a := device(false); a.Status != http.StatusNoContent {
+		t.Errorf("the login of a command line, after a recent login: %d %s", a.Status, a.Body)
+	}
+	x.advance(16 * time.Minute)
+	var p problemBody
+	if a := create("tickets:decide"); a.Status != http.StatusForbidden {
+		t.Errorf("an old login: %d %s", a.Status, a.Body)
+	} else if a.Into(t, &p); p.Code != "login-too-old" {
+		t.Errorf("an old login: %+v", p)
+	}
+	if a := create("read"); a.Status != http.StatusCreated {
+		t.Errorf("a token that only reads: %d %s", a.Status, a.Body)
+	}
+	if a := device(false); a.Status != http.StatusForbidden {
+		t.Errorf("the login of a command line, after an old login: %d %s", a.Status, a.Body)
+	}
+	if a := device(true); a.Status != http.StatusNoContent {
+		t.Errorf("to refuse the login of a command line needs no new login: %d %s", a.Status, a.Body)
+	}
+	a := x.as("").Call(http.MethodPost, "/api/v1/tickets/"+id+"/decision", map[string]any{"decision": "approve", "version": version},
+		http.Header{"Authorization": {"Bearer " + created.Secret}})
+	if a.Status != http.StatusOK {
+		t.Errorf("a token has no login that could be old: %d %s", a.Status, a.Body)
+	}
+}
