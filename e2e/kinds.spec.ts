@@ -126,7 +126,7 @@ test('a grant is extended; who may not end it asks those who may', async ({ brow
   const extension = await test.step('Alice asks for more time, with the reason that held so far', async () => {
     await alice.page.getByTestId('extend-button').click();
     await expect(alice.page.getByTestId('extend-reason')).toHaveValue(/Carts/);
-    await alice.page.getByTestId('extend-dialog').getByText('30 days').click();
+    await alice.page.getByTestId('extend-dialog').getByText('30 days', { exact: true }).click();
     await expect(alice.page.getByTestId('extend-dialog').getByTestId('preview-step-owner')).toContainText('Bob Tanaka');
     await alice.page.getByTestId('extend-confirm').click();
     await alice.page.waitForURL((url) => /T-\d+$/.test(url.pathname) && !url.pathname.endsWith(ticket));
