@@ -4435,6 +4435,9 @@ type PreviewItem struct {
 	Problem    *Problem    `json:"problem,omitempty"`
 	Protection *Protection `json:"protection,omitempty"`
 
+	// Resource of an item that can be requested; of an access package, items that the application has already are left out
+	Resource *CatalogRef `json:"resource,omitempty"`
+
 	// Review of break-glass: who looks at it afterwards, instead of the steps
 	Review *Step `json:"review,omitempty"`
 
