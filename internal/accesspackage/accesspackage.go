@@ -55,8 +55,6 @@ type Spec struct {
 	DurationSeconds int64                 `json:"durationSeconds,omitempty"`
 	Hours           *v1alpha1.WeeklyHours `json:"hours,omitempty"`
 	Chain           Chain                 `json:"chain"`
-	// ReachesHolders says whether applications that hold an earlier version get the changes of this one.
-	ReachesHolders bool `json:"reachesHolders"`
 	// Resources are the resources by their names.
 	Resources map[string]Resource `json:"resources"`
 }
@@ -210,8 +208,6 @@ var (
 type Store interface {
 	// Package returns a package with its current version, or ErrUnknown.
 	Package(ctx context.Context, name string) (Package, error)
-	// Version returns one version of a package, or ErrUnknown.
-	Version(ctx context.Context, name string, number int) (Version, error)
 	// Versions returns the newest versions of a package, at most limit.
 	Versions(ctx context.Context, name string, limit int) ([]Version, error)
 	// List returns all packages, sorted by name.

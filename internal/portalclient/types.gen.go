@@ -3812,12 +3812,9 @@ type NewPackage struct {
 	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
 
 	// Hours absent: at any hour
-	Hours *WeeklyHours `json:"hours,omitempty"`
-	Name  string       `json:"name"`
-
-	// ReachesHolders applications that hold an earlier version get the changes; absent: they keep what they have
-	ReachesHolders *bool                `json:"reachesHolders,omitempty"`
-	Resources      []NewPackageResource `json:"resources"`
+	Hours     *WeeklyHours         `json:"hours,omitempty"`
+	Name      string               `json:"name"`
+	Resources []NewPackageResource `json:"resources"`
 
 	// Team the id of the group that publishes the package
 	Team  string `json:"team"`
@@ -4138,11 +4135,10 @@ type PackageTeam struct {
 
 // PackageVersion defines model for PackageVersion.
 type PackageVersion struct {
-	Digest         string    `json:"digest"`
-	Number         int       `json:"number"`
-	PublishedAt    time.Time `json:"publishedAt"`
-	PublishedBy    Person    `json:"publishedBy"`
-	ReachesHolders bool      `json:"reachesHolders"`
+	Digest      string    `json:"digest"`
+	Number      int       `json:"number"`
+	PublishedAt time.Time `json:"publishedAt"`
+	PublishedBy Person    `json:"publishedBy"`
 
 	// Ticket which published it; absent: the caller may not see it
 	Ticket *string `json:"ticket,omitempty"`

@@ -92,15 +92,6 @@ func version(tx *gorm.DB, name string, number int) (accesspackage.Version, error
 	return r.version(), nil
 }
 
-// Version implements accesspackage.Store.
-func (s *Store) Version(ctx context.Context, name string, number int) (out accesspackage.Version, err error) {
-	err = s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
-		out, err = version(tx, name, number)
-		return err
-	})
-	return out, err
-}
-
 // Versions implements accesspackage.Store.
 func (s *Store) Versions(ctx context.Context, name string, limit int) ([]accesspackage.Version, error) {
 	var rows []versionRow

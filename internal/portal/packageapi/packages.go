@@ -93,11 +93,7 @@ func (a *API) GetPackage(ctx context.Context, r openapi.GetPackageRequestObject)
 		out.Resources = append(out.Resources, x)
 	}
 	for _, v := range versions {
-		x, err := a.version(ctx, c, v)
-		if err != nil {
-			return nil, err
-		}
-		out.Versions = append(out.Versions, x)
+		out.Versions = append(out.Versions, a.version(ctx, c, v))
 	}
 	claim := approval.Claim{Resource: approval.ObjectAccessPackage + "/" + p.Name, Action: "change"}
 	pending, err := a.Tickets.Store.ClaimedBy(core.RequestContext(ctx), []approval.Claim{claim})
@@ -110,17 +106,12 @@ func (a *API) GetPackage(ctx context.Context, r openapi.GetPackageRequestObject)
 	return openapi.GetPackage200JSONResponse(out), nil
 }
 
-func (a *API) version(ctx context.Context, c *catalog.Catalog, v accesspackage.Version) (openapi.PackageVersion, error) {
-	spec, err := v.Spec()
-	if err != nil {
-		return openapi.PackageVersion{}, err
-	}
-	out := openapi.PackageVersion{Number: v.Number, Digest: v.Digest, PublishedBy: views.Person(c, v.PublishedBy), PublishedAt: v.PublishedAt.UTC(),
-		ReachesHolders: spec.ReachesHolders}
+func (a *API) version(ctx context.Context, c *catalog.Catalog, v accesspackage.Version) openapi.PackageVersion {
+	out := openapi.PackageVersion{Number: v.Number, Digest: v.Digest, PublishedBy: views.Person(c, v.PublishedBy), PublishedAt: v.PublishedAt.UTC()}
 	if a.TicketVisible(ctx, v.Ticket) {
 		out.Ticket = new(approval.FormatID(v.Ticket))
 	}
-	return out, nil
+	return out
 }
 
 // ArchivePackage implements openapi.StrictServerInterface.

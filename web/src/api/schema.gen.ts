@@ -2556,8 +2556,6 @@ export interface components {
             /** @description absent: at any hour */
             hours?: components["schemas"]["WeeklyHours"];
             chain: components["schemas"]["PackageChain"];
-            /** @description applications that hold an earlier version get the changes; absent: they keep what they have */
-            reachesHolders?: boolean;
             resources: components["schemas"]["NewPackageResource"][];
         };
         NewPackageResource: {
@@ -2612,7 +2610,6 @@ export interface components {
             publishedBy: components["schemas"]["Person"];
             /** Format: date-time */
             publishedAt: string;
-            reachesHolders: boolean;
         };
         AccessPackage: {
             name: string;
