@@ -21,6 +21,7 @@ import (
 	"gorm.io/gorm"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	packagestore "github.com/acp-io/acp/internal/accesspackage/gormstore"
 	"github.com/acp-io/acp/internal/accessreview"
 	reviewstore "github.com/acp-io/acp/internal/accessreview/gormstore"
 	"github.com/acp-io/acp/internal/approval"
@@ -208,6 +209,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err != nil {
 		return err
 	}
+	packages := packagestore.New(db)
 	tickets, err := approval.NewService(
 		approval.Config{
 			Store:       store,
@@ -216,6 +218,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 			Host:        h,
 			Evidence:    seen,
 			Workloads:   registrar,
+			Packages:    packages,
 			OnCall:      onCall,
 			Builtin:     o.builtin,
 			LoginMaxAge: o.loginMaxAge,
@@ -332,6 +335,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Receivers:      channels.Receivers,
 		Channels:       channels.People,
 		SavedViews:     savedviewstore.New(db),
+		Packages:       packages,
 		Reviews:        reviews,
 		ReviewStore:    reviewStore,
 		Workloads:      registrar,

@@ -177,6 +177,10 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
 			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Application))
 		}
+	case t.Kind == KindPackage:
+		if teams := it.Change.packageTeams(); len(teams) == 0 || !MayPublish(c, t.Requester, teams...) {
+			return fail(CodeConflict, message.DecideRequesterNotInTeam(displayName(c, t.Requester)))
+		}
 	case it.ResourceName != "":
 		if !security && !c.Owns(t.Requester, resource) {
 			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Resource))

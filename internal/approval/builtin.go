@@ -43,6 +43,11 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 		if a.byProgram() {
 			names[0] = StepApplication
 		}
+		if it.Package.teamDecides(a.resource) {
+			if _, ok := a.publisherStep(it.Package.Team); ok {
+				names[1] = StepPublisher
+			}
+		}
 		if it.Adopt {
 			names = []string{StepOwner} // the requester is an owner already; see waysToFill
 		}
@@ -53,6 +58,10 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 		names, owner, high = []string{StepOwner}, []v1alpha1.Approver{FromResourceOwner, FromApplicationOwner}, false
 	case KindWorkload:
 		chain, err := a.workloadChain()
+		a.addTimeouts(chain, kind)
+		return chain, err
+	case KindPackage:
+		chain, err := a.packageChain()
 		a.addTimeouts(chain, kind)
 		return chain, err
 	case KindClass, KindApprovalPolicy:
@@ -66,6 +75,10 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 	steps := make([]wanted, 0, len(names))
 	for _, name := range names {
 		w, err := a.builtinStep(name, owner)
+		if name == StepPublisher {
+			w, _ = a.publisherStep(it.Package.Team)
+			err = nil
+		}
 		if err != nil {
 			return nil, err
 		}

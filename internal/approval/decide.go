@@ -127,7 +127,8 @@ func waitingFor(a Actor, t *Ticket, item int) ([]int, error) {
 
 // recheck compares what an item grants now with what was shown; true if it grew and its approvals are void.
 func (s *Service) recheck(t *Ticket, i int) (bool, error) {
-	if c := t.Items[i].Change; c != nil {
+	// A version of a package is compared with the current one when it is published. This is called in a transaction, which reads no packages.
+	if c := t.Items[i].Change; c != nil && c.Kind != ObjectAccessPackage {
 		now, _, err := s.Host.Object(c.Kind, c.Name)
 		if err != nil {
 			return false, err

@@ -60,6 +60,7 @@ func (f Filter) matchesItem(it Item) bool {
 		(f.Application == "" || it.Application == f.Application) &&
 		(len(f.Applications) == 0 || slices.Contains(f.Applications, it.ApplicationName)) && (f.Resource == "" || it.Resource == f.Resource) &&
 		(f.Policy == "" || it.Policy == f.Policy) && (f.Target == nil || it.Target != nil && *it.Target == *f.Target) &&
+		(f.Package == "" || it.Package != nil && it.Package.Name == f.Package) &&
 		(f.DueBy.IsZero() || !due.IsZero() && !due.After(f.DueBy)) &&
 		(f.ExpiresBy.IsZero() || !it.End().IsZero() && !it.End().After(f.ExpiresBy))
 }

@@ -78,6 +78,8 @@ type Item struct {
 	Latest                       time.Time             `json:",omitzero"`  // the latest possible end, whenever it is approved; zero means no bound
 	Adopt                        bool                  `json:",omitempty"` // requested by an owner of the resource or the security team
 	Override                     *Override             `json:",omitempty"` // only of a change that closes the resource
+	// Package is the version of an access package that the item is a part of; nil if it was not requested as one.
+	Package *PackageRef `json:",omitempty"`
 	// Author is the person who wrote the request of a program, if it is known. They do not decide, as if they were the requester.
 	Author string `json:",omitempty"`
 
@@ -122,9 +124,9 @@ type Target struct {
 	Item   int
 }
 
-// Change is a change of an object of the host cluster.
+// Change is a change of an object of the host cluster, or of an access package.
 type Change struct {
-	Kind     string // ProtectedResource, ResourceClass, SubjectClass, ApprovalPolicy, ExternalWorkload
+	Kind     string // ProtectedResource, ResourceClass, SubjectClass, ApprovalPolicy, ExternalWorkload, AccessPackage
 	Name     string
 	Verb     string          // create, update, delete
 	Base     string          // the resource version that the change is based on; empty if the object did not exist

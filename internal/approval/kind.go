@@ -43,20 +43,23 @@ const (
 	KindApprovalPolicy Kind = "approval-policy"
 	// KindWorkload registers clients of an application outside the fleet, as ExternalWorkloads.
 	KindWorkload Kind = "workload"
+	// KindPackage publishes a version of an access package.
+	KindPackage Kind = "package"
 )
 
 // Kinds returns all kinds, in the order in which they are documented.
 func Kinds() []Kind {
-	return []Kind{KindGrant, KindExtend, KindRevoke, KindMode, KindOnboard, KindOffboard, KindClass, KindApprovalPolicy, KindWorkload}
+	return []Kind{KindGrant, KindExtend, KindRevoke, KindMode, KindOnboard, KindOffboard, KindClass, KindApprovalPolicy, KindWorkload,
+		KindPackage}
 }
 
 // Access reports whether an item of the kind becomes a statement of a policy.
 func (k Kind) Access() bool { return k == KindGrant || k == KindExtend }
 
-// Object reports whether an item of the kind changes an object of the host cluster as a whole.
+// Object reports whether an item of the kind changes an object as a whole: one of the host cluster, or an access package.
 func (k Kind) Object() bool {
 	switch k {
-	case KindMode, KindOnboard, KindOffboard, KindClass, KindApprovalPolicy, KindWorkload:
+	case KindMode, KindOnboard, KindOffboard, KindClass, KindApprovalPolicy, KindWorkload, KindPackage:
 		return true
 	}
 	return false

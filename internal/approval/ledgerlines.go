@@ -70,6 +70,9 @@ func describe(details map[string]string, it Item) {
 	if o := it.Override; o != nil {
 		details["override"], details["evidence"] = o.Reason, o.Evidence
 	}
+	if p := it.Package; p != nil {
+		details["package"], details["version"] = p.Name, strconv.Itoa(p.Version)
+	}
 	if it.Target != nil {
 		add("target", SID(it.Target.Ticket, it.Target.Item))
 	}

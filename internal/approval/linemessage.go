@@ -79,12 +79,22 @@ func lineMessage(line string) message.Message {
 		count, digest, _ := strings.Cut(rest, " more: ")
 		n, _ := strconv.Atoi(count)
 		return message.LineMore(n, digest)
+	case "package":
+		return packageMessage(strings.TrimPrefix(line, linePackage))
 	case "only":
 		return message.LineHours(strings.TrimPrefix(line, lineHours))
 	case "nothing:":
 		return message.LineNotCompiled()
 	}
 	return approversMessage(line)
+}
+
+// packageMessage returns the message of a line without linePackage.
+func packageMessage(rest string) message.Message {
+	name, version, _ := strings.Cut(rest, " version ")
+	number, digest, _ := strings.Cut(version, ": ")
+	n, _ := strconv.Atoi(number)
+	return message.LinePackage(name, n, digest)
 }
 
 // allowMessage returns the message of a line without LineAllow: a rule of an enforcer, a statement, or what clients outside the fleet

@@ -20,4 +20,6 @@ const (
 	lineNoLonger = "no longer: "
 	// lineHours precedes the hours to which the access of an item is restricted.
 	lineHours = "only during "
+	// linePackage precedes the access package that an item is a part of.
+	linePackage = "package "
 )

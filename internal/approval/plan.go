@@ -71,10 +71,19 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 		return Plan{}, err
 	}
 	x := planner{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
+	if r.Package != nil {
+		var err error
+		if r.Items, err = x.packageItems(); err != nil {
+			return Plan{}, err
+		}
+	}
 	p := Plan{Kind: r.Kind}
 	claimed := map[Claim]int{}
 	for i, it := range r.Items {
 		item, err := x.item(it, fmt.Sprintf("items[%d].", i), claimed, i)
+		if r.Package != nil && held(err) {
+			continue
+		}
 		if err != nil {
 			if !aboutItem(err) {
 				return Plan{}, err
@@ -82,6 +91,9 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 			item = PlanItem{Item: item.Item, Err: err}
 		}
 		p.Items = append(p.Items, item)
+	}
+	if len(p.Items) == 0 {
+		return Plan{}, fail(CodeConflict, message.AccessPackageHeld(r.Items[0].Application))
 	}
 	if r.Kind == KindGrant && !slices.ContainsFunc(p.Items, func(it PlanItem) bool { return it.Covered == nil }) {
 		p.Kind = KindExtend
@@ -110,6 +122,8 @@ func (x *planner) item(r RequestItem, path string, claimed map[Claim]int, at int
 		p, err = x.grant(r, path)
 	case KindRevoke:
 		p.Item, err = x.revocation(r, path)
+	case KindPackage:
+		p.Item, err = x.publication(r, path)
 	default:
 		p.Item, err = x.change(r, path)
 	}

@@ -52,21 +52,9 @@ func (x *planner) access(r RequestItem, path string) (Item, error) {
 	if !covered {
 		return Item{}, invalid(path+"application", message.RequestNoSubjectClass(app.Name))
 	}
-	known, ok, err := x.Host.ResourceActions(res.Name)
+	actions, err := x.knownActions(res, r.Actions, path)
 	if err != nil {
 		return Item{}, err
-	}
-	if !ok {
-		return Item{}, invalid(path+"resource", message.RequestNoResourceClass(res.Name))
-	}
-	actions := slices.Compact(slices.Sorted(slices.Values(r.Actions)))
-	if len(actions) == 0 {
-		return Item{}, invalid(path+"actions", message.RequestNoAction(strings.Join(known, ", ")))
-	}
-	for _, a := range actions {
-		if !slices.Contains(known, a) {
-			return Item{}, invalid(path+"actions", message.RequestUnknownAction(res.Title, a, strings.Join(known, ", ")))
-		}
 	}
 	if r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration) {
 		return Item{}, invalid(path+"durationSeconds", message.RequestDurationRange())
@@ -84,8 +72,30 @@ func (x *planner) access(r RequestItem, path string) (Item, error) {
 		Duration:        r.Duration,
 		Hours:           hours,
 		Adopt:           x.request.Adopt,
+		Package:         r.part,
 		Author:          x.actor.author,
 	}, nil
+}
+
+// knownActions returns actions sorted, after checking that the class of the resource has them.
+func (x *planner) knownActions(res catalog.Entity, wanted []string, path string) ([]string, error) {
+	known, ok, err := x.Host.ResourceActions(res.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, invalid(path+"resource", message.RequestNoResourceClass(res.Name))
+	}
+	actions := slices.Compact(slices.Sorted(slices.Values(wanted)))
+	if len(actions) == 0 {
+		return nil, invalid(path+"actions", message.RequestNoAction(strings.Join(known, ", ")))
+	}
+	for _, a := range actions {
+		if !slices.Contains(known, a) {
+			return nil, invalid(path+"actions", message.RequestUnknownAction(res.Title, a, strings.Join(known, ", ")))
+		}
+	}
+	return actions, nil
 }
 
 // maxHourPeriods is the maximum number of periods of hours. The custom resource definition has the same.
@@ -253,6 +263,9 @@ func (x *planner) extension(r RequestItem, path string) (Item, error) {
 		return Item{}, err
 	}
 	it.Target = r.Target
+	if p := had.Package; p != nil { // it still is a part of the package; the owners decide
+		it.Package = &PackageRef{Name: p.Name, Version: p.Version, Digest: p.Digest}
+	}
 	return it, x.continueGrant(&it, t, r.Target.Item)
 }
 

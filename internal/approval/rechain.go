@@ -32,6 +32,14 @@ func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGl
 		}
 		to.reached = &reached
 	}
+	if kind == KindPackage {
+		spec, ok := it.Change.packageOf()
+		if !ok {
+			return it, fmt.Errorf("a version of an access package cannot be read")
+		}
+		to.reached = &Reached{Resources: spec.ResourceNames()}
+		to.application.Title = spec.Title // which errors name
+	}
 	return to.resolve(kind, breakGlass, it, s.compiled(policies), rulesRequest(c, kind, requester, breakGlass, it, facts, requestedAt), requestedAt)
 }
 

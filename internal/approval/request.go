@@ -32,7 +32,9 @@ type Request struct {
 	// applications.
 	Adopt bool
 	// Override is a security administrator's reason to close a resource without enough evidence; empty for no override.
-	Override       string
+	Override string
+	// Package is the access package that is requested as a whole. The only item names the application, and perhaps a shorter duration.
+	Package        *PackageChoice
 	IdempotencyKey string
 }
 
@@ -47,6 +49,9 @@ type RequestItem struct {
 	ClusterModes          map[string]v1alpha1.Mode
 	Object                *ObjectChange // class, approval-policy
 	Workload              *Registration // workload
+	Package               *PackageDraft // package
+	// part is set for the items of an access package.
+	part *PackageRef
 }
 
 // Registration describes a client outside of the fleet that is to be registered.
@@ -82,8 +87,13 @@ func (t *Ticket) same(d Draft) bool {
 	return t.Kind == d.Kind && t.Reason == d.Reason && t.BreakGlass == d.BreakGlass && slices.EqualFunc(t.Items, d.Items, func(a, b Item) bool {
 		return a.ApplicationName == b.ApplicationName && a.ResourceName == b.ResourceName && slices.Equal(a.Actions, b.Actions) &&
 			a.Duration == b.Duration && equality.Semantic.DeepEqual(a.Hours, b.Hours) && a.Adopt == b.Adopt && a.Override.because() == b.Override.because() &&
-			sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change)
+			sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change) && samePackage(a.Package, b.Package)
 	})
+}
+
+// samePackage reports whether two items are a part of the same version of a package, or of none.
+func samePackage(a, b *PackageRef) bool {
+	return a == b || a != nil && b != nil && a.Name == b.Name && a.Version == b.Version && a.Digest == b.Digest
 }
 
 func sameTarget(a, b *Target) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/tracing"
 )
 
-// Config is the configuration of a Service. All fields except Evidence, Workloads, OnChange, Requeue, OnCall, Builtin,
+// Config is the configuration of a Service. All fields except Evidence, Workloads, Packages, OnChange, Requeue, OnCall, Builtin,
 // LoginMaxAge and Tracer are required.
 type Config struct {
 	Store       TicketStore
@@ -21,9 +21,11 @@ type Config struct {
 	Evidence Evidence
 	// Workloads checks registrations of clients outside of the fleet. If it is nil, nobody can request one.
 	Workloads Registrations
-	Now       func() time.Time
-	OnChange  func(*Ticket) // called after each stored change
-	Requeue   func()        // called after a stored change with a new job
+	// Packages stores access packages. If it is nil, nobody can publish or request one.
+	Packages Packages
+	Now      func() time.Time
+	OnChange func(*Ticket) // called after each stored change
+	Requeue  func()        // called after a stored change with a new job
 	// OnCall looks up who is on call. If it is nil, this is never known.
 	OnCall OnCall
 	// Builtin defines the reminders and the timeout of the built-in chain.

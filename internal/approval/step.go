@@ -77,6 +77,8 @@ func StepName(name string) message.Message {
 		return message.StepNameOwner()
 	case StepApplication:
 		return message.StepNameApplication()
+	case StepPublisher:
+		return message.StepNamePublisher()
 	case StepSecurity:
 		return message.StepNameSecurity()
 	case StepReview:

@@ -101,6 +101,7 @@ type Filter struct {
 	Resource     string    // catalog id
 	Policy       string    // the object that contains it
 	Target       *Target   // it extends or revokes this grant
+	Package      string    // it is a part of this access package
 	DueBy        time.Time // Item.Due is at or before this instant
 	ExpiresBy    time.Time // it expires at or before this instant
 

@@ -223,6 +223,9 @@ func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, wri
 			return "", Written{}, err
 		}
 		return "", Written{Generation: 1}, w.Service.revokeTarget(ctx, t, j.Item)
+	case t.Kind == KindPackage:
+		written, err = w.publish(ctx, t, j.Item, check)
+		return j.Key, written, err
 	case it.Change != nil:
 		ctx, span := w.Service.traceWrite(ctx, j.Key, it)
 		written, err = w.Objects.Apply(ctx, *it.Change, check)

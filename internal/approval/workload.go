@@ -118,23 +118,31 @@ func (a about) workloadChain() ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	high := slices.ContainsFunc(a.reached.Resources, func(name string) bool {
-		e, ok := a.c.ByName(name)
-		return ok && e.Sensitivity == catalog.SensitivityHigh
-	})
-	if high && !slices.ContainsFunc(steps, func(w wanted) bool { return slices.Equal(w.alternatives[0].from, []v1alpha1.Approver{fromSecurity}) }) {
-		w, err := a.builtinStep(StepSecurity, nil)
-		if err != nil {
-			return nil, err
-		}
-		w.note = message.StepNoteReachesHighlySensitive()
-		steps = append(steps, w)
+	if steps, err = a.securityIfSensitive(steps, message.StepNoteReachesHighlySensitive()); err != nil {
+		return nil, err
 	}
 	chain, ok := choose(steps, false)
 	if !ok {
 		return nil, fail(CodeNoApprover, message.StepSameOwnerReached(a.application.Title, catalog.GroupSecurity))
 	}
 	return chain, nil
+}
+
+// securityIfSensitive appends the decision of the security team if one of the reached resources is highly sensitive, unless it decides already.
+func (a about) securityIfSensitive(steps []wanted, note message.Message) ([]wanted, error) {
+	high := slices.ContainsFunc(a.reached.Resources, func(name string) bool {
+		e, ok := a.c.ByName(name)
+		return ok && e.Sensitivity == catalog.SensitivityHigh
+	})
+	if !high || slices.ContainsFunc(steps, func(w wanted) bool { return slices.Equal(w.alternatives[0].from, []v1alpha1.Approver{fromSecurity}) }) {
+		return steps, nil
+	}
+	w, err := a.builtinStep(StepSecurity, nil)
+	if err != nil {
+		return nil, err
+	}
+	w.note = note
+	return append(steps, w), nil
 }
 
 // ownerStepOf returns a policy's step for the owners of a resource as a template for one step for each resource. It is never

@@ -47,6 +47,8 @@ func (t *Ticket) Written(i int, name string, w Written, now time.Time) {
 	it.State, it.Policy, it.PolicyUID, it.WrittenGeneration = StateApplying, name, w.UID, w.Generation
 	t.event(now, Event{Kind: EventWritten, Item: i})
 	switch {
+	case t.Kind == KindPackage: // no member has it
+		t.effective(i, now)
 	case t.Kind.Access():
 		t.say(i, now, message.TicketStatementWritten())
 	case t.Kind == KindRevoke:

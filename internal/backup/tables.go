@@ -43,6 +43,8 @@ func tables() []table {
 		{name: "notifications", order: "id", serial: "id", where: "channel = 'inbox'"},
 		{name: "notify_preferences", order: "person"},
 		{name: "saved_views", order: "id", serial: "id"},
+		{name: "access_packages", order: "name"},
+		{name: "access_package_versions", order: "package, number"},
 		{name: "rollout_states", order: "resource"},
 		{name: "reviews", order: "id", serial: "id"},
 		{name: "review_lines", order: "review, line"},

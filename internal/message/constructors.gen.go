@@ -4,6 +4,91 @@ package message
 
 import "time"
 
+// AccessPackageAlone is "A request for an access package names one application and perhaps a shorter duration; everything else comes from the package.".
+func AccessPackageAlone() Message {
+	return Message{Code: "access-package.alone", Text: "A request for an access package names one application and perhaps a shorter duration; everything else comes from the package."}
+}
+
+// AccessPackageArchived is "The access package {name} is archived: it can be neither requested nor changed.".
+func AccessPackageArchived(name string) Message {
+	return build("access-package.archived", param{"name", name})
+}
+
+// AccessPackageChanged is "The access package {name} was changed or archived after this request: request the change again.".
+func AccessPackageChanged(name string) Message {
+	return build("access-package.changed", param{"name", name})
+}
+
+// AccessPackageDescription is "must have at most {most} characters, which can be shown".
+func AccessPackageDescription(most int) Message {
+	return build("access-package.description", param{"most", most})
+}
+
+// AccessPackageDuration is "must be at most {longest}, the duration of the access package".
+func AccessPackageDuration(longest string) Message {
+	return build("access-package.duration", param{"longest", longest})
+}
+
+// AccessPackageHeld is "{application} has all access of the package already.".
+func AccessPackageHeld(application string) Message {
+	return build("access-package.held", param{"application", application})
+}
+
+// AccessPackageName is "must have 1 to 63 lowercase letters, digits and hyphens, and begin and end with a letter or digit".
+func AccessPackageName() Message {
+	return Message{Code: "access-package.name", Text: "must have 1 to 63 lowercase letters, digits and hyphens, and begin and end with a letter or digit"}
+}
+
+// AccessPackageNotFound is "There is no such access package.".
+func AccessPackageNotFound() Message {
+	return Message{Code: "access-package.not-found", Text: "There is no such access package."}
+}
+
+// AccessPackageNotHere is "There are no access packages here.".
+func AccessPackageNotHere() Message {
+	return Message{Code: "access-package.not-here", Text: "There are no access packages here."}
+}
+
+// AccessPackageNotInTeam is "Only members of the team {team} and the security team may publish or archive this access package.".
+func AccessPackageNotInTeam(team string) Message {
+	return build("access-package.not-in-team", param{"team", team})
+}
+
+// AccessPackageOtherVersion is "The access package {name} has version {version} now: read it, and request it again.".
+func AccessPackageOtherVersion(name string, version int) Message {
+	return build("access-package.other-version", param{"name", name}, param{"version", version})
+}
+
+// AccessPackageResourceGone is "The catalog no longer has the resource {resource} of this access package: its team has to publish a version without it.".
+func AccessPackageResourceGone(resource string) Message {
+	return build("access-package.resource-gone", param{"resource", resource})
+}
+
+// AccessPackageResourceTwice is "{resource} is in the package twice.".
+func AccessPackageResourceTwice(resource string) Message {
+	return build("access-package.resource-twice", param{"resource", resource})
+}
+
+// AccessPackageTitle is "must have 1 to {most} characters, which can be shown".
+func AccessPackageTitle(most int) Message {
+	return build("access-package.title", param{"most", most})
+}
+
+// AccessPackageTooMany is "There are {most} access packages already, which is the limit.".
+func AccessPackageTooMany(most int) Message {
+	return build("access-package.too-many", param{"most", most})
+}
+
+// AccessPackageUnknown is "There is no access package {name}.".
+func AccessPackageUnknown(name string) Message {
+	return build("access-package.unknown", param{"name", name})
+}
+
+// AccessPackageUnknownTeam is "The catalog has no group {team}.".
+func AccessPackageUnknownTeam(team string) Message {
+	return build("access-package.unknown-team", param{"team", team})
+}
+
 // AccessPolicyNotAccepted is "The policy is not accepted: {reason}".
 func AccessPolicyNotAccepted(reason string) Message {
 	return build("access-policy.not-accepted", param{"reason", reason})
@@ -967,6 +1052,11 @@ func DecideOnCallWaits(step Message, reason Message) Message {
 // DecideOwnRequest is "People cannot decide their own requests.".
 func DecideOwnRequest() Message {
 	return Message{Code: "decide.own-request", Text: "People cannot decide their own requests."}
+}
+
+// DecideRequesterNotInTeam is "{person} is no longer a member of the team of the access package: reject the request; a member can submit it again.".
+func DecideRequesterNotInTeam(person string) Message {
+	return build("decide.requester-not-in-team", param{"person", person})
 }
 
 // DecideRequesterNotOwner is "{person} does not own {entity} any more: reject the request; an owner can submit it again.".
@@ -2059,6 +2149,16 @@ func LedgerActionObjectUpdated() Message {
 	return Message{Code: "ledger.action.object.updated", Text: "An object was changed outside of the portal."}
 }
 
+// LedgerActionPackageArchived is "An access package was archived.".
+func LedgerActionPackageArchived() Message {
+	return Message{Code: "ledger.action.package.archived", Text: "An access package was archived."}
+}
+
+// LedgerActionPackagePublished is "A version of an access package was published.".
+func LedgerActionPackagePublished() Message {
+	return Message{Code: "ledger.action.package.published", Text: "A version of an access package was published."}
+}
+
 // LedgerActionPortalRestored is "The portal was restored from a backup.".
 func LedgerActionPortalRestored() Message {
 	return Message{Code: "ledger.action.portal.restored", Text: "The portal was restored from a backup."}
@@ -2599,6 +2699,11 @@ func LedgerDetailOverride() Message {
 	return Message{Code: "ledger.detail.override", Text: "reason of the override"}
 }
 
+// LedgerDetailPackage is "access package".
+func LedgerDetailPackage() Message {
+	return Message{Code: "ledger.detail.package", Text: "access package"}
+}
+
 // LedgerDetailPeople is "people".
 func LedgerDetailPeople() Message {
 	return Message{Code: "ledger.detail.people", Text: "people"}
@@ -2754,6 +2859,11 @@ func LedgerDetailThrough() Message {
 	return Message{Code: "ledger.detail.through", Text: "through"}
 }
 
+// LedgerDetailTicket is "ticket".
+func LedgerDetailTicket() Message {
+	return Message{Code: "ledger.detail.ticket", Text: "ticket"}
+}
+
 // LedgerDetailTold is "notified people".
 func LedgerDetailTold() Message {
 	return Message{Code: "ledger.detail.told", Text: "notified people"}
@@ -2777,6 +2887,11 @@ func LedgerDetailUpdated() Message {
 // LedgerDetailVerb is "change".
 func LedgerDetailVerb() Message {
 	return Message{Code: "ledger.detail.verb", Text: "change"}
+}
+
+// LedgerDetailVersion is "version".
+func LedgerDetailVersion() Message {
+	return Message{Code: "ledger.detail.version", Text: "version"}
 }
 
 // LedgerDetailWhat is "observation".
@@ -2932,6 +3047,11 @@ func LedgerValueKindOffboard() Message {
 // LedgerValueKindOnboard is "onboarding".
 func LedgerValueKindOnboard() Message {
 	return Message{Code: "ledger.value.kind-onboard", Text: "onboarding"}
+}
+
+// LedgerValueKindPackage is "access package".
+func LedgerValueKindPackage() Message {
+	return Message{Code: "ledger.value.kind-package", Text: "access package"}
 }
 
 // LedgerValueKindRevoke is "revocation".
@@ -3272,6 +3392,11 @@ func LineOutsideAddress(group string, prefix string) Message {
 // LineOutsideAddressOf is "{client}: {prefix}".
 func LineOutsideAddressOf(client Message, prefix string) Message {
 	return build("line.outside-address-of", param{"client", client}, param{"prefix", prefix})
+}
+
+// LinePackage is "package {name} version {version}: {digest}".
+func LinePackage(name string, version int, digest string) Message {
+	return build("line.package", param{"digest", digest}, param{"name", name}, param{"version", version})
 }
 
 // LinePods is "pods with {label}".
@@ -6399,9 +6524,19 @@ func StepNoteOwnerOfNeededElsewhere(resources Message) Message {
 	return build("step-note.owner-of-needed-elsewhere", param{"resources", resources})
 }
 
+// StepNotePackageHighlySensitive is "A resource of the access package is highly sensitive.".
+func StepNotePackageHighlySensitive() Message {
+	return Message{Code: "step-note.package-highly-sensitive", Text: "A resource of the access package is highly sensitive."}
+}
+
 // StepNotePolicyCondition is "Approved by the policy's own condition.".
 func StepNotePolicyCondition() Message {
 	return Message{Code: "step-note.policy-condition", Text: "Approved by the policy's own condition."}
+}
+
+// StepNotePublisher is "The owners of the resource approved this version of the access package, so its team decides.".
+func StepNotePublisher() Message {
+	return Message{Code: "step-note.publisher", Text: "The owners of the resource approved this version of the access package, so its team decides."}
 }
 
 // StepNoteReachesAll is "The application reaches all of {resources}, so the security team decides.".
@@ -6449,6 +6584,11 @@ func StepNameOwnerOf(resource string) Message {
 	return build("step.name-owner-of", param{"resource", resource})
 }
 
+// StepNamePublisher is "publisher".
+func StepNamePublisher() Message {
+	return Message{Code: "step.name-publisher", Text: "publisher"}
+}
+
 // StepNameReview is "review".
 func StepNameReview() Message {
 	return Message{Code: "step.name-review", Text: "review"}
@@ -6487,6 +6627,11 @@ func StepSameOwnerReached(application string, group string) Message {
 // StepSamePerson is "The same person would have to fill two steps (leader, owner{names} of {resource}): name a further owner, leader or member of the group \"{group}\" in the catalog.".
 func StepSamePerson(names string, resource string, group string) Message {
 	return build("step.same-person", param{"group", group}, param{"names", names}, param{"resource", resource})
+}
+
+// StepSamePersonPackage is "The same person would have to fill two steps of the access package: name a further owner, leader or member of the group \"{group}\" in the catalog.".
+func StepSamePersonPackage(group string) Message {
+	return build("step.same-person-package", param{"group", group})
 }
 
 // StepSecurityNeeded is "{application} needs the security team, and nobody else in the group \"{group}\" can decide: add a member to that group in the catalog.".

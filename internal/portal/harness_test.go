@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	packagestore "github.com/acp-io/acp/internal/accesspackage/gormstore"
 	"github.com/acp-io/acp/internal/accessreview"
 	reviewstore "github.com/acp-io/acp/internal/accessreview/gormstore"
 	"github.com/acp-io/acp/internal/approval"
@@ -205,6 +206,7 @@ func newSite(t testing.TB) *site {
 			Host:        x.host,
 			Evidence:    x.insight,
 			Workloads:   registrar,
+			Packages:    packagestore.New(db),
 			Now:         x.now,
 			OnChange:    hub.Ticket,
 		},
@@ -230,6 +232,7 @@ func newSite(t testing.TB) *site {
 	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
 		Downgrades: &rollout.Downgrades{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, MaxWait: 10 * time.Second, Running: ctx},
 		Reviews:    x.reviews, ReviewStore: x.reviewStore, Inbox: inbox, SavedViews: savedviewstore.New(db),
+		Packages:  packagestore.New(db),
 		Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}
 	x.config.Config = core.Config{
 		PublicURL:    public,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/acp-io/acp/internal/accesspackage"
 	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
@@ -25,6 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/ledgerapi"
 	"github.com/acp-io/acp/internal/portal/notificationapi"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/packageapi"
 	"github.com/acp-io/acp/internal/portal/reviewapi"
 	"github.com/acp-io/acp/internal/portal/rolloutapi"
 	"github.com/acp-io/acp/internal/portal/ticketapi"
@@ -53,6 +55,8 @@ type Config struct {
 	Receivers  map[string]*webhook.Receiver
 	Channels   []notify.Channel // the channels of notifications in addition to the inbox
 	SavedViews savedview.Store
+	// Packages stores access packages. It is also the one of Tickets.
+	Packages accesspackage.Store
 	// Reviews manages access reviews, which ReviewStore stores.
 	Reviews     *accessreview.Service
 	ReviewStore accessreview.Store
@@ -99,6 +103,7 @@ type (
 	insightAPI      = insightapi.API
 	ledgerAPI       = ledgerapi.API
 	notificationAPI = notificationapi.API
+	packageAPI      = packageapi.API
 	reviewAPI       = reviewapi.API
 	rolloutAPI      = rolloutapi.API
 	ticketAPI       = ticketapi.API
@@ -114,6 +119,7 @@ type api struct {
 	*insightAPI
 	*ledgerAPI
 	*notificationAPI
+	*packageAPI
 	*reviewAPI
 	*rolloutAPI
 	*ticketAPI
@@ -136,6 +142,7 @@ func newAPI(s *core.Server, c Config) *api {
 		insightAPI:      &insightapi.API{Data: data, Insight: c.Insight},
 		ledgerAPI:       &ledgerapi.API{Data: data, Server: s, Ledger: c.Ledger, Witnesses: c.Witnesses},
 		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels},
+		packageAPI:      &packageapi.API{Data: data, Packages: c.Packages},
 		reviewAPI:       &reviewapi.API{Data: data, Server: s, Reviews: c.Reviews, Store: c.ReviewStore},
 		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, Downgrades: c.Downgrades},
 		ticketAPI:       &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},

@@ -67,6 +67,8 @@ var samples = []string{
 	"/tokens/none",
 	"/views/:id",
 	"/views/1",
+	"/packages/:id",
+	"/packages/none",
 	"/people/:id",
 	"/people/alice",
 	"/rollout/:id",

@@ -751,6 +751,24 @@ func (e OwnerRefKind) Valid() bool {
 	}
 }
 
+// Defines values for PackageChain.
+const (
+	PackageChainOwners    PackageChain = "owners"
+	PackageChainPublisher PackageChain = "publisher"
+)
+
+// Valid indicates whether the value is a known member of the PackageChain enum.
+func (e PackageChain) Valid() bool {
+	switch e {
+	case PackageChainOwners:
+		return true
+	case PackageChainPublisher:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PastAccessEffect.
 const (
 	PastAccessEffectAllow PastAccessEffect = "Allow"
@@ -1426,6 +1444,7 @@ const (
 	TicketKindMode           TicketKind = "mode"
 	TicketKindOffboard       TicketKind = "offboard"
 	TicketKindOnboard        TicketKind = "onboard"
+	TicketKindPackage        TicketKind = "package"
 	TicketKindRevoke         TicketKind = "revoke"
 	TicketKindWorkload       TicketKind = "workload"
 )
@@ -1446,6 +1465,8 @@ func (e TicketKind) Valid() bool {
 	case TicketKindOffboard:
 		return true
 	case TicketKindOnboard:
+		return true
+	case TicketKindPackage:
 		return true
 	case TicketKindRevoke:
 		return true
@@ -2331,6 +2352,34 @@ type AccessNode struct {
 
 // AccessNodeKind defines model for AccessNode.Kind.
 type AccessNodeKind string
+
+// AccessPackage defines model for AccessPackage.
+type AccessPackage struct {
+	// ArchivedAt absent: it can be requested
+	ArchivedAt *time.Time `json:"archivedAt,omitempty"`
+	Can        PackageMay `json:"can"`
+
+	// Chain who decides a request for the package: owners, as if the resources were requested one by one; publisher, the team in the place of owners who approved the version
+	Chain       PackageChain `json:"chain"`
+	Description *string      `json:"description,omitempty"`
+
+	// DurationSeconds absent: until revoked
+	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
+
+	// Hours absent: at any hour
+	Hours *WeeklyHours `json:"hours,omitempty"`
+	Name  string       `json:"name"`
+
+	// Pending the ticket that would publish the next version; absent: none, or the caller may not see it
+	Pending   *string           `json:"pending,omitempty"`
+	Resources []PackageResource `json:"resources"`
+	Team      PackageTeam       `json:"team"`
+	Title     string            `json:"title"`
+	Version   int               `json:"version"`
+
+	// Versions the newest first, at most 20
+	Versions []PackageVersion `json:"versions"`
+}
 
 // AccessPath defines model for AccessPath.
 type AccessPath struct {
@@ -3753,6 +3802,33 @@ type NewGuard struct {
 	WindowSeconds *int64 `json:"windowSeconds,omitempty"`
 }
 
+// NewPackage a version of an access package that is requested to be published; a name that exists already gets a new version
+type NewPackage struct {
+	// Chain who decides a request for the package: owners, as if the resources were requested one by one; publisher, the team in the place of owners who approved the version
+	Chain       PackageChain `json:"chain"`
+	Description *string      `json:"description,omitempty"`
+
+	// DurationSeconds the longest duration of the access; absent: until revoked
+	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
+
+	// Hours absent: at any hour
+	Hours     *WeeklyHours         `json:"hours,omitempty"`
+	Name      string               `json:"name"`
+	Resources []NewPackageResource `json:"resources"`
+
+	// Team the id of the group that publishes the package
+	Team  string `json:"team"`
+	Title string `json:"title"`
+}
+
+// NewPackageResource defines model for NewPackageResource.
+type NewPackageResource struct {
+	Actions []string `json:"actions"`
+
+	// Resource its id in the catalog
+	Resource string `json:"resource"`
+}
+
 // NewReview defines model for NewReview.
 type NewReview struct {
 	// Comment required to end it
@@ -3805,10 +3881,13 @@ type NewTicket struct {
 
 	// Override a security administrator enforces without enough evidence, which the ledger records
 	Override *Override `json:"override,omitempty"`
-	Reason   string    `json:"reason"`
+
+	// Package of a grant: request this access package; the only item names the application, and perhaps a shorter duration
+	Package *PackageChoice `json:"package,omitempty"`
+	Reason  string         `json:"reason"`
 }
 
-// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload
+// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload. package: package
 type NewTicketItem struct {
 	Actions *[]string `json:"actions,omitempty"`
 
@@ -3825,6 +3904,9 @@ type NewTicketItem struct {
 
 	// Object for class and approval-policy tickets
 	Object *ObjectChange `json:"object,omitempty"`
+
+	// Package for package: the version to publish
+	Package *NewPackage `json:"package,omitempty"`
 
 	// Resource catalog id
 	Resource *string  `json:"resource,omitempty"`
@@ -3962,6 +4044,105 @@ type OwnerRef struct {
 
 // OwnerRefKind defines model for OwnerRef.Kind.
 type OwnerRefKind string
+
+// PackageChain who decides a request for the package: owners, as if the resources were requested one by one; publisher, the team in the place of owners who approved the version
+type PackageChain string
+
+// PackageChoice the version of an access package, which has to be the current one
+type PackageChoice struct {
+	Name    string `json:"name"`
+	Version int    `json:"version"`
+}
+
+// PackageHolder defines model for PackageHolder.
+type PackageHolder struct {
+	Application CatalogRef `json:"application"`
+
+	// ExpiresAt when the first of its accesses ends; absent: none ends
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Items the number of its accesses by the package
+	Items int `json:"items"`
+
+	// Tickets the newest first, at most 10
+	Tickets []string `json:"tickets"`
+
+	// Version the oldest version that it holds something of
+	Version int `json:"version"`
+}
+
+// PackageHolderList defines model for PackageHolderList.
+type PackageHolderList struct {
+	// Incomplete there are more tickets than are read
+	Incomplete *bool           `json:"incomplete,omitempty"`
+	Items      []PackageHolder `json:"items"`
+	NextCursor *string         `json:"nextCursor,omitempty"`
+}
+
+// PackageList defines model for PackageList.
+type PackageList struct {
+	Items      []PackageSummary `json:"items"`
+	NextCursor *string          `json:"nextCursor,omitempty"`
+}
+
+// PackageMay defines model for PackageMay.
+type PackageMay struct {
+	// Publish publish versions, and archive the package
+	Publish bool `json:"publish"`
+	Request bool `json:"request"`
+}
+
+// PackageRef the version of an access package that an item is a part of, or publishes
+type PackageRef struct {
+	Name string `json:"name"`
+
+	// Title only of an item that publishes it
+	Title   *string `json:"title,omitempty"`
+	Version int     `json:"version"`
+}
+
+// PackageResource defines model for PackageResource.
+type PackageResource struct {
+	Actions []string `json:"actions"`
+
+	// Owners the owners that the catalog has now
+	Owners   []OwnerRef `json:"owners"`
+	Resource CatalogRef `json:"resource"`
+}
+
+// PackageSummary defines model for PackageSummary.
+type PackageSummary struct {
+	Archived bool `json:"archived"`
+
+	// Chain who decides a request for the package: owners, as if the resources were requested one by one; publisher, the team in the place of owners who approved the version
+	Chain       PackageChain `json:"chain"`
+	Description *string      `json:"description,omitempty"`
+	Name        string       `json:"name"`
+	PublishedAt time.Time    `json:"publishedAt"`
+
+	// Resources their number
+	Resources int         `json:"resources"`
+	Team      PackageTeam `json:"team"`
+	Title     string      `json:"title"`
+	Version   int         `json:"version"`
+}
+
+// PackageTeam defines model for PackageTeam.
+type PackageTeam struct {
+	DisplayName string `json:"displayName"`
+	Id          string `json:"id"`
+}
+
+// PackageVersion defines model for PackageVersion.
+type PackageVersion struct {
+	Digest      string    `json:"digest"`
+	Number      int       `json:"number"`
+	PublishedAt time.Time `json:"publishedAt"`
+	PublishedBy Person    `json:"publishedBy"`
+
+	// Ticket which published it; absent: the caller may not see it
+	Ticket *string `json:"ticket,omitempty"`
+}
 
 // PastAccess what a statement said about the resource at an instant in the past
 type PastAccess struct {
@@ -4240,6 +4421,9 @@ type PreviewItem struct {
 	Position   int         `json:"position"`
 	Problem    *Problem    `json:"problem,omitempty"`
 	Protection *Protection `json:"protection,omitempty"`
+
+	// Resource of an item that can be requested; of an access package, items that the application has already are left out
+	Resource *CatalogRef `json:"resource,omitempty"`
 
 	// Review of break-glass: who looks at it afterwards, instead of the steps
 	Review *Step `json:"review,omitempty"`
@@ -5130,6 +5314,9 @@ type TicketItem struct {
 
 	// Object for class and approval-policy tickets
 	Object *ObjectChange `json:"object,omitempty"`
+
+	// Package the version of an access package that an item is a part of, or publishes
+	Package *PackageRef `json:"package,omitempty"`
 
 	// Policy the object in the host cluster
 	Policy   *string     `json:"policy,omitempty"`
@@ -6023,6 +6210,26 @@ type ListUndeliveredParams struct {
 	// Channel mail, slack, or a configured receiver
 	Channel *string `form:"channel,omitempty" json:"channel,omitempty"`
 
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListPackagesParams defines parameters for ListPackages.
+type ListPackagesParams struct {
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Archived list those that are archived, and no others
+	Archived *bool `form:"archived,omitempty" json:"archived,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListPackageHoldersParams defines parameters for ListPackageHolders.
+type ListPackageHoldersParams struct {
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`

@@ -36,6 +36,8 @@ export const routes: RouteObject[] = [
           application,
           { path: "resources", lazy: lazyPage(async () => (await import("./pages/ResourcesPage")).ResourcesPage) },
           resource,
+          { path: "packages", lazy: lazyPage(async () => (await import("./pages/PackagesPage")).PackagesPage) },
+          { path: "packages/:name", lazy: lazyPage(async () => (await import("./pages/PackagePage")).PackagePage) },
           { path: "requests", lazy: lazyPage(async () => (await import("./pages/RequestsPage")).RequestsPage) },
           { path: "requests/new", lazy: lazyPage(async () => (await import("./pages/NewRequestPage")).NewRequestPage) },
           { path: "tickets/:id", lazy: lazyPage(async () => (await import("./pages/TicketPage")).TicketPage) },

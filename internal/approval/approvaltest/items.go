@@ -35,6 +35,7 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 		{Name: "leader", Approvers: []string{"erin", "dan"}, Quorum: 2, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutEscalate, EscalateTo: []string{"zoe"}},
 	}
 	second.Target = &approval.Target{Ticket: 1, Item: 3}
+	second.Package = &approval.PackageRef{Name: "pay", Version: 2, Digest: "d", Team: "team", Owners: []string{"user:bob"}}
 	x := approval.NewTicket(
 		approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{Item("a", "r"), second}},
 		Start,
@@ -60,9 +61,14 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 			"the item in the policy is not the one that waits",
 			approval.Filter{Policy: "p", ItemStates: []approval.State{approval.StatePending}}, nil,
 		},
-		"kind":                {"all are grants", approval.Filter{Kinds: []approval.Kind{approval.KindMode}}, nil},
-		"target":              {"the grant that it is about", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 3}}, []int64{n}},
-		"other target":        {"another item of that ticket", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 0}}, nil},
+		"kind":          {"all are grants", approval.Filter{Kinds: []approval.Kind{approval.KindMode}}, nil},
+		"target":        {"the grant that it is about", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 3}}, []int64{n}},
+		"other target":  {"another item of that ticket", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 0}}, nil},
+		"package":       {"the package that an item is a part of", approval.Filter{Package: "pay"}, []int64{n}},
+		"other package": {"another one", approval.Filter{Package: "pa"}, nil},
+		"package and state": {
+			"another item has the state", approval.Filter{Package: "pay", ItemStates: []approval.State{approval.StateApplying}}, nil,
+		},
 		"numbers":             {"those that are named", approval.Filter{Numbers: []int64{n, 999}}, []int64{n}},
 		"reason":              {"a word of it, in any case", approval.Filter{Text: "BECAUS"}, []int64{other, n}},
 		"part of a word":      {"not its beginning", approval.Filter{Text: "ecaus"}, nil},

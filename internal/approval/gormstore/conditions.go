@@ -114,6 +114,9 @@ func ofItem(f approval.Filter, prefix string) sqlquery.Conditions {
 		c.Add(prefix+"target_ticket = ?", f.Target.Ticket)
 		c.Add(prefix+"target_item = ?", f.Target.Item)
 	}
+	if f.Package != "" {
+		c.Add(prefix+"package = ?", f.Package)
+	}
 	if !f.DueBy.IsZero() {
 		c.Add(prefix+"due_at BETWEEN 1 AND ?", micros(f.DueBy))
 	}
@@ -125,7 +128,7 @@ func ofItem(f approval.Filter, prefix string) sqlquery.Conditions {
 
 // withoutItemConditions returns the filter without the conditions that a single item must meet.
 func withoutItemConditions(f approval.Filter) approval.Filter {
-	f.ItemStates, f.Application, f.Applications, f.Resource, f.Policy, f.Target = nil, "", nil, "", "", nil
+	f.ItemStates, f.Application, f.Applications, f.Resource, f.Policy, f.Target, f.Package = nil, "", nil, "", "", nil, ""
 	f.DueBy, f.ExpiresBy = time.Time{}, time.Time{}
 	return f
 }

@@ -50,6 +50,9 @@ func indexScans(f approval.Filter, rare string) (scans []indexScan, rest approva
 	case f.Target != nil:
 		scans = []indexScan{ofItems("d.target_ticket > 0 AND d.target_ticket = ? AND d.target_item = ?", f.Target.Ticket, f.Target.Item)}
 		f.Target = nil
+	case f.Package != "":
+		scans = []indexScan{ofItems("d.package <> '' AND d.package = ?", f.Package)}
+		f.Package = ""
 	case f.Policy != "":
 		scans = []indexScan{ofItems("d.policy = ?", f.Policy)}
 		f.Policy = ""

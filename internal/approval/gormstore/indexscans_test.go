@@ -120,6 +120,7 @@ func TestListsUseIndexScans(t *testing.T) {
 		"of a pair":                {Application: "a77", Resource: "r539", ItemStates: []approval.State{approval.StateEffective}},
 		"a policy":                 {Policy: "p-r77", ItemStates: []approval.State{approval.StateEffective}},
 		"failed items":             {ItemStates: []approval.State{approval.StateFailed}},
+		"a package":                {Package: "pay", ItemStates: []approval.State{approval.StateEffective}},
 		"a target":                 {Target: &approval.Target{Ticket: 299}},
 		"due":                      {DueBy: instant(20_000)},
 		"of my applications":       {Applications: person.Applications, VisibleTo: person},

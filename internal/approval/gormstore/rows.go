@@ -36,6 +36,7 @@ type itemRow struct {
 	TargetItem      int
 	ExpiresAt       int64
 	DueAt           int64
+	Package         string
 }
 
 func (itemRow) TableName() string { return "items" }
@@ -44,6 +45,9 @@ func itemOf(t *approval.Ticket, i int) itemRow {
 	it := t.Items[i]
 	r := itemRow{Ticket: t.Number, Position: i, State: it.State, Application: it.Application, ApplicationName: it.ApplicationName, Resource: it.Resource,
 		ResourceName: it.ResourceName, Policy: it.Policy, ExpiresAt: micros(it.End()), DueAt: micros(it.Due())}
+	if it.Package != nil {
+		r.Package = it.Package.Name
+	}
 	if it.Target != nil {
 		r.TargetTicket, r.TargetItem = it.Target.Ticket, it.Target.Item
 	}

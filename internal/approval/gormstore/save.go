@@ -52,11 +52,12 @@ func saveItems(tx *gorm.DB, t *approval.Ticket) error {
 			return fmt.Errorf("write an item of ticket %s: %w", t.ID(), err)
 		}
 		rows = append(rows, []any{r.Ticket, r.Position, r.State, r.Application, r.ApplicationName, r.Resource, r.ResourceName, r.Policy, r.TargetTicket,
-			r.TargetItem, r.ExpiresAt, r.DueAt, string(body)})
+			r.TargetItem, r.ExpiresAt, r.DueAt, string(body), r.Package})
 	}
 	_, err := database.Insert(
 		tx,
-		"items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item, expires_at, due_at, body)",
+		"items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item, expires_at, due_at, body, "+
+			"package)",
 		` ON CONFLICT (ticket, position) DO UPDATE SET state = excluded.state, policy = excluded.policy, expires_at = excluded.expires_at, `+
 			`due_at = excluded.due_at, body = excluded.body`,
 		rows,

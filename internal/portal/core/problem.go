@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/acp-io/acp/internal/accesspackage"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/credential"
@@ -82,6 +83,8 @@ func ToProblem(err error) openapi.Problem {
 	case errors.As(err, &view):
 		out.Status, out.Code, detail = http.StatusUnprocessableEntity, "invalid", view.Reason
 		fields = []approval.Field{{Path: view.Field, Code: "invalid", Message: view.Reason}}
+	case errors.Is(err, accesspackage.ErrUnknown):
+		out.Status, out.Code, detail = http.StatusNotFound, "not-found", message.AccessPackageNotFound()
 	case errors.Is(err, savedview.ErrUnknown):
 		out.Status, out.Code, detail = http.StatusNotFound, "not-found", message.SavedViewNotFound()
 	case errors.Is(err, savedview.ErrTooMany):

@@ -760,6 +760,24 @@ func (e OwnerRefKind) Valid() bool {
 	}
 }
 
+// Defines values for PackageChain.
+const (
+	PackageChainOwners    PackageChain = "owners"
+	PackageChainPublisher PackageChain = "publisher"
+)
+
+// Valid indicates whether the value is a known member of the PackageChain enum.
+func (e PackageChain) Valid() bool {
+	switch e {
+	case PackageChainOwners:
+		return true
+	case PackageChainPublisher:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PastAccessEffect.
 const (
 	PastAccessEffectAllow PastAccessEffect = "Allow"
@@ -1435,6 +1453,7 @@ const (
 	TicketKindMode           TicketKind = "mode"
 	TicketKindOffboard       TicketKind = "offboard"
 	TicketKindOnboard        TicketKind = "onboard"
+	TicketKindPackage        TicketKind = "package"
 	TicketKindRevoke         TicketKind = "revoke"
 	TicketKindWorkload       TicketKind = "workload"
 )
@@ -1455,6 +1474,8 @@ func (e TicketKind) Valid() bool {
 	case TicketKindOffboard:
 		return true
 	case TicketKindOnboard:
+		return true
+	case TicketKindPackage:
 		return true
 	case TicketKindRevoke:
 		return true
@@ -2340,6 +2361,34 @@ type AccessNode struct {
 
 // AccessNodeKind defines model for AccessNode.Kind.
 type AccessNodeKind string
+
+// AccessPackage defines model for AccessPackage.
+type AccessPackage struct {
+	// ArchivedAt absent: it can be requested
+	ArchivedAt *time.Time `json:"archivedAt,omitempty"`
+	Can        PackageMay `json:"can"`
+
+	// Chain who decides a request for the package: owners, as if the resources were requested one by one; publisher, the team in the place of owners who approved the version
+	Chain       PackageChain `json:"chain"`
+	Description *string      `json:"description,omitempty"`
+
+	// DurationSeconds absent: until revoked
+	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
+
+	// Hours absent: at any hour
+	Hours *WeeklyHours `json:"hours,omitempty"`
+	Name  string       `json:"name"`
+
+	// Pending the ticket that would publish the next version; absent: none, or the caller may not see it
+	Pending   *string           `json:"pending,omitempty"`
+	Resources []PackageResource `json:"resources"`
+	Team      PackageTeam       `json:"team"`
+	Title     string            `json:"title"`
+	Version   int               `json:"version"`
+
+	// Versions the newest first, at most 20
+	Versions []PackageVersion `json:"versions"`
+}
 
 // AccessPath defines model for AccessPath.
 type AccessPath struct {
@@ -3762,6 +3811,33 @@ type NewGuard struct {
 	WindowSeconds *int64 `json:"windowSeconds,omitempty"`
 }
 
+// NewPackage a version of an access package that is requested to be published; a name that exists already gets a new version
+type NewPackage struct {
+	// Chain who decides a request for the package: owners, as if the resources were requested one by one; publisher, the team in the place of owners who approved the version
+	Chain       PackageChain `json:"chain"`
+	Description *string      `json:"description,omitempty"`
+
+	// DurationSeconds the longest duration of the access; absent: until revoked
+	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
+
+	// Hours absent: at any hour
+	Hours     *WeeklyHours         `json:"hours,omitempty"`
+	Name      string               `json:"name"`
+	Resources []NewPackageResource `json:"resources"`
+
+	// Team the id of the group that publishes the package
+	Team  string `json:"team"`
+	Title string `json:"title"`
+}
+
+// NewPackageResource defines model for NewPackageResource.
+type NewPackageResource struct {
+	Actions []string `json:"actions"`
+
+	// Resource its id in the catalog
+	Resource string `json:"resource"`
+}
+
 // NewReview defines model for NewReview.
 type NewReview struct {
 	// Comment required to end it
@@ -3814,10 +3890,13 @@ type NewTicket struct {
 
 	// Override a security administrator enforces without enough evidence, which the ledger records
 	Override *Override `json:"override,omitempty"`
-	Reason   string    `json:"reason"`
+
+	// Package of a grant: request this access package; the only item names the application, and perhaps a shorter duration
+	Package *PackageChoice `json:"package,omitempty"`
+	Reason  string         `json:"reason"`
 }
 
-// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload
+// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload. package: package
 type NewTicketItem struct {
 	Actions *[]string `json:"actions,omitempty"`
 
@@ -3834,6 +3913,9 @@ type NewTicketItem struct {
 
 	// Object for class and approval-policy tickets
 	Object *ObjectChange `json:"object,omitempty"`
+
+	// Package for package: the version to publish
+	Package *NewPackage `json:"package,omitempty"`
 
 	// Resource catalog id
 	Resource *string  `json:"resource,omitempty"`
@@ -3971,6 +4053,105 @@ type OwnerRef struct {
 
 // OwnerRefKind defines model for OwnerRef.Kind.
 type OwnerRefKind string
+
+// PackageChain who decides a request for the package: owners, as if the resources were requested one by one; publisher, the team in the place of owners who approved the version
+type PackageChain string
+
+// PackageChoice the version of an access package, which has to be the current one
+type PackageChoice struct {
+	Name    string `json:"name"`
+	Version int    `json:"version"`
+}
+
+// PackageHolder defines model for PackageHolder.
+type PackageHolder struct {
+	Application CatalogRef `json:"application"`
+
+	// ExpiresAt when the first of its accesses ends; absent: none ends
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Items the number of its accesses by the package
+	Items int `json:"items"`
+
+	// Tickets the newest first, at most 10
+	Tickets []string `json:"tickets"`
+
+	// Version the oldest version that it holds something of
+	Version int `json:"version"`
+}
+
+// PackageHolderList defines model for PackageHolderList.
+type PackageHolderList struct {
+	// Incomplete there are more tickets than are read
+	Incomplete *bool           `json:"incomplete,omitempty"`
+	Items      []PackageHolder `json:"items"`
+	NextCursor *string         `json:"nextCursor,omitempty"`
+}
+
+// PackageList defines model for PackageList.
+type PackageList struct {
+	Items      []PackageSummary `json:"items"`
+	NextCursor *string          `json:"nextCursor,omitempty"`
+}
+
+// PackageMay defines model for PackageMay.
+type PackageMay struct {
+	// Publish publish versions, and archive the package
+	Publish bool `json:"publish"`
+	Request bool `json:"request"`
+}
+
+// PackageRef the version of an access package that an item is a part of, or publishes
+type PackageRef struct {
+	Name string `json:"name"`
+
+	// Title only of an item that publishes it
+	Title   *string `json:"title,omitempty"`
+	Version int     `json:"version"`
+}
+
+// PackageResource defines model for PackageResource.
+type PackageResource struct {
+	Actions []string `json:"actions"`
+
+	// Owners the owners that the catalog has now
+	Owners   []OwnerRef `json:"owners"`
+	Resource CatalogRef `json:"resource"`
+}
+
+// PackageSummary defines model for PackageSummary.
+type PackageSummary struct {
+	Archived bool `json:"archived"`
+
+	// Chain who decides a request for the package: owners, as if the resources were requested one by one; publisher, the team in the place of owners who approved the version
+	Chain       PackageChain `json:"chain"`
+	Description *string      `json:"description,omitempty"`
+	Name        string       `json:"name"`
+	PublishedAt time.Time    `json:"publishedAt"`
+
+	// Resources their number
+	Resources int         `json:"resources"`
+	Team      PackageTeam `json:"team"`
+	Title     string      `json:"title"`
+	Version   int         `json:"version"`
+}
+
+// PackageTeam defines model for PackageTeam.
+type PackageTeam struct {
+	DisplayName string `json:"displayName"`
+	Id          string `json:"id"`
+}
+
+// PackageVersion defines model for PackageVersion.
+type PackageVersion struct {
+	Digest      string    `json:"digest"`
+	Number      int       `json:"number"`
+	PublishedAt time.Time `json:"publishedAt"`
+	PublishedBy Person    `json:"publishedBy"`
+
+	// Ticket which published it; absent: the caller may not see it
+	Ticket *string `json:"ticket,omitempty"`
+}
 
 // PastAccess what a statement said about the resource at an instant in the past
 type PastAccess struct {
@@ -4249,6 +4430,9 @@ type PreviewItem struct {
 	Position   int         `json:"position"`
 	Problem    *Problem    `json:"problem,omitempty"`
 	Protection *Protection `json:"protection,omitempty"`
+
+	// Resource of an item that can be requested; of an access package, items that the application has already are left out
+	Resource *CatalogRef `json:"resource,omitempty"`
 
 	// Review of break-glass: who looks at it afterwards, instead of the steps
 	Review *Step `json:"review,omitempty"`
@@ -5139,6 +5323,9 @@ type TicketItem struct {
 
 	// Object for class and approval-policy tickets
 	Object *ObjectChange `json:"object,omitempty"`
+
+	// Package the version of an access package that an item is a part of, or publishes
+	Package *PackageRef `json:"package,omitempty"`
 
 	// Policy the object in the host cluster
 	Policy   *string     `json:"policy,omitempty"`
@@ -6037,6 +6224,26 @@ type ListUndeliveredParams struct {
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ListPackagesParams defines parameters for ListPackages.
+type ListPackagesParams struct {
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Archived list those that are archived, and no others
+	Archived *bool `form:"archived,omitempty" json:"archived,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListPackageHoldersParams defines parameters for ListPackageHolders.
+type ListPackageHoldersParams struct {
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListPeopleParams defines parameters for ListPeople.
 type ListPeopleParams struct {
 	// Q part of a name or title
@@ -6621,6 +6828,18 @@ type ServerInterface interface {
 	// RetryUndelivered Deliver notifications again that were given up, with as many attempts as new ones (security)
 	// (POST /notifications/undelivered)
 	RetryUndelivered(c *gin.Context)
+	// ListPackages List access packages, by name
+	// (GET /packages)
+	ListPackages(c *gin.Context, params ListPackagesParams)
+	// GetPackage One access package with its current version
+	// (GET /packages/{id})
+	GetPackage(c *gin.Context, id Id)
+	// ArchivePackage Make an access package unavailable for requests; access that was granted stays (members of its team, security)
+	// (POST /packages/{id}/archive)
+	ArchivePackage(c *gin.Context, id Id)
+	// ListPackageHolders Applications that hold access by the package (members of its team, security and auditors see all; others see their own applications)
+	// (GET /packages/{id}/holders)
+	ListPackageHolders(c *gin.Context, id Id, params ListPackageHoldersParams)
 	// ListPeople People of the catalog
 	// (GET /people)
 	ListPeople(c *gin.Context, params ListPeopleParams)
@@ -8994,6 +9213,151 @@ func (siw *ServerInterfaceWrapper) RetryUndelivered(c *gin.Context) {
 	siw.Handler.RetryUndelivered(c)
 }
 
+// ListPackages operation middleware
+func (siw *ServerInterfaceWrapper) ListPackages(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListPackagesParams
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "archived" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "archived", c.Request.URL.Query(), &params.Archived, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter archived: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListPackages(c, params)
+}
+
+// GetPackage operation middleware
+func (siw *ServerInterfaceWrapper) GetPackage(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetPackage(c, id)
+}
+
+// ArchivePackage operation middleware
+func (siw *ServerInterfaceWrapper) ArchivePackage(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ArchivePackage(c, id)
+}
+
+// ListPackageHolders operation middleware
+func (siw *ServerInterfaceWrapper) ListPackageHolders(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListPackageHoldersParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListPackageHolders(c, id, params)
+}
+
 // ListPeople operation middleware
 func (siw *ServerInterfaceWrapper) ListPeople(c *gin.Context) {
 
@@ -10929,6 +11293,10 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/tickets/:id/ledger", wrapper.ListTicketLedger)
 	router.GET(options.BaseURL+"/approval-policies", wrapper.ListApprovalPolicies)
 	router.GET(options.BaseURL+"/approval-policies/:id", wrapper.GetApprovalPolicy)
+	router.GET(options.BaseURL+"/packages", wrapper.ListPackages)
+	router.GET(options.BaseURL+"/packages/:id", wrapper.GetPackage)
+	router.GET(options.BaseURL+"/packages/:id/holders", wrapper.ListPackageHolders)
+	router.POST(options.BaseURL+"/packages/:id/archive", wrapper.ArchivePackage)
 	router.GET(options.BaseURL+"/classes", wrapper.ListClasses)
 	router.GET(options.BaseURL+"/catalog/sources", wrapper.ListCatalogSources)
 	router.POST(options.BaseURL+"/catalog/sources/:id/preview", wrapper.PreviewSync)
@@ -13325,6 +13693,157 @@ func (response RetryUndelivereddefaultApplicationProblemPlusJSONResponse) VisitR
 	return err
 }
 
+type ListPackagesRequestObject struct {
+	Params ListPackagesParams
+}
+
+type ListPackagesResponseObject interface {
+	VisitListPackagesResponse(w http.ResponseWriter) error
+}
+
+type ListPackages200JSONResponse PackageList
+
+func (response ListPackages200JSONResponse) VisitListPackagesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPackagesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListPackagesdefaultApplicationProblemPlusJSONResponse) VisitListPackagesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPackageRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetPackageResponseObject interface {
+	VisitGetPackageResponse(w http.ResponseWriter) error
+}
+
+type GetPackage200JSONResponse AccessPackage
+
+func (response GetPackage200JSONResponse) VisitGetPackageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPackagedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetPackagedefaultApplicationProblemPlusJSONResponse) VisitGetPackageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ArchivePackageRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type ArchivePackageResponseObject interface {
+	VisitArchivePackageResponse(w http.ResponseWriter) error
+}
+
+type ArchivePackage204Response struct {
+}
+
+func (response ArchivePackage204Response) VisitArchivePackageResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type ArchivePackagedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ArchivePackagedefaultApplicationProblemPlusJSONResponse) VisitArchivePackageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPackageHoldersRequestObject struct {
+	Id     Id `json:"id"`
+	Params ListPackageHoldersParams
+}
+
+type ListPackageHoldersResponseObject interface {
+	VisitListPackageHoldersResponse(w http.ResponseWriter) error
+}
+
+type ListPackageHolders200JSONResponse PackageHolderList
+
+func (response ListPackageHolders200JSONResponse) VisitListPackageHoldersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPackageHoldersdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListPackageHoldersdefaultApplicationProblemPlusJSONResponse) VisitListPackageHoldersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListPeopleRequestObject struct {
 	Params ListPeopleParams
 }
@@ -15617,6 +16136,18 @@ type StrictServerInterface interface {
 	// RetryUndelivered Deliver notifications again that were given up, with as many attempts as new ones (security)
 	// (POST /notifications/undelivered)
 	RetryUndelivered(ctx context.Context, request RetryUndeliveredRequestObject) (RetryUndeliveredResponseObject, error)
+	// ListPackages List access packages, by name
+	// (GET /packages)
+	ListPackages(ctx context.Context, request ListPackagesRequestObject) (ListPackagesResponseObject, error)
+	// GetPackage One access package with its current version
+	// (GET /packages/{id})
+	GetPackage(ctx context.Context, request GetPackageRequestObject) (GetPackageResponseObject, error)
+	// ArchivePackage Make an access package unavailable for requests; access that was granted stays (members of its team, security)
+	// (POST /packages/{id}/archive)
+	ArchivePackage(ctx context.Context, request ArchivePackageRequestObject) (ArchivePackageResponseObject, error)
+	// ListPackageHolders Applications that hold access by the package (members of its team, security and auditors see all; others see their own applications)
+	// (GET /packages/{id}/holders)
+	ListPackageHolders(ctx context.Context, request ListPackageHoldersRequestObject) (ListPackageHoldersResponseObject, error)
 	// ListPeople People of the catalog
 	// (GET /people)
 	ListPeople(ctx context.Context, request ListPeopleRequestObject) (ListPeopleResponseObject, error)
@@ -17424,6 +17955,111 @@ func (sh *strictHandler) RetryUndelivered(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(RetryUndeliveredResponseObject); ok {
 		if err := validResponse.VisitRetryUndeliveredResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListPackages operation middleware
+func (sh *strictHandler) ListPackages(ctx *gin.Context, params ListPackagesParams) {
+	var request ListPackagesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListPackages(ctx, request.(ListPackagesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListPackages")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListPackagesResponseObject); ok {
+		if err := validResponse.VisitListPackagesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetPackage operation middleware
+func (sh *strictHandler) GetPackage(ctx *gin.Context, id Id) {
+	var request GetPackageRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetPackage(ctx, request.(GetPackageRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetPackage")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetPackageResponseObject); ok {
+		if err := validResponse.VisitGetPackageResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ArchivePackage operation middleware
+func (sh *strictHandler) ArchivePackage(ctx *gin.Context, id Id) {
+	var request ArchivePackageRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ArchivePackage(ctx, request.(ArchivePackageRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ArchivePackage")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ArchivePackageResponseObject); ok {
+		if err := validResponse.VisitArchivePackageResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListPackageHolders operation middleware
+func (sh *strictHandler) ListPackageHolders(ctx *gin.Context, id Id, params ListPackageHoldersParams) {
+	var request ListPackageHoldersRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListPackageHolders(ctx, request.(ListPackageHoldersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListPackageHolders")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListPackageHoldersResponseObject); ok {
+		if err := validResponse.VisitListPackageHoldersResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -180,6 +180,7 @@ func (a *API) previewItem(
 		out.Duplicate = new(approval.FormatID(p.Duplicate))
 	}
 	if p.ResourceName != "" {
+		out.Resource = new(refOf(c, p.Resource, p.ResourceName))
 		out.Protection = views.Protection(a.Host.Protection(p.ResourceName))
 	}
 	if p.ApplicationName != "" && p.ResourceName != "" {

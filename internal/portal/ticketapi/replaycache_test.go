@@ -21,6 +21,7 @@ func TestReplayDigestCoversTheChange(t *testing.T) {
 		"WarnAt": "", "GrantedAt": "", "Earlier": "", "Latest": "", "Adopt": "", "Override": "", "Approval": "", "ManySteps": "", "Steps": "",
 		"Review": "", "Shown": "", "Message": "", "Policy": "", "PolicyUID": "", "WrittenGeneration": "", "RevokeGeneration": "", "Leaving": "",
 		"ShortenTo": "of an access that was granted", "ShortenedAt": "", "Author": "",
+		"Package": "the statement is the same",
 	}
 	digest := func(kind approval.Kind, items ...approval.Item) replayKey {
 		t.Helper()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/accesspackage"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/message"
@@ -38,6 +39,9 @@ func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error)
 	r.Adopt = core.Value(b.Adopt)
 	if b.Override != nil {
 		r.Override = b.Override.Reason
+	}
+	if p := b.Package; p != nil {
+		r.Package = &approval.PackageChoice{Name: p.Name, Version: p.Version}
 	}
 	whole, err := duration("durationSeconds", b.DurationSeconds)
 	if err != nil {
@@ -108,7 +112,30 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 		}
 		x.Workload = &approval.Registration{ID: w.Id, Addresses: w.Addresses, Description: core.Value(w.Description)}
 	}
+	if p := it.Package; p != nil && err == nil {
+		x.Package, err = packageDraft(path+"package.", *p)
+	}
 	return x, err
+}
+
+// packageDraft converts a version of an access package that is requested to be published.
+func packageDraft(path string, p openapi.NewPackage) (*approval.PackageDraft, error) {
+	if n := len(p.Resources); n < 1 || n > accesspackage.MaxResources {
+		return nil, core.InvalidField(path+"resources", message.FieldCount(accesspackage.MaxResources))
+	}
+	longest, err := duration(path+"durationSeconds", p.DurationSeconds)
+	if err != nil {
+		return nil, err
+	}
+	out := &approval.PackageDraft{Name: p.Name, Spec: accesspackage.Spec{Title: p.Title, Description: core.Value(p.Description), Team: p.Team,
+		DurationSeconds: int64(longest / time.Second), Hours: hoursOf(p.Hours), Chain: accesspackage.Chain(p.Chain)}}
+	for i, r := range p.Resources {
+		if len(r.Actions) > maxActions {
+			return nil, core.InvalidField(fmt.Sprintf("%sresources[%d].actions", path, i), message.FieldMaxCount(maxActions))
+		}
+		out.Resources = append(out.Resources, approval.PackageResource{ID: r.Resource, Actions: r.Actions})
+	}
+	return out, nil
 }
 
 func objectChange(path string, o openapi.ObjectChange) (*approval.ObjectChange, error) {

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/accesspackage"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
@@ -134,7 +136,11 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 			out.Object = &openapi.ObjectChange{Kind: kind, Name: ch.Name, Verb: openapi.ObjectChangeVerb(ch.Verb)}
 		}
 		out.Workload = workloadChange(ch)
+		out.Package = publishedPackage(ch)
 		out.FromMode, out.ToMode = modeOf(ch.FromMode), modeOf(ch.ToMode)
+	}
+	if p := it.Package; p != nil {
+		out.Package = &openapi.PackageRef{Name: p.Name, Version: p.Version}
 	}
 	if it.State.InProgress() {
 		a.liveState(t, it, &out)
@@ -152,6 +158,21 @@ func workloadChange(c *approval.Change) *openapi.WorkloadChange {
 	var before v1alpha1.ExternalWorkloadSpec
 	if len(c.Before) > 0 && json.Unmarshal(c.Before, &before) == nil {
 		out.Before = append(out.Before, before.Addresses...)
+	}
+	return out
+}
+
+// publishedPackage returns the version of an access package that a change publishes, or nil if the change is of another kind.
+func publishedPackage(c *approval.Change) *openapi.PackageRef {
+	if c.Kind != approval.ObjectAccessPackage {
+		return nil
+	}
+	out := &openapi.PackageRef{Name: c.Name, Version: 1}
+	if base, err := strconv.Atoi(c.Base); err == nil {
+		out.Version = base + 1
+	}
+	if spec, err := accesspackage.ParseSpec(c.After); err == nil {
+		out.Title = core.Optional(spec.Title)
 	}
 	return out
 }

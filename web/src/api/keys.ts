@@ -59,6 +59,12 @@ export const keys = {
     ofApplication: (id: string, decisions: readonly string[]) => ["connections", "application", id, decisions],
     ofResource: (id: string, decisions: readonly string[]) => ["connections", "resource", id, decisions],
   },
+  package: {
+    all: ["package"],
+    list: (filter: Params) => ["package", "list", filter],
+    one: (name: string) => ["package", name],
+    holders: (name: string) => ["package", name, "holders"],
+  },
   workload: {
     all: ["workload"],
     ofApplication: (application: string) => ["workload", "list", application],

@@ -824,6 +824,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/packages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List access packages, by name */
+        get: operations["listPackages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/packages/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * One access package with its current version
+         * @description A version is published by a ticket of the kind package, and requested by one of the kind grant with the field package.
+         */
+        get: operations["getPackage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/packages/{id}/holders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** Applications that hold access by the package (members of its team, security and auditors see all; others see their own applications) */
+        get: operations["listPackageHolders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/packages/{id}/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make an access package unavailable for requests; access that was granted stays (members of its team, security) */
+        post: operations["archivePackage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/classes": {
         parameters: {
             query?: never;
@@ -2317,7 +2397,7 @@ export interface components {
             items: components["schemas"]["Connection"][];
         };
         /** @enum {string} */
-        TicketKind: "grant" | "extend" | "revoke" | "mode" | "onboard" | "offboard" | "class" | "approval-policy" | "workload";
+        TicketKind: "grant" | "extend" | "revoke" | "mode" | "onboard" | "offboard" | "class" | "approval-policy" | "workload" | "package";
         /**
          * @description of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
          * @enum {string}
@@ -2425,7 +2505,7 @@ export interface components {
             /** @description the spec as YAML or JSON; absent with verb delete */
             spec?: string;
         };
-        /** @description grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload */
+        /** @description grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload. package: package */
         NewTicketItem: {
             /** @description catalog id */
             application?: string;
@@ -2446,6 +2526,8 @@ export interface components {
             };
             object?: components["schemas"]["ObjectChange"];
             workload?: components["schemas"]["NewWorkload"];
+            /** @description for package: the version to publish */
+            package?: components["schemas"]["NewPackage"];
         };
         /** @description a client outside the fleet that an owner of the application requests to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses */
         NewWorkload: {
@@ -2453,6 +2535,132 @@ export interface components {
             /** @description addresses or prefixes */
             addresses: string[];
             description?: string;
+        };
+        /** @description the version of an access package, which has to be the current one */
+        PackageChoice: {
+            name: string;
+            version: number;
+        };
+        /** @description a version of an access package that is requested to be published; a name that exists already gets a new version */
+        NewPackage: {
+            name: string;
+            title: string;
+            description?: string;
+            /** @description the id of the group that publishes the package */
+            team: string;
+            /**
+             * Format: int64
+             * @description the longest duration of the access; absent: until revoked
+             */
+            durationSeconds?: number;
+            /** @description absent: at any hour */
+            hours?: components["schemas"]["WeeklyHours"];
+            chain: components["schemas"]["PackageChain"];
+            resources: components["schemas"]["NewPackageResource"][];
+        };
+        NewPackageResource: {
+            /** @description its id in the catalog */
+            resource: string;
+            actions: string[];
+        };
+        /**
+         * @description who decides a request for the package: owners, as if the resources were requested one by one; publisher, the team in the place of owners who approved the version
+         * @enum {string}
+         */
+        PackageChain: "owners" | "publisher";
+        /** @description the version of an access package that an item is a part of, or publishes */
+        PackageRef: {
+            name: string;
+            version: number;
+            /** @description only of an item that publishes it */
+            title?: string;
+        };
+        PackageSummary: {
+            name: string;
+            title: string;
+            description?: string;
+            team: components["schemas"]["PackageTeam"];
+            chain: components["schemas"]["PackageChain"];
+            version: number;
+            /** @description their number */
+            resources: number;
+            /** Format: date-time */
+            publishedAt: string;
+            archived: boolean;
+        };
+        PackageList: {
+            items: components["schemas"]["PackageSummary"][];
+            nextCursor?: string;
+        };
+        PackageTeam: {
+            id: string;
+            displayName: string;
+        };
+        PackageResource: {
+            resource: components["schemas"]["CatalogRef"];
+            actions: string[];
+            /** @description the owners that the catalog has now */
+            owners: components["schemas"]["OwnerRef"][];
+        };
+        PackageVersion: {
+            number: number;
+            digest: string;
+            /** @description which published it; absent: the caller may not see it */
+            ticket?: string;
+            publishedBy: components["schemas"]["Person"];
+            /** Format: date-time */
+            publishedAt: string;
+        };
+        AccessPackage: {
+            name: string;
+            title: string;
+            description?: string;
+            team: components["schemas"]["PackageTeam"];
+            /**
+             * Format: int64
+             * @description absent: until revoked
+             */
+            durationSeconds?: number;
+            /** @description absent: at any hour */
+            hours?: components["schemas"]["WeeklyHours"];
+            chain: components["schemas"]["PackageChain"];
+            version: number;
+            resources: components["schemas"]["PackageResource"][];
+            /** @description the newest first, at most 20 */
+            versions: components["schemas"]["PackageVersion"][];
+            /**
+             * Format: date-time
+             * @description absent: it can be requested
+             */
+            archivedAt?: string;
+            /** @description the ticket that would publish the next version; absent: none, or the caller may not see it */
+            pending?: string;
+            can: components["schemas"]["PackageMay"];
+        };
+        PackageMay: {
+            /** @description publish versions, and archive the package */
+            publish: boolean;
+            request: boolean;
+        };
+        PackageHolder: {
+            application: components["schemas"]["CatalogRef"];
+            /** @description the oldest version that it holds something of */
+            version: number;
+            /** @description the number of its accesses by the package */
+            items: number;
+            /** @description the newest first, at most 10 */
+            tickets: string[];
+            /**
+             * Format: date-time
+             * @description when the first of its accesses ends; absent: none ends
+             */
+            expiresAt?: string;
+        };
+        PackageHolderList: {
+            items: components["schemas"]["PackageHolder"][];
+            nextCursor?: string;
+            /** @description there are more tickets than are read */
+            incomplete?: boolean;
         };
         /** @description the registration that an item of a workload ticket makes or changes */
         WorkloadChange: {
@@ -2477,6 +2685,8 @@ export interface components {
             /** @description of a grant: an owner of each resource, or security, requests access for clients that were observed; the applications need not be the requester's. Decided by another owner of the resource, else by security; the applications' owners are notified */
             adopt?: boolean;
             override?: components["schemas"]["Override"];
+            /** @description of a grant: request this access package; the only item names the application, and perhaps a shorter duration */
+            package?: components["schemas"]["PackageChoice"];
         };
         WhatIf: {
             request: components["schemas"]["NewTicket"];
@@ -2501,6 +2711,7 @@ export interface components {
             target?: components["schemas"]["ItemRef"];
             object?: components["schemas"]["ObjectChange"];
             workload?: components["schemas"]["WorkloadChange"];
+            package?: components["schemas"]["PackageRef"];
             fromMode?: components["schemas"]["Mode"];
             toMode?: components["schemas"]["Mode"];
             /** Format: int64 */
@@ -2537,6 +2748,8 @@ export interface components {
             /** @description extend when a grant for the same is effective */
             kind?: components["schemas"]["TicketKind"];
             target?: components["schemas"]["ItemRef"];
+            /** @description of an item that can be requested; of an access package, items that the application has already are left out */
+            resource?: components["schemas"]["CatalogRef"];
             approvalPolicy?: string;
             steps: components["schemas"]["Step"][];
             /** @description of break-glass: who looks at it afterwards, instead of the steps */
@@ -5936,6 +6149,109 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ApprovalPolicy"];
                 };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPackages: {
+        parameters: {
+            query?: {
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description list those that are archived, and no others */
+                archived?: boolean;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PackageList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getPackage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The package */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessPackage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPackageHolders: {
+        parameters: {
+            query?: {
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PackageHolderList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    archivePackage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: components["responses"]["Problem"];
         };

@@ -283,3 +283,13 @@ export type DowngradeScope = Schemas["DowngradeScope"];
 export type DowngradeRun = Schemas["DowngradeRun"];
 /** ActiveDowngrade is a downgrade that is in effect, with the number of its resources. */
 export type ActiveDowngrade = Schemas["ActiveDowngrade"];
+/** PackageSummary is an access package as lists show it. */
+export type PackageSummary = Schemas["PackageSummary"];
+/** AccessPackage is an access package with its current version. */
+export type AccessPackage = Schemas["AccessPackage"];
+/** PackageChain says who decides a request for an access package. */
+export type PackageChain = Schemas["PackageChain"];
+/** PackageHolder is an application that holds access by a package. */
+export type PackageHolder = Schemas["PackageHolder"];
+/** NewPackage is a version of an access package that is requested to be published. */
+export type NewPackage = Schemas["NewPackage"];

@@ -1,4 +1,5 @@
 import { Trans, useTranslation } from "react-i18next";
+import { Link } from "react-router";
 import type { TicketItem, TicketKind } from "../api/types";
 import { hoursText } from "../lib/hours";
 import { useWords } from "../lib/use-words";
@@ -18,6 +19,7 @@ export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKin
         <>
           <Trans i18nKey={kind === "grant" ? "decide.lets" : "decide.keeps"} values={{ application, resource, actions: words.list(item.actions ?? []), duration: kind === "grant" ? words.lasting(item.durationSeconds) : words.duration(item.durationSeconds) }} components={b} />
           {item.hours && <> <Trans i18nKey="decide.onlyDuring" values={{ hours: hoursText(item.hours, i18n.language) }} components={b} /></>}
+          {item.package && <> <Trans i18nKey="packages.partOf" values={{ name: item.package.name, version: item.package.version }} components={{ to: <Link to={`/packages/${item.package.name}`} /> }} /></>}
         </>
       );
     case "revoke":
@@ -41,6 +43,8 @@ export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKin
       return item.object ? <Trans i18nKey={`decide.object.${item.object.verb}`} values={{ kind: t(`objectKind.${item.object.kind}`), name: item.object.name }} components={b} /> : null;
     case "workload":
       return item.workload ? <Trans i18nKey={item.workload.before.length > 0 ? "decide.changesWorkload" : "decide.registersWorkload"} values={{ id: item.workload.id, application, addresses: words.list(item.workload.after) }} components={b} /> : null;
+    case "package":
+      return item.package ? <Trans i18nKey="packages.publishes" values={{ title: item.package.title ?? item.package.name, version: item.package.version }} components={b} /> : null;
   }
 }
 

@@ -5,8 +5,8 @@ import { render } from "./message";
 import { elapsed, wholeUnits } from "./time";
 import { useZone } from "./use-zone";
 
-function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
-  return name === "leader" || name === "owner" || name === "security";
+function isDefaultStep(name: string): name is "leader" | "owner" | "publisher" | "security" {
+  return name === "leader" || name === "owner" || name === "publisher" || name === "security";
 }
 
 /** ownedResource returns the resource that a built-in step names, `owner:bobs-cluster`, where several resources have owners of their own. */

@@ -8,6 +8,8 @@ import { AccessForm } from "../components/request/AccessForm";
 import { EndForm } from "../components/request/EndForm";
 import { ModeForm } from "../components/request/ModeForm";
 import { ObjectForm } from "../components/request/ObjectForm";
+import { PackageForm } from "../components/request/PackageForm";
+import { PackageRequestForm } from "../components/request/PackageRequestForm";
 import { WorkloadForm } from "../components/request/WorkloadForm";
 import { ticketKinds } from "../lib/items";
 
@@ -43,6 +45,7 @@ export function NewRequestPage() {
   const [search] = useSearchParams();
   const me = useMe();
   const kind = ticketKinds.find((each) => each === search.get("kind")) ?? "grant";
+  const wanted = search.get("package");
   const form = (person: string) => {
     switch (kind) {
       case "mode":
@@ -54,11 +57,13 @@ export function NewRequestPage() {
         return <ObjectForm key={kind} person={person} ticket={kind} />;
       case "workload":
         return <WorkloadForm person={person} />;
+      case "package":
+        return <PackageForm person={person} name={search.get("name") ?? ""} />;
       case "revoke":
         return <EndForm person={person} />;
       case "grant":
       case "extend":
-        return <Access person={person} />;
+        return wanted ? <PackageRequestForm key={wanted} name={wanted} /> : <Access person={person} />;
     }
   };
   return (

@@ -1,5 +1,5 @@
 /** The destinations of the navigation, and the roles that see them. */
-import { IconAlertTriangle, IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconClipboardCheck, IconDatabase, IconHome, IconGavel, IconKey, IconLifebuoy, IconListDetails, IconMap2, IconNetwork, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconTopologyStar3, IconUserCog, IconUserShare, IconVocabulary } from "@tabler/icons-react";
+import { IconAlertTriangle, IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconClipboardCheck, IconDatabase, IconHome, IconGavel, IconKey, IconLifebuoy, IconListDetails, IconMap2, IconNetwork, IconPackage, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconTopologyStar3, IconUserCog, IconUserShare, IconVocabulary } from "@tabler/icons-react";
 import type { Icon } from "@tabler/icons-react";
 import { useMe } from "../api/queries";
 import type { Role } from "../api/types";
@@ -9,6 +9,7 @@ export const destinations = [
   { to: "/", key: "home", icon: IconHome },
   { to: "/applications", key: "applications", icon: IconKey },
   { to: "/resources", key: "resources", icon: IconDatabase },
+  { to: "/packages", key: "packages", icon: IconPackage },
   { to: "/requests", key: "requests", icon: IconListDetails },
   { to: "/approvals", key: "approvals", icon: IconChecklist },
 ] as const satisfies readonly { to: string; key: string; icon: Icon }[];

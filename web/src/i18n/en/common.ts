@@ -5,6 +5,7 @@ export const common = {
     home: "Home",
     applications: "My access",
     resources: "My resources",
+    packages: "Access packages",
     requests: "Requests",
     approvals: "Approvals",
     waiting_one: "{{count}} request waits for you",
@@ -102,7 +103,7 @@ export const common = {
     expired: "Expired",
   },
   stepState: { waiting: "Waiting", current: "Deciding", approved: "Approved", rejected: "Rejected", "timed-out": "Timed out", skipped: "Skipped" },
-  step: { leader: "leader", owner: "owner", security: "security", ownerOf: "owner of {{resource}}" },
+  step: { leader: "leader", owner: "owner", publisher: "publisher", security: "security", ownerOf: "owner of {{resource}}" },
   stepWho: { leader: "the leader", owner: "the resource’s owner", applicationOwner: "the application’s owner", security: "the security team", ownerOf: "the owner of {{resource}}", group: "the group {{group}}", step: "the step {{step}}" },
   members: {
     count: "{{number}} {{state}}",

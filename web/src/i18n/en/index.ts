@@ -5,6 +5,7 @@ import { fleet } from "./fleet";
 import { flows } from "./flows";
 import { governance } from "./governance";
 import { own } from "./own";
+import { packages } from "./packages";
 import { request } from "./request";
 import { reviews } from "./reviews";
 import { rollout } from "./rollout";
@@ -13,4 +14,4 @@ import { tickets } from "./tickets";
 import { traffic } from "./traffic";
 
 /** en contains all English texts. */
-export const en = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews, ...traffic };
+export const en = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...packages, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews, ...traffic };

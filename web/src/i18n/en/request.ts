@@ -11,6 +11,7 @@ export const request = {
       class: "Change a class",
       "approval-policy": "Change an approval policy",
       workload: "Register a workload",
+      package: "Publish an access package",
     },
     workload: {
       intro: "For more addresses than the limit, and for ranges while the application has access, the owners of each resource that it reaches must approve first.",

@@ -10,6 +10,7 @@ export const tickets = {
     class: "Class",
     "approval-policy": "Approval policy",
     workload: "Workload",
+    package: "Access package",
   },
   objectKind: { ResourceClass: "resource class", SubjectClass: "subject class", ApprovalPolicy: "approval policy" },
   requests: {

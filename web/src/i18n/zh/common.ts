@@ -5,6 +5,7 @@ export const common = {
     home: "首页",
     applications: "我的访问",
     resources: "我的资源",
+    packages: "访问包",
     requests: "申请",
     approvals: "审批",
     waiting_other: "{{count}} 个申请等您审批",
@@ -101,7 +102,7 @@ export const common = {
     expired: "已到期",
   },
   stepState: { waiting: "未到", current: "审批中", approved: "已批准", rejected: "已驳回", "timed-out": "超时", skipped: "已跳过" },
-  step: { leader: "上级", owner: "资源负责人", security: "安全团队", ownerOf: "{{resource}} 的负责人" },
+  step: { leader: "上级", owner: "资源负责人", publisher: "发布团队", security: "安全团队", ownerOf: "{{resource}} 的负责人" },
   stepWho: { leader: "上级", owner: "资源负责人", applicationOwner: "应用负责人", security: "安全团队", ownerOf: "{{resource}} 的负责人", group: "用户组 {{group}}", step: "步骤 {{step}} 的审批人" },
   members: {
     count: "{{number}} 个{{state}}",

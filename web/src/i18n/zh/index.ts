@@ -5,6 +5,7 @@ import { fleet } from "./fleet";
 import { flows } from "./flows";
 import { governance } from "./governance";
 import { own } from "./own";
+import { packages } from "./packages";
 import { request } from "./request";
 import { reviews } from "./reviews";
 import { rollout } from "./rollout";
@@ -13,4 +14,4 @@ import { tickets } from "./tickets";
 import { traffic } from "./traffic";
 
 /** zh 是全部中文文本。 */
-export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews, ...traffic };
+export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...packages, ...governance, ...flows, ...fleet, ...rollout, ...terms, ...reviews, ...traffic };

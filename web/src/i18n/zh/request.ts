@@ -11,6 +11,7 @@ export const request = {
       class: "修改类别",
       "approval-policy": "修改审批策略",
       workload: "登记工作负载",
+      package: "发布访问包",
     },
     workload: {
       intro: "超出上限，或应用已有授权时登记一段地址，须先由它可访问的每个资源的负责人同意。",

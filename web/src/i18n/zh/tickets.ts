@@ -10,6 +10,7 @@ export const tickets = {
     class: "类别",
     "approval-policy": "审批策略",
     workload: "工作负载",
+    package: "访问包",
   },
   objectKind: { ResourceClass: "资源类别", SubjectClass: "主体类别", ApprovalPolicy: "审批策略" },
   requests: {

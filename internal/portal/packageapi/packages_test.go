@@ -1,0 +1,39 @@
+package packageapi
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// TestHoldersOf checks that holders are the applications with access in force by the package, with their oldest version and first end, and
+// that a reader sees only their own applications.
+func TestHoldersOf(t *testing.T) {
+	end := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	item := func(app, name string, version int, state approval.State, end time.Time) approval.Item {
+		return approval.Item{ApplicationName: app, State: state, ExpiresAt: end, Package: &approval.PackageRef{Name: name, Version: version}}
+	}
+	tickets := []*approval.Ticket{
+		{Number: 3, Kind: approval.KindGrant, Items: []approval.Item{
+			item("a", "pay", 2, approval.StateEffective, end.Add(time.Hour)), item("a", "pay", 2, approval.StatePending, end),
+			item("b", "pay", 2, approval.StateApplying, time.Time{}), {ApplicationName: "c", State: approval.StateEffective},
+		}},
+		{Number: 2, Kind: approval.KindGrant, Items: []approval.Item{
+			item("a", "pay", 1, approval.StateEffective, end), item("c", "other", 1, approval.StateEffective, end), item("c", "pay", 1, approval.StateRevoked, end),
+		}},
+	}
+	a := openapi.PackageHolder{Application: openapi.CatalogRef{Name: "a", Title: "a"}, Version: 1, Items: 2, Tickets: []string{"T-3", "T-2"}, ExpiresAt: &end}
+	b := openapi.PackageHolder{Application: openapi.CatalogRef{Name: "b", Title: "b"}, Version: 2, Items: 1, Tickets: []string{"T-3"}}
+	got := holdersOf(&catalog.Catalog{}, "pay", tickets, func(string) bool { return true })
+	if d := cmp.Diff([]openapi.PackageHolder{a, b}, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if got := holdersOf(&catalog.Catalog{}, "pay", tickets, func(name string) bool { return name == "b" }); len(got) != 1 || got[0].Application.Name != "b" {
+		t.Errorf("the owner of b sees %+v", got)
+	}
+}

@@ -1,0 +1,43 @@
+/** Requests about access packages. */
+import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
+import { client, settled, unwrap } from "./client";
+import { keys } from "./keys";
+import { useReread } from "./reread";
+
+/** usePackages reads the access packages that match a text. */
+export function usePackages(filter: { q?: string; archived?: boolean }) {
+  return useInfiniteQuery({
+    queryKey: keys.package.list(filter),
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/packages", { signal, params: { query: { ...filter, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** usePackage reads one access package with its current version. Nothing is read without a name. */
+export function usePackage(name: string) {
+  return useQuery({
+    queryKey: keys.package.one(name),
+    queryFn: ({ signal }) => unwrap(client.GET("/packages/{id}", { signal, params: { path: { id: name } } })),
+    enabled: name !== "",
+  });
+}
+
+/** usePackageHolders reads the applications that hold access by a package, as far as the person may see them. */
+export function usePackageHolders(name: string) {
+  return useInfiniteQuery({
+    queryKey: keys.package.holders(name),
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/packages/{id}/holders", { signal, params: { path: { id: name }, query: { cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+  });
+}
+
+/** useArchivePackage returns the mutation that makes a package unavailable for requests. */
+export function useArchivePackage(name: string) {
+  return useMutation({
+    mutationFn: () => settled(client.POST("/packages/{id}/archive", { params: { path: { id: name } } })),
+    onSuccess: useReread(keys.package.all),
+  });
+}
