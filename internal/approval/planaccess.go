@@ -59,6 +59,13 @@ func (x *planner) access(r RequestItem, path string) (Item, error) {
 	if !ok {
 		return Item{}, invalid(path+"resource", message.RequestNoResourceClass(res.Name))
 	}
+	facts, err := x.Host.Facts(res.Name)
+	if err != nil {
+		return Item{}, err
+	}
+	if err := x.checkClassUse(facts.ClassObject, res); err != nil {
+		return Item{}, err
+	}
 	actions := slices.Compact(slices.Sorted(slices.Values(r.Actions)))
 	if len(actions) == 0 {
 		return Item{}, invalid(path+"actions", message.RequestNoAction(strings.Join(known, ", ")))

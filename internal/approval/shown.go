@@ -8,10 +8,11 @@ import (
 )
 
 // shown returns the lines that describe what an item grants now: its statement or the changes of its object, and what they
-// are compiled to for every enforcer. An approval policy has no compiled lines.
+// are compiled to for every enforcer. An approval policy and an organization have no
+// compiled lines.
 func (s *Service) shown(kind Kind, it Item) (Shown, error) {
 	var lines []string
-	if it.Change == nil || it.Change.Kind != ObjectApprovalPolicy {
+	if it.Change == nil || it.Change.Kind != ObjectApprovalPolicy && it.Change.Kind != ObjectOrganization {
 		var err error
 		if lines, err = s.Host.Compiled(it); err != nil {
 			return Shown{}, err

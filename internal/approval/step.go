@@ -79,6 +79,8 @@ func StepName(name string) message.Message {
 		return message.StepNameApplication()
 	case StepSecurity:
 		return message.StepNameSecurity()
+	case StepAdministrator:
+		return message.StepNameAdministrator()
 	case StepReview:
 		return message.StepNameReview()
 	}
