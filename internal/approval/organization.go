@@ -150,10 +150,7 @@ func (s *Service) checkClassUse(class *v1alpha1.ResourceClass, resource catalog.
 func (s *Service) checkOrganization(t *Ticket, it *Item) error {
 	c := s.Catalog()
 	if kind := t.Kind; kind.Access() || kind == KindOnboard {
-		resource, ok := c.ByName(it.ResourceName)
-		if !ok {
-			return fail(CodeConflict, message.DecideEntityUnknown(it.Resource))
-		}
+		resource, _ := c.ByName(it.ResourceName) // a resource that the catalog does not contain belongs to no organization
 		facts, err := s.Host.Facts(it.ResourceName)
 		if err != nil {
 			return err
