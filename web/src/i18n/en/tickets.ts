@@ -11,7 +11,7 @@ export const tickets = {
     "approval-policy": "Approval policy",
     workload: "Workload",
   },
-  objectKind: { ResourceClass: "resource class", SubjectClass: "subject class", ApprovalPolicy: "approval policy" },
+  objectKind: { ResourceClass: "resource class", SubjectClass: "subject class", ApprovalPolicy: "approval policy", Organization: "organization" },
   requests: {
     title: "Requests",
     filters: "Filters",
