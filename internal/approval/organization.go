@@ -33,8 +33,8 @@ func Administers(c *catalog.Catalog, person string, o *v1alpha1.Organization) bo
 	})
 }
 
-// administersAny reports whether a person administers any organization.
-func administersAny(c *catalog.Catalog, person string, all *organization.Index) bool {
+// AdministersAny reports whether a person administers any organization.
+func AdministersAny(c *catalog.Catalog, person string, all *organization.Index) bool {
 	return slices.ContainsFunc(all.All(), func(o *v1alpha1.Organization) bool { return Administers(c, person, o) })
 }
 

@@ -179,7 +179,7 @@ func (x *planner) object(r RequestItem, path string, kinds ...string) (Item, err
 	}
 	o := r.Object
 	switch {
-	case !x.actor.Security && !administersAny(x.c, x.actor.ID, organizations):
+	case !x.actor.Security && !AdministersAny(x.c, x.actor.ID, organizations):
 		return Item{}, fail(CodeForbidden, message.RequestSecurityOnly())
 	case o == nil || !slices.Contains(kinds, o.Kind):
 		return Item{}, invalid(path+"object.kind", message.RequestObjectMissing(fmt.Sprint(kinds)))
