@@ -100,7 +100,9 @@ func TestAdministratorsChangeTheirObjects(t *testing.T) {
 		t.Errorf("requested by the security team: %q, want %q", got, want)
 	}
 	m = withOrganizations(t, payments(nil))
-	m.host.Policies = []*v1alpha1.ApprovalPolicy{policyOf("lax", 1, "", v1alpha1.ApprovalStep{Name: "any", Approvers: []v1alpha1.Approver{"person:bob"}, AutoApprove: "true"})}
+	lax := asked("any", "person:bob")
+	lax.AutoApprove = "true"
+	m.host.Policies = []*v1alpha1.ApprovalPolicy{policyOf("lax", 1, "", lax)}
 	x = m.submit("carol", objectRequest(approval.KindClass, approval.ObjectResourceClass, approval.VerbCreate, organizationClass(nil)))
 	if got, want := chainOf(x.Items[0]), "lax: any(bob) auto, administrator(dan erin frank)"; got != want {
 		t.Errorf("a policy about everything does not replace the administrators: %q, want %q", got, want)
@@ -132,23 +134,73 @@ func TestAdministratorsMayNotRequest(t *testing.T) {
 		request  approval.Request
 		says     string
 	}{
-		"nobody's administrator":             {"alice", nil, class(nil), "Only the security team"},
-		"administrator of another one":       {"zoe", nil, class(nil), "that belong to it"},
-		"a class of everybody":               {"carol", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "" }), "that belong to it"},
-		"a class of another one":             {"carol", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "other" }), "that belong to it"},
-		"a class of one that is gone":        {"carol", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "gone" }), "that belong to it"},
-		"to take a class of everybody":       {"carol", existing(""), update, "that belong to it"},
-		"to take a class of another one":     {"carol", existing("other"), update, "that belong to it"},
-		"to delete a class of everybody":     {"carol", existing(""), objectRequest(approval.KindClass, approval.ObjectResourceClass, approval.VerbDelete, nil), "that belong to it"},
-		"to delete a class of another one":   {"carol", existing("other"), objectRequest(approval.KindClass, approval.ObjectResourceClass, approval.VerbDelete, nil), "that belong to it"},
-		"to give a class away":               {"carol", existing("payments"), objectRequest(approval.KindClass, approval.ObjectResourceClass, approval.VerbUpdate, organizationClass(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "" })), "that belong to it"},
-		"the organization itself":            {"carol", nil, objectRequest(approval.KindApprovalPolicy, approval.ObjectOrganization, approval.VerbCreate, payments(nil).Spec), "that belong to it"},
-		"a subject class":                    {"carol", nil, objectRequest(approval.KindClass, approval.ObjectSubjectClass, approval.VerbCreate, map[string]string{"organization": "payments"}), "that belong to it"},
-		"a class outside of the bounds":      {"carol", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.LabelKey = "app" }), "bounds.classes.labelKeys"},
-		"outside, by the security team":      {"erin", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.LabelKey = "app" }), "The security team can change the bounds"},
-		"automatic approval":                 {"carol", nil, policy(func(s *v1alpha1.ApprovalPolicySpec) { s.Steps[0].AutoApprove = "true" }), "bounds.approvals.allowAutoApprove"},
-		"replacing owners":                   {"carol", nil, policy(func(s *v1alpha1.ApprovalPolicySpec) { s.ReplaceOwners = true }), "bounds.approvals.allowReplaceOwners"},
-		"a team of another one, by security": {"erin", nil, objectRequest(approval.KindApprovalPolicy, approval.ObjectOrganization, approval.VerbCreate, payments(nil).Spec), "payments names them"},
+		"nobody's administrator":         {"alice", nil, class(nil), "Only the security team"},
+		"administrator of another one":   {"zoe", nil, class(nil), "that belong to it"},
+		"a class of everybody":           {"carol", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "" }), "that belong to it"},
+		"a class of another one":         {"carol", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "other" }), "that belong to it"},
+		"a class of one that is gone":    {"carol", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "gone" }), "that belong to it"},
+		"to take a class of everybody":   {"carol", existing(""), update, "that belong to it"},
+		"to take a class of another one": {"carol", existing("other"), update, "that belong to it"},
+		"to delete a class of everybody": {
+			"carol",
+			existing(""),
+			objectRequest(approval.KindClass, approval.ObjectResourceClass, approval.VerbDelete, nil),
+			"that belong to it",
+		},
+		"to delete a class of another one": {
+			"carol",
+			existing("other"),
+			objectRequest(approval.KindClass, approval.ObjectResourceClass, approval.VerbDelete, nil),
+			"that belong to it",
+		},
+		"to give a class away": {
+			"carol",
+			existing("payments"),
+			objectRequest(
+				approval.KindClass,
+				approval.ObjectResourceClass,
+				approval.VerbUpdate,
+				organizationClass(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "" }),
+			),
+			"that belong to it",
+		},
+		"the organization itself": {
+			"carol",
+			nil,
+			objectRequest(approval.KindApprovalPolicy, approval.ObjectOrganization, approval.VerbCreate, payments(nil).Spec),
+			"that belong to it",
+		},
+		"a subject class": {
+			"carol",
+			nil,
+			objectRequest(approval.KindClass, approval.ObjectSubjectClass, approval.VerbCreate, map[string]string{"organization": "payments"}),
+			"that belong to it",
+		},
+		"a class outside of the bounds": {"carol", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.LabelKey = "app" }), "bounds.classes.labelKeys"},
+		"outside, by the security team": {
+			"erin",
+			nil,
+			class(func(s *v1alpha1.ResourceClassSpec) { s.LabelKey = "app" }),
+			"The security team can change the bounds",
+		},
+		"automatic approval": {
+			"carol",
+			nil,
+			policy(func(s *v1alpha1.ApprovalPolicySpec) { s.Steps[0].AutoApprove = "true" }),
+			"bounds.approvals.allowAutoApprove",
+		},
+		"replacing owners": {
+			"carol",
+			nil,
+			policy(func(s *v1alpha1.ApprovalPolicySpec) { s.ReplaceOwners = true }),
+			"bounds.approvals.allowReplaceOwners",
+		},
+		"a team of another one, by security": {
+			"erin",
+			nil,
+			objectRequest(approval.KindApprovalPolicy, approval.ObjectOrganization, approval.VerbCreate, payments(nil).Spec),
+			"payments names them",
+		},
 		"an auditor who is an administrator": {"otto", nil, class(nil), "Auditors"},
 		"a policy with break-glass access": {"carol", nil, policy(func(s *v1alpha1.ApprovalPolicySpec) {
 			s.BreakGlass = &v1alpha1.BreakGlass{MaxDuration: metav1.Duration{Duration: time.Hour}}
@@ -250,7 +302,9 @@ func TestPoliciesOfOrganizations(t *testing.T) {
 		want          string
 	}{
 		"adds": {"the bounds allow neither", []*v1alpha1.Organization{payments(nil)}, []*v1alpha1.ApprovalPolicy{spec(nil)}, "low", "leader owner more"},
-		"no bounds": {"a policy outside of its bounds still adds", []*v1alpha1.Organization{payments(func(s *v1alpha1.OrganizationSpec) { s.Bounds.Approvals = nil })},
+		"no bounds": {"a policy outside of its bounds still adds", []*v1alpha1.Organization{
+			payments(func(s *v1alpha1.OrganizationSpec) { s.Bounds.Approvals = nil }),
+		},
 			[]*v1alpha1.ApprovalPolicy{spec(nil)}, "low", "leader owner more"},
 		"allowed": {"the bounds allow both", []*v1alpha1.Organization{payments(allows)}, []*v1alpha1.ApprovalPolicy{spec(nil)}, "low", "leader more:auto"},
 		"denied": {"another policy forbids automatic approval", []*v1alpha1.Organization{payments(allows)},
@@ -320,11 +374,18 @@ func TestClassesOfOrganizations(t *testing.T) {
 		class         *v1alpha1.ResourceClass
 		says          string
 	}{
-		"own":           {"the team owns the resource", []*v1alpha1.Organization{payments(nil)}, class(nil), ""},
-		"everybody's":   {"it belongs to no organization", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "" }), ""},
-		"out of bounds": {"tightened later", []*v1alpha1.Organization{payments(nil)}, class(func(s *v1alpha1.ResourceClassSpec) { s.LabelKey = "app" }), "bounds.classes.labelKeys"},
-		"gone":          {"there is no such organization", nil, class(nil), "there is no organization payments"},
-		"moved": {"the team is not in the organization any more", []*v1alpha1.Organization{payments(func(s *v1alpha1.OrganizationSpec) { s.Teams[0] = "others" })}, class(nil),
+		"own":         {"the team owns the resource", []*v1alpha1.Organization{payments(nil)}, class(nil), ""},
+		"everybody's": {"it belongs to no organization", nil, class(func(s *v1alpha1.ResourceClassSpec) { s.Organization = "" }), ""},
+		"out of bounds": {
+			"tightened later",
+			[]*v1alpha1.Organization{payments(nil)},
+			class(func(s *v1alpha1.ResourceClassSpec) { s.LabelKey = "app" }),
+			"bounds.classes.labelKeys",
+		},
+		"gone": {"there is no such organization", nil, class(nil), "there is no organization payments"},
+		"moved": {"the team left", []*v1alpha1.Organization{payments(func(s *v1alpha1.OrganizationSpec) { s.Teams[0] = "others" })}, class(
+			nil,
+		),
 			"not all owners"},
 		"conflict": {"another organization names the team", []*v1alpha1.Organization{payments(nil), other}, class(nil), "not all owners"},
 		"sensitivity": {"a resource of this sensitivity may not", []*v1alpha1.Organization{payments(func(s *v1alpha1.OrganizationSpec) {

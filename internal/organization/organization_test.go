@@ -72,14 +72,26 @@ func TestClassViolations(t *testing.T) {
 		"default enforcer": {"no enforcer means cilium", func(_ *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
 			o.Spec.Bounds.Classes.Enforcers = []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}
 		}, "bound-enforcer"},
-		"action":      {"a wildcard is of one service", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Actions[0].Name = "redisx:connect" }, "bound-action"},
-		"mode":        {"not in the list", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.DefaultMode = v1alpha1.ModeEnforce }, "bound-mode"},
-		"no mode":     {"it protects nothing by itself", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.DefaultMode = "" }, ""},
-		"other ports": {"open to everybody", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.OtherPorts = v1alpha1.OtherPortsAllow }, "bound-other-ports"},
-		"waves":       {"at once", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Rollout = nil }, "bound-waves"},
-		"no classes":  {"without bounds there are none", func(_ *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) { o.Spec.Bounds.Classes = nil }, "no-classes"},
-		"unknown":     {"the organization is gone", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Organization = "gone" }, "unknown"},
-		"global":      {"bounds do not concern it", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Organization, c.Pattern = "", "x" }, ""},
+		"action": {
+			"a wildcard is of one service",
+			func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Actions[0].Name = "redisx:connect" },
+			"bound-action",
+		},
+		"mode":    {"not in the list", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.DefaultMode = v1alpha1.ModeEnforce }, "bound-mode"},
+		"no mode": {"it protects nothing by itself", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.DefaultMode = "" }, ""},
+		"other ports": {
+			"open to everybody",
+			func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.OtherPorts = v1alpha1.OtherPortsAllow },
+			"bound-other-ports",
+		},
+		"waves": {"at once", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Rollout = nil }, "bound-waves"},
+		"no classes": {
+			"without bounds there are none",
+			func(_ *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) { o.Spec.Bounds.Classes = nil },
+			"no-classes",
+		},
+		"unknown": {"the organization is gone", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Organization = "gone" }, "unknown"},
+		"global":  {"bounds do not concern it", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Organization, c.Pattern = "", "x" }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, o := within(), named("pay", "team")
@@ -125,7 +137,7 @@ func TestPolicyViolations(t *testing.T) {
 			"bound-break-glass", Rights{MaxDuration: time.Minute}},
 		"many steps": {"never allowed", func(p *v1alpha1.ApprovalPolicySpec, _ *v1alpha1.Organization) { p.SamePersonManySteps = true }, "bound-many-steps",
 			Rights{MaxDuration: time.Minute}},
-		"no policies": {"without bounds there are none", func(_ *v1alpha1.ApprovalPolicySpec, o *v1alpha1.Organization) { o.Spec.Bounds.Approvals = nil }, "no-policies",
+		"no policies": {"no bounds, no policies", func(_ *v1alpha1.ApprovalPolicySpec, o *v1alpha1.Organization) { o.Spec.Bounds.Approvals = nil }, "no-policies",
 			Rights{MaxDuration: time.Minute}},
 		"unknown": {"the organization is gone", func(p *v1alpha1.ApprovalPolicySpec, _ *v1alpha1.Organization) { p.Organization = "gone" }, "unknown",
 			Rights{MaxDuration: time.Minute}},

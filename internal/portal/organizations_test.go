@@ -89,11 +89,11 @@ func TestAdministratorsOverHTTP(t *testing.T) {
 	}{
 		"own policy":           {"bob", request("approval-policy", "ApprovalPolicy", "organization: payments"+steps), http.StatusOK, "administrator"},
 		"policy of everybody":  {"bob", request("approval-policy", "ApprovalPolicy", steps), http.StatusOK, "belong to it"},
-		"not an administrator": {"alice", request("approval-policy", "ApprovalPolicy", "organization: payments"+steps), http.StatusForbidden, "Only the security team"},
+		"not an administrator": {"alice", request("approval-policy", "ApprovalPolicy", "organization: payments"+steps), http.StatusForbidden, "security team"},
 		"outside of the bounds": {"bob", request("approval-policy", "ApprovalPolicy", "organization: payments\nreplaceOwners: true"+steps), http.StatusOK,
 			"bounds.approvals.allowReplaceOwners"},
 		"no class bounds": {"bob", request("class", "ResourceClass",
-			"organization: payments\npattern: 'trnv1:rsc:trip-com:redis:pay:*'\nlabelKey: a/b\nactions: []\nplacement: {clusters: []}"), http.StatusOK, "bounds.classes"},
+			"organization: payments\npattern: 'trnv1:rsc:o:redis:pay:*'\nlabelKey: a/b\nactions: []\nplacement: {clusters: []}"), http.StatusOK, "bounds.classes"},
 		"the organization": {"bob", request("approval-policy", "Organization", "teams: [a]\nadministrators: ['person:bob']"), http.StatusOK, "belong to it"},
 		"an auditor":       {"grace", request("approval-policy", "ApprovalPolicy", "organization: payments"+steps), http.StatusForbidden, ""},
 	} {
