@@ -26,6 +26,7 @@ import (
 	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/controllers/memberwriter"
 	"github.com/acp-io/acp/controllers/metrics"
+	"github.com/acp-io/acp/controllers/organization"
 	"github.com/acp-io/acp/controllers/podlabels"
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/protectedresource"
@@ -398,6 +399,9 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 		return nil, err
 	}
 	if err := approvalpolicy.Setup(s.mgr, config.Clock); err != nil {
+		return nil, err
+	}
+	if err := organization.Setup(s.mgr, config.Clock, s.cache.EnqueueResourceClasses); err != nil {
 		return nil, err
 	}
 	return ready, class.Setup(s.mgr, s.cache, s.queues, config.Clock, s.backlog.Queue.Waiting, ready)

@@ -136,12 +136,27 @@ type BreakGlass struct {
 }
 
 // ApprovalPolicySpec defines who must approve which requests.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.organization) == has(oldSelf.organization) && (!has(self.organization) || self.organization == oldSelf.organization)",message="organization is immutable: create a new policy"
+// +kubebuilder:validation:XValidation:rule="has(self.organization) || !has(self.replaceOwners) || !self.replaceOwners",message="replaceOwners needs organization"
 type ApprovalPolicySpec struct {
 	// Priority orders the policies. The matching policy with the lowest number counts; of equal ones, the first by name.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	Priority int32 `json:"priority"`
+
+	// Organization is the organization that the policy belongs to. Such a policy applies only to requests about resources that teams of
+	// the organization own, and its steps are added to those of the policy, or of the built-in chain, that applies otherwise.
+	//
+	// +optional
+	Organization OrganizationName `json:"organization,omitempty"`
+
+	// ReplaceOwners lets the steps of an organization's policy replace the steps that only the resource's owners decide. It has an effect
+	// only if the bounds of the organization allow it, and only on requests for access to resources that its teams alone own.
+	//
+	// +optional
+	ReplaceOwners bool `json:"replaceOwners,omitempty"`
 
 	// Match is a CEL expression over the request. If absent, every request matches.
 	//

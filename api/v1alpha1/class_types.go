@@ -117,7 +117,13 @@ type Placement struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.pattern == oldSelf.pattern",message="pattern is immutable: create a new class"
 // +kubebuilder:validation:XValidation:rule="self.labelKey == oldSelf.labelKey",message="labelKey is immutable: create a new class"
+// +kubebuilder:validation:XValidation:rule="has(self.organization) == has(oldSelf.organization) && (!has(self.organization) || self.organization == oldSelf.organization)",message="organization is immutable: create a new class"
 type ResourceClassSpec struct {
+	// Organization is the organization that the class belongs to. Only resources that teams of the organization own may use the class.
+	//
+	// +optional
+	Organization OrganizationName `json:"organization,omitempty"`
+
 	// Pattern matches the names of the class. The patterns of two resource classes must not overlap.
 	Pattern NamePattern `json:"pattern"`
 

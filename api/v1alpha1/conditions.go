@@ -29,6 +29,10 @@ const (
 	ReasonOverlap = "PatternOverlap"
 	// ReasonDuplicate means that another ProtectedResource names the same resource; the strictest mode counts.
 	ReasonDuplicate = "DuplicateResource"
+	// ReasonOutOfBounds means that the object is outside of the bounds of its organization; the message names them.
+	ReasonOutOfBounds = "OutOfBounds"
+	// ReasonTeamConflict means that several organizations name the same team.
+	ReasonTeamConflict = "TeamConflict"
 	// ReasonCompiled means that everything was compiled.
 	ReasonCompiled = "Compiled"
 	// ReasonStatementsRefused means that some statements were left out; status.refused names them.

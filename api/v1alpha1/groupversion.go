@@ -26,6 +26,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ApprovalPolicy{}, &ApprovalPolicyList{},
 		&MemberCluster{}, &MemberClusterList{},
 		&AccessRequest{}, &AccessRequestList{},
+		&Organization{}, &OrganizationList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

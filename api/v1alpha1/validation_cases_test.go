@@ -295,6 +295,22 @@ var approvals = []creation{
 	},
 }
 
+var organizations = []creation{
+	{"the smallest one", "Organization", nil, ""},
+	{"all bounds", "Organization", map[string]string{"spec.bounds": `{classes: {patterns: ["trnv1:rsc:trip-com:redis:clusters:*"], labelKeys: [com.trip/redis],
+enforcers: [cilium], sensitivities: [low], actions: ["redis:*"], defaultModes: [Audit]}, approvals: {maxDuration: 1h}}`}, ""},
+	{"a team is needed", "Organization", map[string]string{"spec.teams": "[]"}, "should have at least 1 items"},
+	{"an administrator is needed", "Organization", map[string]string{"spec.administrators": "[]"}, "should have at least 1 items"},
+	{"an administrator is a person or a group", "Organization", map[string]string{"spec.administrators": "[resource.owner]"}, pattern},
+	{"classes need labels", "Organization", map[string]string{"spec.bounds": `{classes: {patterns: ["trnv1:rsc:trip-com:redis:clusters:*"], labelKeys: [],
+enforcers: [cilium], sensitivities: [low]}}`}, "should have at least 1 items"},
+	{"a sensitivity is known", "Organization", map[string]string{"spec.bounds": `{classes: {patterns: ["trnv1:rsc:trip-com:redis:clusters:*"], labelKeys: [a],
+enforcers: [cilium], sensitivities: [none]}}`}, "Unsupported value"},
+	{"the class of an organization", "ResourceClass", map[string]string{"spec.organization": "shop"}, ""},
+	{"the policy of an organization", "ApprovalPolicy", map[string]string{"spec.organization": "shop", "spec.replaceOwners": "true"}, ""},
+	{"owners are replaced in an organization only", "ApprovalPolicy", map[string]string{"spec.replaceOwners": "true"}, "replaceOwners needs organization"},
+}
+
 var members = []creation{
 	{"the smallest one", "MemberCluster", nil, ""},
 	{"nothing is asked by it", "MemberCluster", map[string]string{"spec": ""}, ""},

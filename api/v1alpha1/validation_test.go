@@ -71,6 +71,10 @@ spec:
   steps: [{name: leader, approvers: [requester.leader]}]`,
 	"MemberCluster": `
 spec: {}`,
+	"Organization": `
+spec:
+  teams: [shop]
+  administrators: ["group:shop-leads"]`,
 	"AccessRequest": `
 spec:
   access: [{resource: "trnv1:rsc:trip-com:redis:clusters:bobs", actions: ["redis:connect"]}]
@@ -156,7 +160,7 @@ type creation struct {
 }
 
 func TestCreate(t *testing.T) {
-	for _, cases := range [][]creation{names, policies, classes, resources, workloads, approvals, members, requests} {
+	for _, cases := range [][]creation{names, policies, classes, resources, workloads, approvals, members, requests, organizations} {
 		for _, c := range cases {
 			t.Run(c.kind+"/"+c.reason, func(t *testing.T) {
 				verdict(t, host.Create(context.Background(), object(t, c.kind, c.changes), client.DryRunAll), c.want)
@@ -176,6 +180,8 @@ func TestUpdate(t *testing.T) {
 		{"a subject class may get a template", "SubjectClass", map[string]string{"spec.serviceAccountTemplate": "app-{id}"}, ""},
 		{"a subject class keeps its pattern", "SubjectClass", map[string]string{"spec.pattern": `"trnv1:rsc:trip-com:iam:sa:*"`}, "pattern is immutable"},
 		{"a subject class keeps its label", "SubjectClass", map[string]string{"spec.labelKey": "other"}, "labelKey is immutable"},
+		{"a class joins no organization", "ResourceClass", map[string]string{"spec.organization": "shop"}, "organization is immutable"},
+		{"an approval policy joins no organization", "ApprovalPolicy", map[string]string{"spec.organization": "shop"}, "organization is immutable"},
 		{"a resource may change its mode", "ProtectedResource", map[string]string{"spec.mode": "Audit"}, ""},
 		{
 			"a resource keeps its name", "ProtectedResource",

@@ -1,4 +1,5 @@
-// Package approvalpolicy reports whether the expressions of approval policies compile. It owns their statuses and
+// Package approvalpolicy reports whether the expressions of approval policies compile, and whether the policies are within the bounds of
+// their organizations. It owns their statuses and
 // writes nothing else. It reads neither tickets nor people: the portal resolves the approvers of a step when a request
 // is submitted.
 package approvalpolicy
@@ -13,11 +14,13 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/organization"
 	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/approval/rules"
 )
@@ -33,13 +36,31 @@ type Reconciler struct {
 
 // Setup registers the controller.
 func Setup(mgr manager.Manager, time clock.PassiveClock) error {
+	r := &Reconciler{Client: mgr.GetClient(), Clock: time}
+	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := builder.ControllerManagedBy(mgr).Named("ApprovalPolicy").
-		For(&v1alpha1.ApprovalPolicy{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(&Reconciler{Client: mgr.GetClient(), Clock: time})
+		For(&v1alpha1.ApprovalPolicy{}, spec).
+		Watches(&v1alpha1.Organization{}, handler.EnqueueRequestsFromMapFunc(r.ofOrganization), spec).
+		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the controller of approval policies: %w", err)
 	}
 	return nil
+}
+
+// ofOrganization returns a request for each policy of an organization.
+func (r *Reconciler) ofOrganization(ctx context.Context, o client.Object) []reconcile.Request {
+	var list v1alpha1.ApprovalPolicyList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return nil // a list of the cache fails only when the manager stops
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if string(list.Items[i].Spec.Organization) == o.GetName() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
 }
 
 // Reconcile writes the status if it differs.
@@ -48,7 +69,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, &o); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	next := statusfields.SetConditions(o.Status.Conditions, o.Generation, metav1.NewTime(r.Clock.Now()), Accepted(&o))
+	organizations, err := organization.Index(ctx, r.Client)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	condition := Accepted(&o)
+	if p := organizations.PolicyProblem(&o); p != nil && condition.Status == metav1.ConditionTrue {
+		condition = statusfields.False(v1alpha1.ConditionAccepted, p.Reason, p.Message.Text)
+	}
+	next := statusfields.SetConditions(o.Status.Conditions, o.Generation, metav1.NewTime(r.Clock.Now()), condition)
 	if o.Status.ObservedGeneration == o.Generation && equality.Semantic.DeepEqual(o.Status.Conditions, next) {
 		return reconcile.Result{}, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/organization"
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/controllers/statusfields"
@@ -111,7 +112,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 			return reconcile.Result{RequeueAfter: retry(err)}, ignoreConflict(err)
 		}
 	}
-	reported := []metav1.Condition{accepted(o, holder, r.Cache.View().ProblemsOf(r.kind, name))}
+	problems := r.Cache.View().ProblemsOf(r.kind, name)
+	if c, ok := o.(*v1alpha1.ResourceClass); ok && c.Spec.Organization != "" {
+		organizations, err := organization.Index(ctx, r.Client)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if p := organizations.ClassProblem(c); p != nil {
+			problems = append(slices.Clone(problems), *p)
+		}
+	}
+	reported := []metav1.Condition{accepted(o, holder, problems)}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
 		reported = append(reported, propagationEstimate(string(c.Spec.Pattern), r.Waiting()))
 	}

@@ -21,6 +21,8 @@ const (
 	StepApplication = "application"
 	// StepSecurity is decided by the security team.
 	StepSecurity = "security"
+	// StepAdministrator is decided by another administrator of the organization, or by the security team.
+	StepAdministrator = "administrator"
 	// StepReview is the review of access by break-glass.
 	StepReview = "review"
 )
@@ -65,6 +67,10 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 		a.addTimeouts(chain, kind)
 		return chain, err
 	case KindClass, KindApprovalPolicy:
+		if len(a.delegates) > 0 {
+			names = []string{StepAdministrator}
+			break
+		}
 		high = true
 	default:
 		return nil, fmt.Errorf("the built-in chain has no steps for requests of the kind %s", kind)
@@ -87,7 +93,7 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 		}
 		steps = append(steps, w)
 	}
-	if chain, ok := choose(steps, false); ok {
+	if chain, ok := choose(a.withOrganizations(steps), false); ok {
 		a.addTimeouts(chain, kind)
 		return chain, nil
 	}
@@ -96,8 +102,8 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 
 func (a about) builtinStep(name string, owner []v1alpha1.Approver) (wanted, error) {
 	from := map[string][]v1alpha1.Approver{StepLeader: {FromLeader}, StepOwner: owner, StepSecurity: {fromSecurity},
-		StepApplication: {FromApplicationOwner}}[name]
-	w := wanted{step: Step{Name: name, Quorum: 1}, alternatives: a.waysToFill(from)}
+		StepApplication: {FromApplicationOwner}, StepAdministrator: a.delegates}[name]
+	w := wanted{step: Step{Name: name, Quorum: 1}, alternatives: a.waysToFill(from), owners: onlyOwners(from)}
 	if len(w.alternatives) > 0 {
 		return w, nil
 	}
@@ -113,6 +119,11 @@ func (a about) builtinStep(name string, owner []v1alpha1.Approver) (wanted, erro
 		return w, fail(CodeNoApprover, message.StepNobodyElseInGroup(catalog.GroupSecurity))
 	}
 	return w, fail(CodeNoApprover, message.StepSecurityNeeded(a.resource.Title, catalog.GroupSecurity))
+}
+
+// onlyOwners reports whether only the owners of the resource decide a step with these approvers.
+func onlyOwners(from []v1alpha1.Approver) bool {
+	return len(from) == 1 && from[0] == FromResourceOwner
 }
 
 var strictness = map[v1alpha1.Mode]int{"": 0, v1alpha1.ModeObserve: 0, v1alpha1.ModeAudit: 1, v1alpha1.ModeEnforce: 2}

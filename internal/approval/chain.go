@@ -7,6 +7,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/organization"
 )
 
 // maxCombinations bounds the combinations of alternatives that are tried for a chain. An alternative is a leader further
@@ -22,6 +23,12 @@ type about struct {
 	resource    catalog.Entity
 	reached     *Reached       // what the clients of a registration would reach; nil for other requests
 	timeouts    BuiltinTimeout // of the built-in chain
+	// organizations are those of the host cluster; nil if no approval policy is evaluated.
+	organizations *organization.Index
+	// delegates decide a change of an organization's object in place of the security team; see delegates.
+	delegates []v1alpha1.Approver
+	// added are the steps of the approval policies of organizations.
+	added organizationRules
 }
 
 // alternative is one possible set of approvers of a step.
@@ -39,6 +46,7 @@ type wanted struct {
 	all          bool // every approver has to agree
 	note         message.Message
 	alternatives []alternative
+	owners       bool // only the resource's owners decide it
 }
 
 // may reports whether a person can be an approver: requesters and auditors cannot.

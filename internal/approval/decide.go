@@ -165,6 +165,9 @@ func (s *Service) vote(a Actor, t *Ticket, i int, approve bool, comment string) 
 		if err := checkAgainstCatalog(s.Catalog(), t, i, deciders(a.ID, onBehalfOf)[0]); err != nil {
 			return err
 		}
+		if err := s.checkOrganization(t, &t.Items[i]); err != nil {
+			return err
+		}
 	}
 	return t.Vote(i, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: approve, At: s.Now(), Comment: comment, Through: a.Through})
 }

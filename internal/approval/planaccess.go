@@ -77,7 +77,7 @@ func (x *planner) access(r RequestItem, path string) (Item, error) {
 	}, nil
 }
 
-// knownActions returns actions sorted, after checking that the class of the resource has them.
+// knownActions returns actions sorted, after checking that the class of the resource has them and that the resource may use the class.
 func (x *planner) knownActions(res catalog.Entity, wanted []string, path string) ([]string, error) {
 	known, ok, err := x.Host.ResourceActions(res.Name)
 	if err != nil {
@@ -85,6 +85,13 @@ func (x *planner) knownActions(res catalog.Entity, wanted []string, path string)
 	}
 	if !ok {
 		return nil, invalid(path+"resource", message.RequestNoResourceClass(res.Name))
+	}
+	facts, err := x.Host.Facts(res.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.checkClassUse(facts.ClassObject, res); err != nil {
+		return nil, err
 	}
 	actions := slices.Compact(slices.Sorted(slices.Values(wanted)))
 	if len(actions) == 0 {

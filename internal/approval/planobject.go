@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/organization"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -23,6 +24,7 @@ const (
 	ObjectResourceClass     = "ResourceClass"
 	ObjectSubjectClass      = "SubjectClass"
 	ObjectApprovalPolicy    = "ApprovalPolicy"
+	ObjectOrganization      = "Organization"
 	ObjectExternalWorkload  = "ExternalWorkload"
 )
 
@@ -40,7 +42,7 @@ func (x *planner) change(r RequestItem, path string) (Item, error) {
 	case KindClass:
 		it, err = x.object(r, path, ObjectResourceClass, ObjectSubjectClass)
 	case KindApprovalPolicy:
-		it, err = x.object(r, path, ObjectApprovalPolicy)
+		it, err = x.object(r, path, ObjectApprovalPolicy, ObjectOrganization)
 	case KindWorkload:
 		it, err = x.registration(r, path)
 	case KindMode, KindOnboard, KindOffboard:
@@ -54,7 +56,15 @@ func (x *planner) change(r RequestItem, path string) (Item, error) {
 	if it.Override, err = x.mayClose(it.Change); err != nil {
 		return it, err
 	}
-	return it, x.dryRun(it.Change, path)
+	if err := x.dryRun(it.Change, path); err != nil || x.actor.Security || it.Change.Kind != ObjectResourceClass && it.Change.Kind != ObjectApprovalPolicy {
+		return it, err
+	}
+	// An API server whose definition of the kind is older drops the organization, and the object would be everybody's.
+	organizations, err := x.Organizations()
+	if err == nil && !Administers(x.c, x.actor.ID, organizations.Get(owningOrganization(it.Change))) {
+		err = fail(CodeForbidden, message.RequestOrganizationOnly())
+	}
+	return it, err
 }
 
 // dryRun makes a dry run of a change, so that the approved spec contains the API server's defaults, and a change that the
@@ -91,6 +101,11 @@ func (x *planner) protection(r RequestItem, path string) (Item, error) {
 	}
 	if facts.Class == "" {
 		return Item{}, invalid(path+"resource", message.RequestNoResourceClass(res.Name))
+	}
+	if x.request.Kind == KindOnboard {
+		if err := x.checkClassUse(facts.ClassObject, res); err != nil {
+			return Item{}, err
+		}
 	}
 	change, err := x.protectionChange(r, path, res, facts.Protection)
 	if err != nil {
@@ -155,11 +170,16 @@ func offboarding(res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, 
 	}, nil
 }
 
-// object plans a change of a class or an approval policy, which the security team may request.
+// object plans a change of a class, an approval policy or an organization. The security team may request all of them, and the
+// administrators of an organization those of its resource classes and approval policies.
 func (x *planner) object(r RequestItem, path string, kinds ...string) (Item, error) {
+	organizations, err := x.Organizations()
+	if err != nil {
+		return Item{}, err
+	}
 	o := r.Object
 	switch {
-	case !x.actor.Security:
+	case !x.actor.Security && !AdministersAny(x.c, x.actor.ID, organizations):
 		return Item{}, fail(CodeForbidden, message.RequestSecurityOnly())
 	case o == nil || !slices.Contains(kinds, o.Kind):
 		return Item{}, invalid(path+"object.kind", message.RequestObjectMissing(fmt.Sprint(kinds)))
@@ -175,6 +195,8 @@ func (x *planner) object(r RequestItem, path string, kinds ...string) (Item, err
 		c.Base, c.Before = had.ResourceVersion, had.Spec
 	}
 	switch {
+	case !x.actor.Security && !x.delegated(organizations, o, c):
+		return Item{}, fail(CodeForbidden, message.RequestOrganizationOnly())
 	case o.Verb == VerbCreate && exists:
 		return Item{}, fail(CodeConflict, message.RequestObjectExists(o.Kind, o.Name))
 	case (o.Verb == VerbUpdate || o.Verb == VerbDelete) && !exists:
@@ -187,7 +209,19 @@ func (x *planner) object(r RequestItem, path string, kinds ...string) (Item, err
 	if c.After, err = CanonicalSpec(o.Kind, o.Spec); err != nil {
 		return Item{}, invalid(path+"object.spec", message.RequestSpecInvalid(message.Of(err)))
 	}
-	return Item{Change: c}, nil
+	if err := checkTeams(organizations, c); err != nil {
+		return Item{}, err
+	}
+	return Item{Change: c}, checkBounds(organizations, c)
+}
+
+// delegated reports whether the actor administers the organization to which the object belongs, as it is and as it is requested.
+func (x *planner) delegated(all *organization.Index, o *ObjectChange, c *Change) bool {
+	wanted := *c
+	if o.Verb != VerbDelete {
+		wanted.After = o.Spec
+	}
+	return Administers(x.c, x.actor.ID, all.Get(owningOrganization(&wanted)))
 }
 
 // CanonicalSpec parses a spec strictly and returns its canonical JSON. The expressions of an approval policy must compile.
@@ -204,6 +238,8 @@ func CanonicalSpec(kind string, spec json.RawMessage) (json.RawMessage, error) {
 		return strict(spec, &v1alpha1.SubjectClassSpec{})
 	case ObjectExternalWorkload:
 		return strict(spec, &v1alpha1.ExternalWorkloadSpec{})
+	case ObjectOrganization:
+		return strict(spec, &v1alpha1.OrganizationSpec{})
 	case ObjectApprovalPolicy:
 		var s v1alpha1.ApprovalPolicySpec
 		text, err := strict(spec, &s)

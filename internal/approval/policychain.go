@@ -42,7 +42,7 @@ func firstMatch(all []*rules.Policy, r *rules.Request) (*rules.Policy, error) {
 
 // resolve sets the item's chain, or its review, by the policy that applies to it.
 func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy, r *rules.Request, requestedAt time.Time) (Item, error) {
-	p, err := firstMatch(all, r)
+	p, err := firstMatch(global(all), r)
 	if err != nil &&
 		(kind != KindApprovalPolicy || breakGlass) { // otherwise a policy with an error could not be corrected: the security team decides about that
 		return it, err
@@ -59,15 +59,23 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 			return it, err
 		}
 	}
+	// Automatic approval needs a bound of the total duration, or extensions could continue the access for ever.
+	unbounded := !it.Earlier.Since.IsZero() && (p == nil || p.Object.Spec.MaxDuration == nil)
+	if a.added, err = a.organizationRules(kind, it, all, r, !unbounded); err != nil {
+		return it, err
+	}
+	if kind.Access() {
+		if err := a.added.limit(&it, requestedAt); err != nil {
+			return it, err
+		}
+	}
 	if p == nil {
 		it.Steps, err = builtin(a, kind, it)
 		return it, err
 	}
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps && !a.byProgram()
-	// Automatic approval needs a bound of the total duration, or extensions could continue the access for ever.
-	unbounded := !it.Earlier.Since.IsZero() && spec.MaxDuration == nil
-	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy, !unbounded, autoDenier(all, r))
+	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy || len(a.delegates) > 0, !unbounded, autoDenier(a.concerning(all), r))
 	return it, err
 }
 
@@ -89,14 +97,18 @@ func autoDenier(all []*rules.Policy, r *rules.Request) string {
 // latest returns the latest permitted end of an item; zero if there is none. MaxDuration of the policy counts from the
 // first grant. Without it, an extension lasts at most as long as the first grant.
 func latest(it *Item, p *rules.Policy, requestedAt time.Time) (time.Time, error) {
-	since := it.Earlier.Since
 	if p == nil || p.Object.Spec.MaxDuration == nil {
 		if length := it.Earlier.Length; it.Target != nil && length > 0 && (it.Duration == 0 || it.Duration > length) {
 			return time.Time{}, fail(CodeInvalid, message.RequestExtensionLimit(formatDuration(length)))
 		}
 		return time.Time{}, nil
 	}
-	name, limit := p.Object.Name, p.Object.Spec.MaxDuration.Duration
+	return latestWithin(it, durationLimit{p.Object.Name, p.Object.Spec.MaxDuration.Duration}, requestedAt)
+}
+
+// latestWithin returns the latest end of an item that a limit permits; zero if the item begins the access.
+func latestWithin(it *Item, l durationLimit, requestedAt time.Time) (time.Time, error) {
+	name, limit, since := l.policy, l.most, it.Earlier.Since
 	switch total := it.Total(requestedAt); {
 	case it.Duration > 0 && total <= limit:
 	case since.IsZero():
@@ -108,6 +120,21 @@ func latest(it *Item, p *rules.Policy, requestedAt time.Time) (time.Time, error)
 		return time.Time{}, nil
 	}
 	return since.Add(limit), nil
+}
+
+// limit checks an item against the limits of organizations, and sets the earliest of the ends that they permit.
+func (o organizationRules) limit(it *Item, requestedAt time.Time) error {
+	for _, l := range o.limits {
+		end, err := latestWithin(it, l, requestedAt)
+		if err != nil {
+			it.Approval = l.policy
+			return err
+		}
+		if !end.IsZero() && (it.Latest.IsZero() || end.Before(it.Latest)) {
+			it.Latest = end
+		}
+	}
+	return nil
 }
 
 // usedUp returns the error for access that would last longer in total than a policy permits.
@@ -147,7 +174,8 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		}
 		denied := auto && deniedBy != ""
 		auto = auto && mayAuto && !denied && !r.Adopt && !r.Override // exceptions are decided by a person
-		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers)}
+		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers),
+			owners: onlyOwners(s.Approvers)}
 		if auto {
 			w.note = message.StepNotePolicyCondition()
 		} else if denied {
@@ -174,11 +202,15 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		}
 	}
 	if security {
-		w, err := a.builtinStep(StepSecurity, nil)
+		always := StepSecurity
+		if len(a.delegates) > 0 {
+			always = StepAdministrator
+		}
+		w, err := a.builtinStep(always, nil)
 		if err != nil {
 			return nil, err
 		}
-		w.step.Name, w.note = freeName(steps), message.StepNoteApproversChange()
+		w.step.Name, w.note = freeName(steps, always), message.StepNoteApproversChange()
 		steps = append(steps, w)
 	}
 	if len(steps) == 0 {
@@ -188,7 +220,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 	if err != nil {
 		return nil, err
 	}
-	chain, ok := choose(steps, spec.SamePersonManySteps && !a.byProgram())
+	chain, ok := choose(a.withOrganizations(steps), spec.SamePersonManySteps && !a.byProgram())
 	if !ok {
 		return nil, fail(CodeNoApprover, message.PolicyTooFewPeople(name))
 	}
@@ -232,9 +264,8 @@ func remindEvery(t *v1alpha1.StepTimeout) time.Duration {
 	return max(t.RemindEvery.Duration, leastTimeout)
 }
 
-// freeName returns a name for an added step that no other step has.
-func freeName(steps []wanted) string {
-	name := StepSecurity
+// freeName returns a name for an added step that no other step has, which is or begins with the given one.
+func freeName(steps []wanted, name string) string {
 	for slices.ContainsFunc(steps, func(w wanted) bool { return w.step.Name == name }) {
 		name += "-always"
 	}

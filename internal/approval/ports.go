@@ -25,6 +25,8 @@ type Host interface {
 	Facts(resource string) (Facts, error)
 	// ApprovalPolicies returns all approval policies, in no order.
 	ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error)
+	// Organizations returns all organizations, in no order.
+	Organizations() ([]*v1alpha1.Organization, error)
 	// Object returns an object of one of the kinds of a Change; false if it does not exist.
 	Object(kind, name string) (Object, bool, error)
 	// DryRun makes a dry run of a change on the API server, and returns the spec with its defaults; nothing for a deletion.
@@ -55,11 +57,13 @@ type Registrations interface {
 
 // Facts are the facts about a resource that approval policies use.
 type Facts struct {
-	Class      string                      // empty if no class covers it
-	Enforcers  []string                    // of the class
-	Clients    int                         // number of subjects that may reach it now
-	Members    []string                    // where the class places it, sorted; empty if not known
-	Protection *v1alpha1.ProtectedResource // nil if it is not onboarded
+	Class string // empty if no class covers it
+	// ClassObject is the class; nil if no class covers it. It must not be changed.
+	ClassObject *v1alpha1.ResourceClass
+	Enforcers   []string                    // of the class
+	Clients     int                         // number of subjects that may reach it now
+	Members     []string                    // where the class places it, sorted; empty if not known
+	Protection  *v1alpha1.ProtectedResource // nil if it is not onboarded
 }
 
 // Object is an object of the host cluster.

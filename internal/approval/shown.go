@@ -8,11 +8,11 @@ import (
 )
 
 // shown returns the lines that describe what an item grants now: its statement or the changes of its object, and what they
-// are compiled to for every enforcer. An approval policy and an access package
-// have no compiled lines.
+// are compiled to for every enforcer. An approval policy, an access package and an organization have no
+// compiled lines.
 func (s *Service) shown(kind Kind, it Item) (Shown, error) {
 	var lines []string
-	if it.Change == nil || it.Change.Kind != ObjectApprovalPolicy && it.Change.Kind != ObjectAccessPackage {
+	if it.Change == nil || !slices.Contains([]string{ObjectApprovalPolicy, ObjectAccessPackage, ObjectOrganization}, it.Change.Kind) {
 		var err error
 		if lines, err = s.Host.Compiled(it); err != nil {
 			return Shown{}, err

@@ -81,6 +81,8 @@ func StepName(name string) message.Message {
 		return message.StepNamePublisher()
 	case StepSecurity:
 		return message.StepNameSecurity()
+	case StepAdministrator:
+		return message.StepNameAdministrator()
 	case StepReview:
 		return message.StepNameReview()
 	}

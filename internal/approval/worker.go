@@ -312,6 +312,12 @@ func (w *Worker) checkApproval(ctx context.Context, j *Job, t *Ticket) error {
 			return err
 		}
 	}
+	if err := w.Service.checkOrganization(t, &it); err != nil {
+		if aboutItem(err) {
+			return &RefusedError{Message: message.Of(err)}
+		}
+		return err
+	}
 	if t.BreakGlass {
 		return nil
 	}

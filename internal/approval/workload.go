@@ -217,7 +217,7 @@ func (a about) ownerSteps(steps []wanted, template Step, all bool, policy string
 	if err != nil {
 		return nil, err
 	}
-	w.step.Name, w.note = freeName(steps), note
+	w.step.Name, w.note = freeName(steps, StepSecurity), note
 	return append(steps, w), nil
 }
 

@@ -242,6 +242,15 @@ func (a *Archive) records(name string) iter.Seq2[[]byte, error] {
 	}
 }
 
+// has reports whether the archive has a file.
+func (a *Archive) has(name string) bool {
+	f, err := a.zip.Open(name)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}
+
 // decode yields the records of a file as values of a type; numbers of untyped values stay exact.
 func decode[T any](a *Archive, name string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -29,7 +29,7 @@ func hostKinds() []hostcluster.Kind {
 		byName[k.Name] = k
 	}
 	var out []hostcluster.Kind
-	for _, name := range []string{"ResourceClass", "SubjectClass", "ExternalWorkload", "AccessControlPolicy", "ApprovalPolicy", "ProtectedResource"} {
+	for _, name := range []string{"Organization", "ResourceClass", "SubjectClass", "ExternalWorkload", "AccessControlPolicy", "ApprovalPolicy", "ProtectedResource"} {
 		out = append(out, byName[name])
 	}
 	return out
@@ -89,6 +89,9 @@ func objects[T any, O interface {
 	for _, k := range hostKinds() {
 		if k.Name != kind {
 			continue
+		}
+		if k.Name == "Organization" && !a.has(hostFile(k)) {
+			continue // backups before this kind have none
 		}
 		for text, err := range a.records(hostFile(k)) {
 			if err != nil {

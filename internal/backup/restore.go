@@ -437,6 +437,13 @@ func (t Target) objects(ctx context.Context, a *Archive, l *ledgerExport, scratc
 		o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 		out = append(out, o)
 	}
+	organizations, err := objects[v1alpha1.Organization](a, "Organization")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range organizations {
+		add("Organization", o)
+	}
 	resources, err := objects[v1alpha1.ResourceClass](a, "ResourceClass")
 	if err != nil {
 		return nil, err

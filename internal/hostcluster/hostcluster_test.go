@@ -30,7 +30,7 @@ func TestKindsAreThoseOfTheCRDs(t *testing.T) {
 }
 
 func TestUnserved(t *testing.T) {
-	all := []string{"AccessControlPolicy", "ProtectedResource", "ResourceClass", "SubjectClass", "ExternalWorkload", "ApprovalPolicy"}
+	all := []string{"AccessControlPolicy", "ProtectedResource", "ResourceClass", "SubjectClass", "ExternalWorkload", "ApprovalPolicy", "Organization"}
 	for name, tc := range map[string]struct {
 		reason string
 		code   int
@@ -49,7 +49,7 @@ func TestUnserved(t *testing.T) {
 		"one is there": {
 			"the others are named", http.StatusOK,
 			`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"acp.io/v1alpha1","resources":[{"name":"resourceclasses","kind":"ResourceClass"}]}`,
-			[]string{"AccessControlPolicy", "ProtectedResource", "SubjectClass", "ExternalWorkload", "ApprovalPolicy"}, false,
+			[]string{"AccessControlPolicy", "ProtectedResource", "SubjectClass", "ExternalWorkload", "ApprovalPolicy", "Organization"}, false,
 		},
 		"broken": {
 			"who cannot be asked lacks nothing", http.StatusInternalServerError,

@@ -36,12 +36,13 @@ func DecisionKinds() []Kind {
 	return append(Kinds(), Kind{"MemberCluster", "memberclusters", &v1alpha1.MemberCluster{}})
 }
 
-// KindsWithApprovals returns the Kinds and ApprovalPolicy.
+// KindsWithApprovals returns the Kinds, ApprovalPolicy, and Organization, which limits the classes and approval policies of its teams.
 func KindsWithApprovals() []Kind {
-	return append(Kinds(), Kind{"ApprovalPolicy", "approvalpolicies", &v1alpha1.ApprovalPolicy{}})
+	return append(Kinds(), Kind{"ApprovalPolicy", "approvalpolicies", &v1alpha1.ApprovalPolicy{}},
+		Kind{"Organization", "organizations", &v1alpha1.Organization{}})
 }
 
-// AllKinds returns the Kinds, ApprovalPolicy and MemberCluster.
+// AllKinds returns the KindsWithApprovals and MemberCluster.
 func AllKinds() []Kind {
 	return append(KindsWithApprovals(), Kind{"MemberCluster", "memberclusters", &v1alpha1.MemberCluster{}})
 }

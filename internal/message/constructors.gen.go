@@ -934,6 +934,11 @@ func ConditionBeingRemoved() Message {
 	return Message{Code: "condition.being-removed", Text: "it is being removed from the members"}
 }
 
+// ConditionClassOutOfBounds is "the class is outside of the bounds of its organization: the portal grants no new access by it, and what the members have stays in force: {problems}".
+func ConditionClassOutOfBounds(problems []Message) Message {
+	return build("condition.class-out-of-bounds", param{"problems", problems})
+}
+
 // ConditionDeleteFromObserve is "a protected resource can be deleted only from Observe: set spec.mode to Observe and empty spec.clusterModes; until then it stays protected".
 func ConditionDeleteFromObserve() Message {
 	return Message{Code: "condition.delete-from-observe", Text: "a protected resource can be deleted only from Observe: set spec.mode to Observe and empty spec.clusterModes; until then it stays protected"}
@@ -947,6 +952,11 @@ func ConditionNotOnboarded() Message {
 // ConditionNothingRequired is "no member has to have anything".
 func ConditionNothingRequired() Message {
 	return Message{Code: "condition.nothing-required", Text: "no member has to have anything"}
+}
+
+// ConditionPolicyOutOfBounds is "the policy is outside of the bounds of its organization: its steps are required, and what the bounds do not allow has no effect: {problems}".
+func ConditionPolicyOutOfBounds(problems []Message) Message {
+	return build("condition.policy-out-of-bounds", param{"problems", problems})
 }
 
 // ConditionResourceClassInUse is "a class in use cannot be deleted: set the ProtectedResource {resource}, and whatever else it covers, to Observe; until then it counts".
@@ -1052,6 +1062,11 @@ func DecideOnCallWaits(step Message, reason Message) Message {
 // DecideOwnRequest is "People cannot decide their own requests.".
 func DecideOwnRequest() Message {
 	return Message{Code: "decide.own-request", Text: "People cannot decide their own requests."}
+}
+
+// DecideRequesterNotAdministrator is "{person} neither is in the security team any more nor administers the organization {organization}.".
+func DecideRequesterNotAdministrator(person string, organization string) Message {
+	return build("decide.requester-not-administrator", param{"organization", organization}, param{"person", person})
 }
 
 // DecideRequesterNotInTeam is "{person} is no longer a member of the team of the access package: reject the request; a member can submit it again.".
@@ -4619,6 +4634,91 @@ func OnCallUnlisted(schedule string) Message {
 	return build("on-call.unlisted", param{"schedule", schedule})
 }
 
+// OrganizationBoundAction is "the action {action} is none of {allowed} (bounds.classes.actions)".
+func OrganizationBoundAction(action string, allowed []string) Message {
+	return build("organization.bound-action", param{"action", action}, param{"allowed", allowed})
+}
+
+// OrganizationBoundAutoApprove is "a policy may not approve steps automatically (bounds.approvals.allowAutoApprove)".
+func OrganizationBoundAutoApprove() Message {
+	return Message{Code: "organization.bound-auto-approve", Text: "a policy may not approve steps automatically (bounds.approvals.allowAutoApprove)"}
+}
+
+// OrganizationBoundBreakGlass is "a policy of an organization cannot define break-glass access".
+func OrganizationBoundBreakGlass() Message {
+	return Message{Code: "organization.bound-break-glass", Text: "a policy of an organization cannot define break-glass access"}
+}
+
+// OrganizationBoundDuration is "a policy needs a maxDuration of at most {limit} (bounds.approvals.maxDuration)".
+func OrganizationBoundDuration(limit string) Message {
+	return build("organization.bound-duration", param{"limit", limit})
+}
+
+// OrganizationBoundEnforcer is "the enforcer {enforcer} is none of {allowed} (bounds.classes.enforcers)".
+func OrganizationBoundEnforcer(enforcer string, allowed []string) Message {
+	return build("organization.bound-enforcer", param{"allowed", allowed}, param{"enforcer", enforcer})
+}
+
+// OrganizationBoundLabel is "the label {label} is none of {allowed} (bounds.classes.labelKeys)".
+func OrganizationBoundLabel(label string, allowed []string) Message {
+	return build("organization.bound-label", param{"allowed", allowed}, param{"label", label})
+}
+
+// OrganizationBoundManySteps is "a policy of an organization cannot let one person fill several steps".
+func OrganizationBoundManySteps() Message {
+	return Message{Code: "organization.bound-many-steps", Text: "a policy of an organization cannot let one person fill several steps"}
+}
+
+// OrganizationBoundMode is "the default mode {mode} is not allowed; allowed are: {allowed} (bounds.classes.defaultModes)".
+func OrganizationBoundMode(mode string, allowed []string) Message {
+	return build("organization.bound-mode", param{"allowed", allowed}, param{"mode", mode})
+}
+
+// OrganizationBoundOtherPorts is "other ports may not be open to every source (bounds.classes.allowOtherPorts)".
+func OrganizationBoundOtherPorts() Message {
+	return Message{Code: "organization.bound-other-ports", Text: "other ports may not be open to every source (bounds.classes.allowOtherPorts)"}
+}
+
+// OrganizationBoundPattern is "the pattern {pattern} is not covered by {allowed} (bounds.classes.patterns)".
+func OrganizationBoundPattern(pattern string, allowed []string) Message {
+	return build("organization.bound-pattern", param{"allowed", allowed}, param{"pattern", pattern})
+}
+
+// OrganizationBoundReplaceOwners is "a policy may not replace the decision of the resource's owners (bounds.approvals.allowReplaceOwners)".
+func OrganizationBoundReplaceOwners() Message {
+	return Message{Code: "organization.bound-replace-owners", Text: "a policy may not replace the decision of the resource's owners (bounds.approvals.allowReplaceOwners)"}
+}
+
+// OrganizationBoundWaves is "the class has no waves (bounds.classes.requireWaves)".
+func OrganizationBoundWaves() Message {
+	return Message{Code: "organization.bound-waves", Text: "the class has no waves (bounds.classes.requireWaves)"}
+}
+
+// OrganizationNoClasses is "the organization may have no classes (bounds.classes)".
+func OrganizationNoClasses() Message {
+	return Message{Code: "organization.no-classes", Text: "the organization may have no classes (bounds.classes)"}
+}
+
+// OrganizationNoPolicies is "the organization may have no approval policies (bounds.approvals)".
+func OrganizationNoPolicies() Message {
+	return Message{Code: "organization.no-policies", Text: "the organization may have no approval policies (bounds.approvals)"}
+}
+
+// OrganizationNotFound is "There is no such organization.".
+func OrganizationNotFound() Message {
+	return Message{Code: "organization.not-found", Text: "There is no such organization."}
+}
+
+// OrganizationTeamConflict is "the teams {teams} belong to no organization, because {others} names them, too: name each team in one organization only".
+func OrganizationTeamConflict(teams []string, others []string) Message {
+	return build("organization.team-conflict", param{"others", others}, param{"teams", teams})
+}
+
+// OrganizationUnknown is "there is no organization {organization}".
+func OrganizationUnknown(organization string) Message {
+	return build("organization.unknown", param{"organization", organization})
+}
+
 // OverrideReasonLength is "Say why in 1 to {limit} characters: the ledger keeps it.".
 func OverrideReasonLength(limit int) Message {
 	return build("override.reason-length", param{"limit", limit})
@@ -5659,6 +5759,21 @@ func RequestBreakGlassPeople() Message {
 	return Message{Code: "request.break-glass-people", Text: "Only people whom the approval policy names for it may use break-glass access: request access in the usual way."}
 }
 
+// RequestClassOfOrganization is "{resource} cannot use the class {class}: the class belongs to the organization {organization}, and not all owners of the resource are teams of it.".
+func RequestClassOfOrganization(resource string, class string, organization string) Message {
+	return build("request.class-of-organization", param{"class", class}, param{"organization", organization}, param{"resource", resource})
+}
+
+// RequestClassOutOfBounds is "The class {class} is outside of the bounds of the organization {organization}, so no new access uses it: {problems}. The administrators of the organization can correct the class, and the security team can change the bounds.".
+func RequestClassOutOfBounds(class string, organization string, problems []Message) Message {
+	return build("request.class-out-of-bounds", param{"class", class}, param{"organization", organization}, param{"problems", problems})
+}
+
+// RequestClassSensitivity is "{resource} cannot use the class {class}: its sensitivity is {sensitivity}, which the bounds of the organization {organization} do not allow (bounds.classes.sensitivities). The security team can change the bounds.".
+func RequestClassSensitivity(resource string, class string, organization string, sensitivity string) Message {
+	return build("request.class-sensitivity", param{"class", class}, param{"organization", organization}, param{"resource", resource}, param{"sensitivity", sensitivity})
+}
+
 // RequestDuplicate is "A ticket under way already requests this access.".
 func RequestDuplicate() Message {
 	return Message{Code: "request.duplicate", Text: "A ticket under way already requests this access."}
@@ -5777,6 +5892,16 @@ func RequestObserveFirst(resource string, mode string) Message {
 // RequestOnboardedAlready is "{resource} is onboarded already: request another mode.".
 func RequestOnboardedAlready(resource string) Message {
 	return build("request.onboarded-already", param{"resource", resource})
+}
+
+// RequestOrganizationOnly is "Administrators of an organization can request changes only of resource classes and approval policies that belong to it; the security team can request others.".
+func RequestOrganizationOnly() Message {
+	return Message{Code: "request.organization-only", Text: "Administrators of an organization can request changes only of resource classes and approval policies that belong to it; the security team can request others."}
+}
+
+// RequestOutOfBounds is "This is outside of the bounds of the organization {organization}: {problems}. The security team can change the bounds.".
+func RequestOutOfBounds(organization string, problems []Message) Message {
+	return build("request.out-of-bounds", param{"organization", organization}, param{"problems", problems})
 }
 
 // RequestProgramGrantOnly is "An AccessRequest can only request access that the approvers decide.".
@@ -6509,6 +6634,11 @@ func StepNoteNoOtherOwner(resources Message) Message {
 	return build("step-note.no-other-owner", param{"resources", resources})
 }
 
+// StepNoteOrganization is "The approval policy {policy} of the organization {organization} adds this step.".
+func StepNoteOrganization(policy string, organization string) Message {
+	return build("step-note.organization", param{"organization", organization}, param{"policy", policy})
+}
+
 // StepNoteOwnerNeededElsewhere is "The owner is needed for another step, so the security team decides.".
 func StepNoteOwnerNeededElsewhere() Message {
 	return Message{Code: "step-note.owner-needed-elsewhere", Text: "The owner is needed for another step, so the security team decides."}
@@ -6562,6 +6692,11 @@ func StepNoteRequesterOwns() Message {
 // StepCannotBeFilled is "The step \"{step}\" of the approval policy {policy} cannot be filled: {reason}.".
 func StepCannotBeFilled(step Message, policy string, reason Message) Message {
 	return build("step.cannot-be-filled", param{"policy", policy}, param{"reason", reason}, param{"step", step})
+}
+
+// StepNameAdministrator is "administrator of the organization".
+func StepNameAdministrator() Message {
+	return Message{Code: "step.name-administrator", Text: "administrator of the organization"}
 }
 
 // StepNameApplication is "application owner".

@@ -19,12 +19,13 @@ import (
 
 // fakeHost is a host cluster in memory.
 type fakeHost struct {
-	compiled  []string // the result of compiling any item
-	mu        sync.Mutex
-	input     policy.Input
-	away      time.Time
-	approvals []*v1alpha1.ApprovalPolicy
-	members   []*v1alpha1.MemberCluster
+	compiled      []string // the result of compiling any item
+	mu            sync.Mutex
+	input         policy.Input
+	away          time.Time
+	approvals     []*v1alpha1.ApprovalPolicy
+	organizations []*v1alpha1.Organization
+	members       []*v1alpha1.MemberCluster
 	// built, if set, is the snapshot of the input, which then does not change.
 	built *policy.Snapshot
 }
@@ -111,12 +112,14 @@ func (h *fakeHost) Facts(resource string) (approval.Facts, error) {
 	f := approval.Facts{Protection: h.Protection(resource)}
 	s, _ := h.Snapshot()
 	if c, ok := s.ResourceClassOf(resource); ok {
-		f.Class = c.Name
+		f.Class, f.ClassObject = c.Name, c
 	}
 	return f, nil
 }
 
 func (h *fakeHost) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) { return h.approvals, nil }
+
+func (h *fakeHost) Organizations() ([]*v1alpha1.Organization, error) { return h.organizations, nil }
 
 func (h *fakeHost) Reached(application string) (approval.Reached, error) {
 	s, _ := h.Snapshot()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -43,6 +44,8 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 	x.grantAccess("alice", "app-888", portaltest.App888, "ledger-db-cache", portaltest.LedgerCache, "carts")
 	must(x.as("dave").Post("/api/v1/reviews", newReview(x)))
 	x.review()
+
+	x.host.organizations = []*v1alpha1.Organization{paymentsOrganization()}
 
 	public := map[string]string{
 		"getApplication":             "the catalog is for everyone who is logged in",
@@ -93,6 +96,7 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"applySync":         {"files", "none", map[string]any{"token": "t"}, 403},
 		"getMember":         {"m1", "none", nil, 403},
 		"getPolicy":         {"by-hand", "none", nil, 403},
+		"getOrganization":   {"payments", "none", nil, 404},
 		"getReview":         {"R-1", "R-999", nil, 404},
 		"listReviewLines":   {"R-1", "R-999", nil, 404},
 		"decideReviewLines": {"R-1", "R-999", choice(1, 1, "keep"), 404},

@@ -79,6 +79,8 @@ var samples = []string{
 	"/delegations/1",
 	"/approval-policies/:id",
 	"/approval-policies/none",
+	"/organizations/:id",
+	"/organizations/none",
 	"/reviews/:id",
 	"/reviews/R-999",
 	"/sources/:id",

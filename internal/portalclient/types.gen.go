@@ -676,6 +676,7 @@ func (e NewDecisionDecision) Valid() bool {
 // Defines values for ObjectChangeKind.
 const (
 	ObjectChangeKindApprovalPolicy ObjectChangeKind = "ApprovalPolicy"
+	ObjectChangeKindOrganization   ObjectChangeKind = "Organization"
 	ObjectChangeKindResourceClass  ObjectChangeKind = "ResourceClass"
 	ObjectChangeKindSubjectClass   ObjectChangeKind = "SubjectClass"
 )
@@ -684,6 +685,8 @@ const (
 func (e ObjectChangeKind) Valid() bool {
 	switch e {
 	case ObjectChangeKindApprovalPolicy:
+		return true
+	case ObjectChangeKindOrganization:
 		return true
 	case ObjectChangeKindResourceClass:
 		return true
@@ -2584,9 +2587,15 @@ type ApprovalPolicy struct {
 	MaxDurationSeconds *int64    `json:"maxDurationSeconds,omitempty"`
 
 	// Message why it is not accepted, or what it does that may not be meant
-	Message             *Message     `json:"message,omitempty"`
-	Name                string       `json:"name"`
-	Priority            int          `json:"priority"`
+	Message *Message `json:"message,omitempty"`
+	Name    string   `json:"name"`
+
+	// Organization the organization that the policy belongs to; it adds its steps to requests about resources of its teams
+	Organization *string `json:"organization,omitempty"`
+	Priority     int     `json:"priority"`
+
+	// ReplaceOwners its steps replace those that only the resource's owners decide, if the bounds of the organization allow it
+	ReplaceOwners       *bool        `json:"replaceOwners,omitempty"`
 	SamePersonManySteps *bool        `json:"samePersonManySteps,omitempty"`
 	Steps               []PolicyStep `json:"steps"`
 	Yaml                *string      `json:"yaml,omitempty"`
@@ -2676,7 +2685,10 @@ type ClassInfo struct {
 	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message `json:"message,omitempty"`
 	Name    string   `json:"name"`
-	Pattern string   `json:"pattern"`
+
+	// Organization the organization that the class belongs to; only resources of its teams use it
+	Organization *string `json:"organization,omitempty"`
+	Pattern      string  `json:"pattern"`
 
 	// Yaml the spec
 	Yaml string `json:"yaml"`
@@ -3488,12 +3500,15 @@ type Me struct {
 	HostUnavailableSince *time.Time `json:"hostUnavailableSince,omitempty"`
 
 	// Language absent: the browser's
-	Language         *MeLanguage `json:"language,omitempty"`
-	Leader           *Person     `json:"leader,omitempty"`
-	PendingApprovals int         `json:"pendingApprovals"`
-	Person           Person      `json:"person"`
-	Roles            []Role      `json:"roles"`
-	SessionExpiresAt time.Time   `json:"sessionExpiresAt"`
+	Language *MeLanguage `json:"language,omitempty"`
+	Leader   *Person     `json:"leader,omitempty"`
+
+	// Organizations the organizations that the caller administers
+	Organizations    *[]string `json:"organizations,omitempty"`
+	PendingApprovals int       `json:"pendingApprovals"`
+	Person           Person    `json:"person"`
+	Roles            []Role    `json:"roles"`
+	SessionExpiresAt time.Time `json:"sessionExpiresAt"`
 
 	// TimeZone absent: the browser's
 	TimeZone *string `json:"timeZone,omitempty"`
@@ -3902,7 +3917,7 @@ type NewTicketItem struct {
 	Hours *WeeklyHours `json:"hours,omitempty"`
 	Mode  *Mode        `json:"mode,omitempty"`
 
-	// Object for class and approval-policy tickets
+	// Object for class and approval-policy tickets; an Organization is changed by an approval-policy ticket
 	Object *ObjectChange `json:"object,omitempty"`
 
 	// Package for package: the version to publish
@@ -3995,7 +4010,7 @@ type NodeSummary struct {
 	Unreported int `json:"unreported"`
 }
 
-// ObjectChange for class and approval-policy tickets
+// ObjectChange for class and approval-policy tickets; an Organization is changed by an approval-policy ticket
 type ObjectChange struct {
 	Kind ObjectChangeKind `json:"kind"`
 	Name string           `json:"name"`
@@ -4029,6 +4044,67 @@ type ObjectDiff struct {
 
 // ObjectDiffLayer defines model for ObjectDiff.Layer.
 type ObjectDiffLayer string
+
+// Organization defines model for Organization.
+type Organization struct {
+	// Accepted false: some of its teams belong to no organization, because another one names them, too
+	Accepted       bool       `json:"accepted"`
+	Administrators []OwnerRef `json:"administrators"`
+
+	// ApprovalBounds absent: it may have no approval policies
+	ApprovalBounds *OrganizationApprovalBounds `json:"approvalBounds,omitempty"`
+
+	// ClassBounds absent: it may have no classes
+	ClassBounds *OrganizationClassBounds `json:"classBounds,omitempty"`
+	Classes     []OrganizationObject     `json:"classes"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
+
+	// Mine the caller administers it
+	Mine     bool                 `json:"mine"`
+	Name     string               `json:"name"`
+	Policies []OrganizationObject `json:"policies"`
+	Teams    []OwnerRef           `json:"teams"`
+	Title    string               `json:"title"`
+
+	// Yaml the spec
+	Yaml *string `json:"yaml,omitempty"`
+}
+
+// OrganizationApprovalBounds defines model for OrganizationApprovalBounds.
+type OrganizationApprovalBounds struct {
+	AllowAutoApprove   bool   `json:"allowAutoApprove"`
+	AllowReplaceOwners bool   `json:"allowReplaceOwners"`
+	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
+}
+
+// OrganizationClassBounds defines model for OrganizationClassBounds.
+type OrganizationClassBounds struct {
+	// Actions empty: every action
+	Actions         []string      `json:"actions"`
+	AllowOtherPorts bool          `json:"allowOtherPorts"`
+	DefaultModes    []string      `json:"defaultModes"`
+	Enforcers       []string      `json:"enforcers"`
+	LabelKeys       []string      `json:"labelKeys"`
+	Patterns        []string      `json:"patterns"`
+	RequireWaves    bool          `json:"requireWaves"`
+	Sensitivities   []Sensitivity `json:"sensitivities"`
+}
+
+// OrganizationList defines model for OrganizationList.
+type OrganizationList struct {
+	Items []Organization `json:"items"`
+}
+
+// OrganizationObject defines model for OrganizationObject.
+type OrganizationObject struct {
+	Accepted bool `json:"accepted"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
+	Name    string   `json:"name"`
+}
 
 // Override a security administrator enforces without enough evidence, which the ledger records
 type Override struct {
@@ -5312,7 +5388,7 @@ type TicketItem struct {
 	// Nodes absent: clusters is empty, no member is targeted, or the nodes are not known for the revision of clusters yet
 	Nodes *NodeSummary `json:"nodes,omitempty"`
 
-	// Object for class and approval-policy tickets
+	// Object for class and approval-policy tickets; an Organization is changed by an approval-policy ticket
 	Object *ObjectChange `json:"object,omitempty"`
 
 	// Package the version of an access package that an item is a part of, or publishes

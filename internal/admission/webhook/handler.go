@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/admission"
 	"github.com/acp-io/acp/internal/externalchanges/event"
+	"github.com/acp-io/acp/internal/organization"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -40,6 +41,8 @@ var _ ctrladmission.Handler = (*Handler)(nil)
 type rule struct {
 	needs need
 	judge func(policy.Input) admission.Verdict
+	// bounds reviews the request against the organizations; nil if it does not depend on them.
+	bounds func(*organization.Index) admission.Verdict
 }
 
 // Handle answers one review, and reports the change if it is admitted.
@@ -86,7 +89,16 @@ func (h *Handler) ask(ctx context.Context, from client.Reader, r *rule) (admissi
 	if err != nil {
 		return admission.Verdict{}, err
 	}
-	return r.judge(in), nil
+	verdict := r.judge(in)
+	if r.bounds != nil {
+		var all v1alpha1.OrganizationList
+		if err := list(ctx, from, &all); err != nil {
+			return admission.Verdict{}, err
+		}
+		of := r.bounds(organization.NewIndex(pointers(all.Items)))
+		verdict.Denials, verdict.Warnings = append(verdict.Denials, of.Denials...), append(verdict.Warnings, of.Warnings...)
+	}
+	return verdict, nil
 }
 
 // rule returns the rule for a request, or nil if the request does not depend on other objects.
@@ -118,9 +130,7 @@ func (h *Handler) rule(req *ctrladmission.Request) (*rule, error) {
 				return admission.DeleteResourceClass(old, in)
 			})
 		}
-		return change(req, needs(classes), func(old, now *v1alpha1.ResourceClass, in policy.Input) admission.Verdict {
-			return admission.ResourceClass(old, now, in)
-		})
+		return bounded(req, needs(classes), admission.ResourceClass, admission.OrganizationClass)
 	case "SubjectClass":
 		if deleted {
 			return change(req, needs(policies, workloads), func(old, _ *v1alpha1.SubjectClass, in policy.Input) admission.Verdict {
@@ -134,9 +144,17 @@ func (h *Handler) rule(req *ctrladmission.Request) (*rule, error) {
 		if deleted {
 			return nil, nil
 		}
-		return change(req, 0, func(old, now *v1alpha1.ApprovalPolicy, _ policy.Input) admission.Verdict {
+		return bounded(req, 0, func(old, now *v1alpha1.ApprovalPolicy, _ policy.Input) admission.Verdict {
 			return admission.ApprovalPolicy(old, now)
-		})
+		}, admission.OrganizationPolicy)
+	case "Organization":
+		if deleted {
+			return nil, nil
+		}
+		return bounded(req, 0, func(_, _ *v1alpha1.Organization, _ policy.Input) admission.Verdict { return admission.Verdict{} },
+			func(_, now *v1alpha1.Organization, all *organization.Index) admission.Verdict {
+				return admission.Organization(now, all)
+			})
 	case "ExternalWorkload":
 		if deleted {
 			return nil, nil
@@ -172,6 +190,27 @@ func change[T any](req *ctrladmission.Request, needs need, judge func(old, now *
 		return nil, fmt.Errorf("the review has no object")
 	}
 	return &rule{needs: needs, judge: func(in policy.Input) admission.Verdict { return judge(old, now, in) }}, nil
+}
+
+// bounded is like change, for an object that is reviewed against the organizations, too.
+func bounded[T any](
+	req *ctrladmission.Request, needs need,
+	judge func(old, now *T, in policy.Input) admission.Verdict, bounds func(old, now *T, all *organization.Index) admission.Verdict,
+) (*rule, error) {
+	r, err := change(req, needs, judge)
+	if r == nil || err != nil {
+		return r, err
+	}
+	old, err := decode[T](req.OldObject.Raw)
+	if err != nil {
+		return nil, err
+	}
+	now, err := decode[T](req.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	r.bounds = func(all *organization.Index) admission.Verdict { return bounds(old, now, all) }
+	return r, nil
 }
 
 func deleting(o any) bool {

@@ -24,9 +24,11 @@ type Host struct {
 	// Extra are the lines of every grant besides its own; a change of it makes pending requests grow.
 	Extra    []string
 	Policies []*v1alpha1.ApprovalPolicy
-	About    map[string]approval.Facts
-	Reaches  map[string]approval.Reached // by application; see also Reached
-	Down     func() error                // returns the error of writing policies, unless nil
+	// Organized are the organizations.
+	Organized []*v1alpha1.Organization
+	About     map[string]approval.Facts
+	Reaches   map[string]approval.Reached // by application; see also Reached
+	Down      func() error                // returns the error of writing policies, unless nil
 	// Contested are addresses of another application.
 	Contested map[string]bool
 	objects   map[string]*hostObject
@@ -109,6 +111,13 @@ func (h *Host) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.Policies), nil
+}
+
+// Organizations implements approval.Host.
+func (h *Host) Organizations() ([]*v1alpha1.Organization, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.Organized), nil
 }
 
 // Compiled implements approval.Host.

@@ -57,7 +57,7 @@ const (
 )
 
 // Kinds are the kinds whose changes are reported.
-var Kinds = []string{"AccessControlPolicy", "ProtectedResource", "ResourceClass", "SubjectClass", "ApprovalPolicy"}
+var Kinds = []string{"AccessControlPolicy", "ProtectedResource", "ResourceClass", "SubjectClass", "ApprovalPolicy", "Organization"}
 
 // Change is a request that the webhook admitted. The webhook cannot know whether the API server then stored it.
 type Change struct {

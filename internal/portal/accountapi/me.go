@@ -52,6 +52,17 @@ func (a *API) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.
 	if all, err := a.ApprovalPolicies(); err == nil && !who.Auditor {
 		me.BreakGlass = new(mayBreakGlass(all, who.ID))
 	}
+	if all, err := a.Tickets.Organizations(); err == nil {
+		var administered []string
+		for _, o := range all.All() {
+			if approval.Administers(c, who.ID, o) {
+				administered = append(administered, o.Name)
+			}
+		}
+		if len(administered) > 0 {
+			me.Organizations = &administered
+		}
+	}
 	if since := a.Host.AwaySince(); !since.IsZero() {
 		me.HostUnavailableSince = new(since.UTC())
 	}

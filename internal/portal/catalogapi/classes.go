@@ -28,13 +28,17 @@ func (a *API) ListClasses(context.Context, openapi.ListClassesRequestObject) (op
 	if snap, ok := a.Host.Snapshot(); ok {
 		problems = snap.Problems()
 	}
+	organizations, err := a.Tickets.Organizations()
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, organizations.Problems(in.ResourceClasses, nil)...)
 	applications, resources := c.Applications(), c.Resources()
 	out := openapi.ListClasses200JSONResponse{Items: []openapi.ClassInfo{}}
 	for _, x := range in.ResourceClasses {
-		out.Items = append(
-			out.Items,
-			classInfo(problems, openapi.ClassInfoKindResourceClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, resources),
-		)
+		info := classInfo(problems, openapi.ClassInfoKindResourceClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, resources)
+		info.Organization = core.Optional(string(x.Spec.Organization))
+		out.Items = append(out.Items, info)
 	}
 	for _, x := range in.SubjectClasses {
 		out.Items = append(

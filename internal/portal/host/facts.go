@@ -28,7 +28,7 @@ func (h *Host) Facts(resource string) (approval.Facts, error) {
 	}
 	f := approval.Facts{Protection: h.Protection(resource), Clients: clients(s.WhoCanReach(resource, wallclock.Now()))}
 	if c, ok := s.ResourceClassOf(resource); ok {
-		f.Class, f.Members = c.Name, change.Placed(c.Spec.Placement, change.MembersOf(h.Members()))
+		f.Class, f.ClassObject, f.Members = c.Name, c, change.Placed(c.Spec.Placement, change.MembersOf(h.Members()))
 		for _, e := range c.Spec.Enforcers {
 			f.Enforcers = append(f.Enforcers, string(e))
 		}
@@ -55,6 +55,18 @@ func (h *Host) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) {
 	var list v1alpha1.ApprovalPolicyList
 	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the approval policies of the cache: %w", err)
+	}
+	return pointers(list.Items), nil
+}
+
+// Organizations implements approval.Host.
+func (h *Host) Organizations() ([]*v1alpha1.Organization, error) {
+	if !h.Ready() {
+		return nil, approval.HostUnknown()
+	}
+	var list v1alpha1.OrganizationList
+	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the organizations of the cache: %w", err)
 	}
 	return pointers(list.Items), nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/organization"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -64,6 +65,9 @@ var changeable = []kind{
 	object(approval.ObjectApprovalPolicy, func(o *v1alpha1.ApprovalPolicy) any { return &o.Spec },
 		func(o *v1alpha1.ApprovalPolicy) int64 { return o.Status.ObservedGeneration },
 		func(o *v1alpha1.ApprovalPolicy) (bool, string, string) { return accepted(o.Status.Conditions) }),
+	object(approval.ObjectOrganization, func(o *v1alpha1.Organization) any { return &o.Spec },
+		func(o *v1alpha1.Organization) int64 { return o.Status.ObservedGeneration },
+		func(o *v1alpha1.Organization) (bool, string, string) { return accepted(o.Status.Conditions) }),
 	externalWorkloads(),
 }
 
@@ -124,7 +128,9 @@ func acceptance(k kind, o client.Object, problems func() []policy.Problem, text 
 	switch o := o.(type) {
 	case *v1alpha1.ApprovalPolicy:
 		_, m := rules.Acceptance(o)
-		return message.OfText(text, m)
+		if found := message.OfText(text, m); found.Code != "" || text == "" {
+			return found
+		}
 	case *v1alpha1.ProtectedResource:
 		return message.OfText(text, message.ConditionDeleteFromObserve())
 	}
@@ -176,10 +182,17 @@ func (h *Host) Seen(ctx context.Context, name, object string) (approval.ObjectSe
 
 // problems returns the problems of the present objects; none while the host cluster is unknown.
 func (h *Host) problems() []policy.Problem {
-	if s, ok := h.Snapshot(); ok {
-		return s.Problems()
+	s, ok := h.Snapshot()
+	if !ok {
+		return nil
 	}
-	return nil
+	out := s.Problems()
+	policies, errPolicies := h.ApprovalPolicies()
+	organizations, err := h.Organizations()
+	if in, ok := h.Input(); ok && err == nil && errPolicies == nil {
+		out = append(out, organization.NewIndex(organizations).Problems(in.ResourceClasses, policies)...)
+	}
+	return out
 }
 
 // Seen returns the observed state of an object: its spec, its generations and whether it is ready. problems returns those of all objects;

@@ -37,6 +37,8 @@ func recorded(o client.Object) string {
 		return "SubjectClass"
 	case *v1alpha1.ApprovalPolicy:
 		return "ApprovalPolicy"
+	case *v1alpha1.Organization:
+		return "Organization"
 	}
 	return ""
 }
@@ -84,6 +86,8 @@ func contentOf(o client.Object) (externalchanges.Content, error) {
 		spec = &o.Spec
 	case *v1alpha1.ApprovalPolicy:
 		spec = &o.Spec
+	case *v1alpha1.Organization:
+		spec = &o.Spec
 	}
 	text, err := externalchanges.Canonical(spec)
 	return externalchanges.Content{Spec: text, Created: o.GetCreationTimestamp().Time}, err
@@ -97,6 +101,7 @@ func emptyObject(kind string) client.Object {
 		&v1alpha1.ResourceClass{},
 		&v1alpha1.SubjectClass{},
 		&v1alpha1.ApprovalPolicy{},
+		&v1alpha1.Organization{},
 	} {
 		if recorded(o) == kind {
 			return o

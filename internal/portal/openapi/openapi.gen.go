@@ -685,6 +685,7 @@ func (e NewDecisionDecision) Valid() bool {
 // Defines values for ObjectChangeKind.
 const (
 	ObjectChangeKindApprovalPolicy ObjectChangeKind = "ApprovalPolicy"
+	ObjectChangeKindOrganization   ObjectChangeKind = "Organization"
 	ObjectChangeKindResourceClass  ObjectChangeKind = "ResourceClass"
 	ObjectChangeKindSubjectClass   ObjectChangeKind = "SubjectClass"
 )
@@ -693,6 +694,8 @@ const (
 func (e ObjectChangeKind) Valid() bool {
 	switch e {
 	case ObjectChangeKindApprovalPolicy:
+		return true
+	case ObjectChangeKindOrganization:
 		return true
 	case ObjectChangeKindResourceClass:
 		return true
@@ -2593,9 +2596,15 @@ type ApprovalPolicy struct {
 	MaxDurationSeconds *int64    `json:"maxDurationSeconds,omitempty"`
 
 	// Message why it is not accepted, or what it does that may not be meant
-	Message             *Message     `json:"message,omitempty"`
-	Name                string       `json:"name"`
-	Priority            int          `json:"priority"`
+	Message *Message `json:"message,omitempty"`
+	Name    string   `json:"name"`
+
+	// Organization the organization that the policy belongs to; it adds its steps to requests about resources of its teams
+	Organization *string `json:"organization,omitempty"`
+	Priority     int     `json:"priority"`
+
+	// ReplaceOwners its steps replace those that only the resource's owners decide, if the bounds of the organization allow it
+	ReplaceOwners       *bool        `json:"replaceOwners,omitempty"`
 	SamePersonManySteps *bool        `json:"samePersonManySteps,omitempty"`
 	Steps               []PolicyStep `json:"steps"`
 	Yaml                *string      `json:"yaml,omitempty"`
@@ -2685,7 +2694,10 @@ type ClassInfo struct {
 	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
 	Message *Message `json:"message,omitempty"`
 	Name    string   `json:"name"`
-	Pattern string   `json:"pattern"`
+
+	// Organization the organization that the class belongs to; only resources of its teams use it
+	Organization *string `json:"organization,omitempty"`
+	Pattern      string  `json:"pattern"`
 
 	// Yaml the spec
 	Yaml string `json:"yaml"`
@@ -3497,12 +3509,15 @@ type Me struct {
 	HostUnavailableSince *time.Time `json:"hostUnavailableSince,omitempty"`
 
 	// Language absent: the browser's
-	Language         *MeLanguage `json:"language,omitempty"`
-	Leader           *Person     `json:"leader,omitempty"`
-	PendingApprovals int         `json:"pendingApprovals"`
-	Person           Person      `json:"person"`
-	Roles            []Role      `json:"roles"`
-	SessionExpiresAt time.Time   `json:"sessionExpiresAt"`
+	Language *MeLanguage `json:"language,omitempty"`
+	Leader   *Person     `json:"leader,omitempty"`
+
+	// Organizations the organizations that the caller administers
+	Organizations    *[]string `json:"organizations,omitempty"`
+	PendingApprovals int       `json:"pendingApprovals"`
+	Person           Person    `json:"person"`
+	Roles            []Role    `json:"roles"`
+	SessionExpiresAt time.Time `json:"sessionExpiresAt"`
 
 	// TimeZone absent: the browser's
 	TimeZone *string `json:"timeZone,omitempty"`
@@ -3911,7 +3926,7 @@ type NewTicketItem struct {
 	Hours *WeeklyHours `json:"hours,omitempty"`
 	Mode  *Mode        `json:"mode,omitempty"`
 
-	// Object for class and approval-policy tickets
+	// Object for class and approval-policy tickets; an Organization is changed by an approval-policy ticket
 	Object *ObjectChange `json:"object,omitempty"`
 
 	// Package for package: the version to publish
@@ -4004,7 +4019,7 @@ type NodeSummary struct {
 	Unreported int `json:"unreported"`
 }
 
-// ObjectChange for class and approval-policy tickets
+// ObjectChange for class and approval-policy tickets; an Organization is changed by an approval-policy ticket
 type ObjectChange struct {
 	Kind ObjectChangeKind `json:"kind"`
 	Name string           `json:"name"`
@@ -4038,6 +4053,67 @@ type ObjectDiff struct {
 
 // ObjectDiffLayer defines model for ObjectDiff.Layer.
 type ObjectDiffLayer string
+
+// Organization defines model for Organization.
+type Organization struct {
+	// Accepted false: some of its teams belong to no organization, because another one names them, too
+	Accepted       bool       `json:"accepted"`
+	Administrators []OwnerRef `json:"administrators"`
+
+	// ApprovalBounds absent: it may have no approval policies
+	ApprovalBounds *OrganizationApprovalBounds `json:"approvalBounds,omitempty"`
+
+	// ClassBounds absent: it may have no classes
+	ClassBounds *OrganizationClassBounds `json:"classBounds,omitempty"`
+	Classes     []OrganizationObject     `json:"classes"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
+
+	// Mine the caller administers it
+	Mine     bool                 `json:"mine"`
+	Name     string               `json:"name"`
+	Policies []OrganizationObject `json:"policies"`
+	Teams    []OwnerRef           `json:"teams"`
+	Title    string               `json:"title"`
+
+	// Yaml the spec
+	Yaml *string `json:"yaml,omitempty"`
+}
+
+// OrganizationApprovalBounds defines model for OrganizationApprovalBounds.
+type OrganizationApprovalBounds struct {
+	AllowAutoApprove   bool   `json:"allowAutoApprove"`
+	AllowReplaceOwners bool   `json:"allowReplaceOwners"`
+	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
+}
+
+// OrganizationClassBounds defines model for OrganizationClassBounds.
+type OrganizationClassBounds struct {
+	// Actions empty: every action
+	Actions         []string      `json:"actions"`
+	AllowOtherPorts bool          `json:"allowOtherPorts"`
+	DefaultModes    []string      `json:"defaultModes"`
+	Enforcers       []string      `json:"enforcers"`
+	LabelKeys       []string      `json:"labelKeys"`
+	Patterns        []string      `json:"patterns"`
+	RequireWaves    bool          `json:"requireWaves"`
+	Sensitivities   []Sensitivity `json:"sensitivities"`
+}
+
+// OrganizationList defines model for OrganizationList.
+type OrganizationList struct {
+	Items []Organization `json:"items"`
+}
+
+// OrganizationObject defines model for OrganizationObject.
+type OrganizationObject struct {
+	Accepted bool `json:"accepted"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message `json:"message,omitempty"`
+	Name    string   `json:"name"`
+}
 
 // Override a security administrator enforces without enough evidence, which the ledger records
 type Override struct {
@@ -5321,7 +5397,7 @@ type TicketItem struct {
 	// Nodes absent: clusters is empty, no member is targeted, or the nodes are not known for the revision of clusters yet
 	Nodes *NodeSummary `json:"nodes,omitempty"`
 
-	// Object for class and approval-policy tickets
+	// Object for class and approval-policy tickets; an Organization is changed by an approval-policy ticket
 	Object *ObjectChange `json:"object,omitempty"`
 
 	// Package the version of an access package that an item is a part of, or publishes
@@ -6828,6 +6904,12 @@ type ServerInterface interface {
 	// RetryUndelivered Deliver notifications again that were given up, with as many attempts as new ones (security)
 	// (POST /notifications/undelivered)
 	RetryUndelivered(c *gin.Context)
+	// ListOrganizations The organizations that the caller administers; all of them for security and auditors
+	// (GET /organizations)
+	ListOrganizations(c *gin.Context)
+	// GetOrganization One organization, with its teams, administrators, bounds, classes and approval policies (its administrators, security, auditors)
+	// (GET /organizations/{id})
+	GetOrganization(c *gin.Context, id Id)
 	// ListPackages List access packages, by name
 	// (GET /packages)
 	ListPackages(c *gin.Context, params ListPackagesParams)
@@ -9213,6 +9295,44 @@ func (siw *ServerInterfaceWrapper) RetryUndelivered(c *gin.Context) {
 	siw.Handler.RetryUndelivered(c)
 }
 
+// ListOrganizations operation middleware
+func (siw *ServerInterfaceWrapper) ListOrganizations(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListOrganizations(c)
+}
+
+// GetOrganization operation middleware
+func (siw *ServerInterfaceWrapper) GetOrganization(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetOrganization(c, id)
+}
+
 // ListPackages operation middleware
 func (siw *ServerInterfaceWrapper) ListPackages(c *gin.Context) {
 
@@ -11297,6 +11417,8 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/packages/:id", wrapper.GetPackage)
 	router.GET(options.BaseURL+"/packages/:id/holders", wrapper.ListPackageHolders)
 	router.POST(options.BaseURL+"/packages/:id/archive", wrapper.ArchivePackage)
+	router.GET(options.BaseURL+"/organizations", wrapper.ListOrganizations)
+	router.GET(options.BaseURL+"/organizations/:id", wrapper.GetOrganization)
 	router.GET(options.BaseURL+"/classes", wrapper.ListClasses)
 	router.GET(options.BaseURL+"/catalog/sources", wrapper.ListCatalogSources)
 	router.POST(options.BaseURL+"/catalog/sources/:id/preview", wrapper.PreviewSync)
@@ -13682,6 +13804,83 @@ type RetryUndelivereddefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RetryUndelivereddefaultApplicationProblemPlusJSONResponse) VisitRetryUndeliveredResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListOrganizationsRequestObject struct {
+}
+
+type ListOrganizationsResponseObject interface {
+	VisitListOrganizationsResponse(w http.ResponseWriter) error
+}
+
+type ListOrganizations200JSONResponse OrganizationList
+
+func (response ListOrganizations200JSONResponse) VisitListOrganizationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListOrganizationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListOrganizationsdefaultApplicationProblemPlusJSONResponse) VisitListOrganizationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetOrganizationRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetOrganizationResponseObject interface {
+	VisitGetOrganizationResponse(w http.ResponseWriter) error
+}
+
+type GetOrganization200JSONResponse Organization
+
+func (response GetOrganization200JSONResponse) VisitGetOrganizationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetOrganizationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetOrganizationdefaultApplicationProblemPlusJSONResponse) VisitGetOrganizationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -16136,6 +16335,12 @@ type StrictServerInterface interface {
 	// RetryUndelivered Deliver notifications again that were given up, with as many attempts as new ones (security)
 	// (POST /notifications/undelivered)
 	RetryUndelivered(ctx context.Context, request RetryUndeliveredRequestObject) (RetryUndeliveredResponseObject, error)
+	// ListOrganizations The organizations that the caller administers; all of them for security and auditors
+	// (GET /organizations)
+	ListOrganizations(ctx context.Context, request ListOrganizationsRequestObject) (ListOrganizationsResponseObject, error)
+	// GetOrganization One organization, with its teams, administrators, bounds, classes and approval policies (its administrators, security, auditors)
+	// (GET /organizations/{id})
+	GetOrganization(ctx context.Context, request GetOrganizationRequestObject) (GetOrganizationResponseObject, error)
 	// ListPackages List access packages, by name
 	// (GET /packages)
 	ListPackages(ctx context.Context, request ListPackagesRequestObject) (ListPackagesResponseObject, error)
@@ -17955,6 +18160,56 @@ func (sh *strictHandler) RetryUndelivered(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(RetryUndeliveredResponseObject); ok {
 		if err := validResponse.VisitRetryUndeliveredResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListOrganizations operation middleware
+func (sh *strictHandler) ListOrganizations(ctx *gin.Context) {
+	var request ListOrganizationsRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListOrganizations(ctx, request.(ListOrganizationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListOrganizations")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListOrganizationsResponseObject); ok {
+		if err := validResponse.VisitListOrganizationsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetOrganization operation middleware
+func (sh *strictHandler) GetOrganization(ctx *gin.Context, id Id) {
+	var request GetOrganizationRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetOrganization(ctx, request.(GetOrganizationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetOrganization")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetOrganizationResponseObject); ok {
+		if err := validResponse.VisitGetOrganizationResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

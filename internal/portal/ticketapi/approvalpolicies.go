@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/organization"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/views"
@@ -30,9 +31,13 @@ func (a *API) ListApprovalPolicies(ctx context.Context, _ openapi.ListApprovalPo
 		return nil, err
 	}
 	c, who := a.Catalog(), core.Caller(ctx)
+	organizations, err := a.Tickets.Organizations()
+	if err != nil {
+		return nil, err
+	}
 	out := openapi.ListApprovalPolicies200JSONResponse{Items: []openapi.ApprovalPolicy{}}
 	for _, p := range all {
-		out.Items = append(out.Items, policyView(c, who, p, false))
+		out.Items = append(out.Items, policyView(c, who, p, organizations, false))
 	}
 	out.Items = append(out.Items, builtinView(a.Tickets.Builtin))
 	return out, nil
@@ -47,27 +52,33 @@ func (a *API) GetApprovalPolicy(ctx context.Context, r openapi.GetApprovalPolicy
 	if err != nil {
 		return nil, err
 	}
+	organizations, err := a.Tickets.Organizations()
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range all {
 		if p.Name == r.Id {
-			return openapi.GetApprovalPolicy200JSONResponse(policyView(a.Catalog(), core.Caller(ctx), p, true)), nil
+			return openapi.GetApprovalPolicy200JSONResponse(policyView(a.Catalog(), core.Caller(ctx), p, organizations, true)), nil
 		}
 	}
 	return nil, &approval.Error{Code: approval.CodeNotFound, Message: message.PolicyNotFound()}
 }
 
 // policyView returns the view of an approval policy. Only the security team, auditors and the people themselves see who may use
-// break-glass access, because for an attacker it would be a list of people to impersonate.
-func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPolicy, whole bool) openapi.ApprovalPolicy {
+// break-glass access, because for an attacker it would be a list of people to impersonate. The text is for them, and for the
+// administrators of the policy's organization.
+func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPolicy, organizations *organization.Index, whole bool) openapi.ApprovalPolicy {
 	out := openapi.ApprovalPolicy{
 		Name:                p.Name,
 		Priority:            int(p.Spec.Priority),
 		Match:               core.Optional(p.Spec.Match),
 		SamePersonManySteps: new(p.Spec.SamePersonManySteps),
+		Organization:        core.Optional(string(p.Spec.Organization)),
 		Steps:               []openapi.PolicyStep{},
 	}
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == v1alpha1.ConditionAccepted && cond.ObservedGeneration >= p.Generation {
-			out.Accepted, out.Message = cond.Status == metav1.ConditionTrue, acceptanceOf(p, cond.Message)
+			out.Accepted, out.Message = cond.Status == metav1.ConditionTrue, acceptanceOf(p, organizations, cond.Message)
 		}
 	}
 	if d := p.Spec.MaxDuration; d != nil {
@@ -89,19 +100,26 @@ func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPoli
 		}
 		out.BreakGlassPeople = &people
 	}
-	if whole && all {
+	if p.Spec.ReplaceOwners {
+		out.ReplaceOwners = new(true)
+	}
+	if whole && (all || approval.Administers(c, who.ID, organizations.Get(p.Spec.Organization))) {
 		out.Yaml = views.YAML(p.Spec)
 	}
 	return out
 }
 
 // acceptanceOf returns the message of the condition Accepted of a policy, which has only a text; nil if it is empty.
-func acceptanceOf(p *v1alpha1.ApprovalPolicy, text string) *message.Message {
+func acceptanceOf(p *v1alpha1.ApprovalPolicy, organizations *organization.Index, text string) *message.Message {
 	if text == "" {
 		return nil
 	}
 	_, m := rules.Acceptance(p)
-	return new(message.OfText(text, m))
+	candidates := []message.Message{m}
+	if problem := organizations.PolicyProblem(p); problem != nil {
+		candidates = append(candidates, problem.Message)
+	}
+	return new(message.OfText(text, candidates...))
 }
 
 func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {

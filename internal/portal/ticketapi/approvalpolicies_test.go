@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/organization"
 )
 
 // TestPolicyMessages checks that the reason why a policy is not accepted has a code, and that a text of another version is shown as it is.
@@ -29,7 +30,7 @@ func TestPolicyMessages(t *testing.T) {
 		{"no text", "", nil},
 	} {
 		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Message: tc.text}}
-		got := policyView(&catalog.Catalog{}, approval.Actor{ID: "alice"}, p, false)
+		got := policyView(&catalog.Catalog{}, approval.Actor{ID: "alice"}, p, organization.NewIndex(nil), false)
 		if got.Accepted || (got.Message == nil) != (tc.want == nil) || got.Message != nil && *got.Message != *tc.want {
 			t.Errorf("%s: %+v", tc.reason, got.Message)
 		}
@@ -65,7 +66,7 @@ func TestBuiltinPolicyHasTimeouts(t *testing.T) {
 func TestPolicyViewHasLimitsAndDenies(t *testing.T) {
 	p := &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.ApprovalPolicySpec{DenyAutoApprove: []string{"request.permanent"},
 		Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"resource.owner"}, LimitTo: `onCall("shop", 1)`}}}}
-	got := policyView(&catalog.Catalog{}, approval.Actor{ID: "alice"}, p, false)
+	got := policyView(&catalog.Catalog{}, approval.Actor{ID: "alice"}, p, organization.NewIndex(nil), false)
 	if s := got.Steps[0]; s.LimitTo == nil || *s.LimitTo != `onCall("shop", 1)` || *s.LimitFallback != "Wait" || got.DenyAutoApprove == nil ||
 		len(*got.DenyAutoApprove) != 1 {
 		t.Errorf("got %+v", got)

@@ -2,6 +2,7 @@ package ticketapi
 
 import (
 	"context"
+	"slices"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
@@ -33,6 +34,9 @@ func (a *API) members() []change.Member {
 // changeView returns the view of the changes of items. Existing access to a resource is shown to those who may see it on the page
 // of the resource, and to approvers until the item is decided, because they need to know what they add to.
 func (a *API) changeView(who approval.Actor, kind approval.Kind, items []approval.Item, decides bool) (openapi.ChangeView, error) {
+	if !decides && !who.Security && !who.Auditor && slices.ContainsFunc(items, changesClass) {
+		return openapi.ChangeView{Objects: []openapi.ObjectDiff{}, Notes: &[]message.Message{message.ChangePartsHidden()}}, nil
+	}
 	snap, err := a.Snapshot()
 	if err != nil {
 		return openapi.ChangeView{}, err

@@ -92,7 +92,7 @@ func (a *API) ReviewTicket(ctx context.Context, r openapi.ReviewTicketRequestObj
 
 // WhatIf implements openapi.StrictServerInterface.
 func (a *API) WhatIf(ctx context.Context, r openapi.WhatIfRequestObject) (openapi.WhatIfResponseObject, error) {
-	req, err := request(core.Caller(ctx), &r.Body.Request)
+	req, err := a.request(core.Caller(ctx), &r.Body.Request)
 	if err != nil {
 		return nil, err
 	}

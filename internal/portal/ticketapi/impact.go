@@ -28,7 +28,7 @@ const (
 
 // PreviewImpact implements openapi.StrictServerInterface.
 func (a *API) PreviewImpact(ctx context.Context, r openapi.PreviewImpactRequestObject) (openapi.PreviewImpactResponseObject, error) {
-	req, err := request(core.Caller(ctx), r.Body)
+	req, err := a.request(core.Caller(ctx), r.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 
 // PreviewTicket implements openapi.StrictServerInterface.
 func (a *API) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestObject) (openapi.PreviewTicketResponseObject, error) {
-	req, err := request(core.Caller(ctx), r.Body)
+	req, err := a.request(core.Caller(ctx), r.Body)
 	if err != nil {
 		return nil, err
 	}

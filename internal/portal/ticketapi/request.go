@@ -23,12 +23,18 @@ const (
 
 // request converts a request and checks its form. Its meaning is checked later, with the catalog. Texts of objects are parsed only
 // for people who may propose objects, or who may ask who would decide about them.
-func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error) {
+func (a *API) request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error) {
 	if n := len(b.Items); n < 1 || n > approval.MaxItems {
 		return approval.Request{}, core.InvalidField("items", message.FieldItemCount(approval.MaxItems))
 	}
 	if !who.Security && !who.Auditor && slices.ContainsFunc(b.Items, func(it openapi.NewTicketItem) bool { return it.Object != nil }) {
-		return approval.Request{}, core.Forbidden(message.RequestSecurityOnly())
+		organizations, err := a.Tickets.Organizations()
+		if err != nil {
+			return approval.Request{}, err
+		}
+		if !approval.AdministersAny(a.Catalog(), who.ID, organizations) {
+			return approval.Request{}, core.Forbidden(message.RequestSecurityOnly())
+		}
 	}
 	r := approval.Request{Kind: approval.KindGrant, Reason: b.Reason, BreakGlass: core.Value(b.BreakGlass)}
 	if b.Kind != nil {

@@ -12,7 +12,7 @@ import (
 
 // CreateTicket implements openapi.StrictServerInterface.
 func (a *API) CreateTicket(ctx context.Context, r openapi.CreateTicketRequestObject) (openapi.CreateTicketResponseObject, error) {
-	req, err := request(core.Caller(ctx), r.Body)
+	req, err := a.request(core.Caller(ctx), r.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -53,11 +53,19 @@ func seesClients(c *catalog.Catalog, who approval.Actor, it approval.Item) bool 
 	if it.Change != nil && it.Change.Kind == approval.ObjectExternalWorkload { // its lines name everything that the application can access
 		return who.Security || who.Auditor || views.OwnsApplication(c, who, it.ApplicationName)
 	}
+	if changesClass(it) { // its lines name the clients of every resource of the class
+		return who.Security || who.Auditor
+	}
 	if it.Change == nil || it.ResourceName == "" {
 		return true
 	}
 	e, _ := c.ByName(it.ResourceName)
 	return views.MayInspect(c, who, e)
+}
+
+// changesClass reports whether an item changes a class.
+func changesClass(it approval.Item) bool {
+	return it.Change != nil && (it.Change.Kind == approval.ObjectResourceClass || it.Change.Kind == approval.ObjectSubjectClass)
 }
 
 // ticketRow returns the row of a ticket in lists, with the current state of the members.

@@ -62,9 +62,9 @@ func (d *Data) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) {
 	return all, nil
 }
 
-// MayBreakGlass reports whether a policy allows a person to get access before its approval.
+// MayBreakGlass reports whether a policy allows a person to get access before its approval. A policy of an organization never does.
 func MayBreakGlass(p *v1alpha1.ApprovalPolicy, person string) bool {
-	return p.Spec.BreakGlass != nil && slices.Contains(p.Spec.BreakGlass.People, person)
+	return p.Spec.BreakGlass != nil && p.Spec.Organization == "" && slices.Contains(p.Spec.BreakGlass.People, person)
 }
 
 // Input returns the objects of the host cluster, or an error if they were not read yet.

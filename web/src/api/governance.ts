@@ -18,6 +18,20 @@ export function useApprovalPolicy(id: string, enabled = true) {
   });
 }
 
+/** useOrganizations reads the organizations that the person may see. */
+export function useOrganizations(enabled = true) {
+  return useQuery({ queryKey: keys.organization.list, queryFn: ({ signal }) => unwrap(client.GET("/organizations", { signal })), enabled });
+}
+
+/** useOrganization reads one organization with its YAML, which the list leaves out. */
+export function useOrganization(id: string, enabled = true) {
+  return useQuery({
+    queryKey: keys.organization.one(id),
+    queryFn: ({ signal }) => unwrap(client.GET("/organizations/{id}", { signal, params: { path: { id } } })),
+    enabled: enabled && id !== "",
+  });
+}
+
 /** useWhatIf reads the people who would have to approve the request. Nothing is read while the request is undefined, because it is not complete enough. */
 export function useWhatIf(request: NewTicket | undefined, as: string) {
   return useQuery({

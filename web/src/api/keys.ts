@@ -71,6 +71,10 @@ export const keys = {
     list: (filter: Params) => ["workload", "list", "filtered", filter],
   },
   class: { list: ["class", "list"] },
+  organization: {
+    list: ["organization", "list"],
+    one: (id: string) => ["organization", id],
+  },
   approvalPolicy: {
     list: ["approval-policy", "list"],
     one: (id: string) => ["approval-policy", id],

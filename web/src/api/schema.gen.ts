@@ -904,6 +904,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/organizations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The organizations that the caller administers; all of them for security and auditors */
+        get: operations["listOrganizations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** One organization, with its teams, administrators, bounds, classes and approval policies (its administrators, security, auditors) */
+        get: operations["getOrganization"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/classes": {
         parameters: {
             query?: never;
@@ -1994,6 +2031,8 @@ export interface components {
             timeZone?: string;
             /** @description some approval policy permits the caller break-glass access */
             breakGlass?: boolean;
+            /** @description the organizations that the caller administers */
+            organizations?: string[];
             /** @description the call was made with a token */
             token?: boolean;
             /** @description this is a playground */
@@ -2495,10 +2534,10 @@ export interface components {
             ticket: string;
             item: number;
         };
-        /** @description for class and approval-policy tickets */
+        /** @description for class and approval-policy tickets; an Organization is changed by an approval-policy ticket */
         ObjectChange: {
             /** @enum {string} */
-            kind: "ResourceClass" | "SubjectClass" | "ApprovalPolicy";
+            kind: "ResourceClass" | "SubjectClass" | "ApprovalPolicy" | "Organization";
             name: string;
             /** @enum {string} */
             verb: "create" | "update" | "delete";
@@ -3429,6 +3468,10 @@ export interface components {
             /** Format: int64 */
             maxDurationSeconds?: number;
             samePersonManySteps?: boolean;
+            /** @description the organization that the policy belongs to; it adds its steps to requests about resources of its teams */
+            organization?: string;
+            /** @description its steps replace those that only the resource's owners decide, if the bounds of the organization allow it */
+            replaceOwners?: boolean;
             breakGlassPeople?: components["schemas"]["Person"][];
             steps: components["schemas"]["PolicyStep"][];
             /** @description if one of these conditions is true for a request that the policy matches, nothing is approved automatically, whichever policy applies */
@@ -3438,6 +3481,50 @@ export interface components {
         ApprovalPolicyList: {
             items: components["schemas"]["ApprovalPolicy"][];
         };
+        OrganizationObject: {
+            name: string;
+            accepted: boolean;
+            message?: components["schemas"]["Message"];
+        };
+        OrganizationClassBounds: {
+            patterns: string[];
+            labelKeys: string[];
+            enforcers: string[];
+            sensitivities: components["schemas"]["Sensitivity"][];
+            /** @description empty: every action */
+            actions: string[];
+            defaultModes: string[];
+            allowOtherPorts: boolean;
+            requireWaves: boolean;
+        };
+        OrganizationApprovalBounds: {
+            /** Format: int64 */
+            maxDurationSeconds?: number;
+            allowAutoApprove: boolean;
+            allowReplaceOwners: boolean;
+        };
+        Organization: {
+            name: string;
+            title: string;
+            /** @description false: some of its teams belong to no organization, because another one names them, too */
+            accepted: boolean;
+            message?: components["schemas"]["Message"];
+            /** @description the caller administers it */
+            mine: boolean;
+            teams: components["schemas"]["OwnerRef"][];
+            administrators: components["schemas"]["OwnerRef"][];
+            /** @description absent: it may have no classes */
+            classBounds?: components["schemas"]["OrganizationClassBounds"];
+            /** @description absent: it may have no approval policies */
+            approvalBounds?: components["schemas"]["OrganizationApprovalBounds"];
+            classes: components["schemas"]["OrganizationObject"][];
+            policies: components["schemas"]["OrganizationObject"][];
+            /** @description the spec */
+            yaml?: string;
+        };
+        OrganizationList: {
+            items: components["schemas"]["Organization"][];
+        };
         ClassInfo: {
             /** @enum {string} */
             kind: "ResourceClass" | "SubjectClass";
@@ -3446,6 +3533,8 @@ export interface components {
             labelKey: string;
             /** @description catalog entities that it covers */
             members: number;
+            /** @description the organization that the class belongs to; only resources of its teams use it */
+            organization?: string;
             accepted?: boolean;
             message?: components["schemas"]["Message"];
             /** @description the spec */
@@ -6252,6 +6341,51 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listOrganizations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrganizationList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getOrganization: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Organization"];
+                };
             };
             default: components["responses"]["Problem"];
         };

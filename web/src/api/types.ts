@@ -5,6 +5,8 @@ type Schemas = components["schemas"];
 
 /** Message is a text for users with a stable code and parameters, from which it is rendered in the person's language. */
 export type Message = Schemas["Message"];
+/** Organization is a set of teams with administrators, within bounds of the security team. */
+export type Organization = Schemas["Organization"];
 /** Me is the signed-in person with their roles, groups and counts. */
 export type Me = Schemas["Me"];
 /** Role is a role of a person, which decides what they may see and do. */

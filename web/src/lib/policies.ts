@@ -24,7 +24,7 @@ export function quorumOf({ quorum, approvers }: Pick<PolicyStep, "quorum" | "app
 
 /** changePath returns the path of the form that requests the change of an object, or without a name the creation of one. */
 export function changePath(kind: ObjectChange["kind"], name?: string): string {
-  const search = new URLSearchParams({ kind: kind === "ApprovalPolicy" ? "approval-policy" : "class", object: kind });
+  const search = new URLSearchParams({ kind: kind === "ApprovalPolicy" || kind === "Organization" ? "approval-policy" : "class", object: kind });
   if (name) search.set("name", name);
   else search.set("verb", "create");
   return `/requests/new?${search.toString()}`;

@@ -30,6 +30,7 @@ function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sor
       cell: (row) => (
         <div>
           <span className={tables.title}>{row.name}</span>
+          {row.organization && <ToneBadge tone="idle" word={t("organizations.of", { name: row.organization })} help={t("organizations.classOf")} />}
           <YamlDetails>{() => <YamlText text={row.yaml} label={row.name} />}</YamlDetails>
         </div>
       ),

@@ -15,7 +15,9 @@ export function PoliciesPage() {
   const { t } = useTranslation();
   const me = useMe().data;
   const query = useApprovalPolicies();
-  const mayPropose = useMayRequest() && canSeeGovernance(me);
+  const mayRequest = useMayRequest();
+  const mayPropose = mayRequest && canSeeGovernance(me);
+  const administers = (organization: string | undefined) => organization !== undefined && (me?.organizations?.includes(organization) ?? false);
   return (
     <Page
       title={t("policies.title")}
@@ -33,7 +35,7 @@ export function PoliciesPage() {
         {({ items }) => (
           <ol className={classes.list} data-testid="policies">
             {items.map((policy) => (
-              <ApprovalPolicyView key={policy.name} policy={policy} whole={canSeeGovernance(me)} mayPropose={mayPropose} />
+              <ApprovalPolicyView key={policy.name} policy={policy} whole={canSeeGovernance(me) || administers(policy.organization)} mayPropose={mayPropose || (mayRequest && administers(policy.organization))} />
             ))}
           </ol>
         )}

@@ -52,8 +52,8 @@ export function useGoverning() {
   return mine ? governing.filter(({ roles }) => roles === undefined || roles.some((role) => mine.includes(role))) : [];
 }
 
-/** isUnder reports whether a path belongs to a destination; a ticket belongs to the requests, a class belongs to the policies. */
+/** isUnder reports whether a path belongs to a destination; a ticket belongs to the requests, classes and organizations belong to the policies. */
 export function isUnder(pathname: string, to: string): boolean {
-  const home = pathname.startsWith("/tickets/") ? "/requests" : pathname === "/classes" ? "/policies" : pathname;
+  const home = pathname.startsWith("/tickets/") ? "/requests" : pathname === "/classes" || pathname === "/organizations" || pathname.startsWith("/organizations/") ? "/policies" : pathname;
   return to === "/" ? home === "/" : home === to || home.startsWith(`${to}/`);
 }

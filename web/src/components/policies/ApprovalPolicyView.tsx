@@ -73,6 +73,7 @@ export function ApprovalPolicyView({ policy, whole, mayPropose }: Props) {
       <div className={classes.head}>
         <h2 className={classes.name}>{builtin ? t("policies.builtin") : name}</h2>
         {!builtin && <span className={classes.muted}>{t("policies.priority", { priority: policy.priority })}</span>}
+        {policy.organization && <ToneBadge tone="idle" word={t("organizations.of", { name: policy.organization })} help={t(policy.replaceOwners ? "organizations.policyReplaces" : "organizations.policyAdds")} testId="of-organization" />}
         {!accepted && <ToneBadge tone="bad" word={t("policies.notAccepted")} help={t("policies.notAcceptedHelp")} testId="not-accepted" />}
         {!builtin && mayPropose && (
           <Button component={Link} to={changePath("ApprovalPolicy", name)} size="compact-sm" variant="default" aria-label={t("policies.proposeOf", { name })} data-testid={`propose-${name}`}>

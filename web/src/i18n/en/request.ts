@@ -90,6 +90,7 @@ export const request = {
       offboardText: "Afterwards, ACP does not control connections to this resource: anyone can connect to it, and statements about it have no effect.",
     },
     object: {
+      organization: "You administer {{names}}. You can request changes of its resource classes and approval policies within the bounds that the security team set; another administrator or the security team decides.",
       kind: "Kind",
       verb: "What to do",
       verbs: { create: "New", update: "Change", delete: "Delete" },

@@ -12,7 +12,7 @@ export const tickets = {
     workload: "Workload",
     package: "Access package",
   },
-  objectKind: { ResourceClass: "resource class", SubjectClass: "subject class", ApprovalPolicy: "approval policy" },
+  objectKind: { ResourceClass: "resource class", SubjectClass: "subject class", ApprovalPolicy: "approval policy", Organization: "organization" },
   requests: {
     title: "Requests",
     filters: "Filters",

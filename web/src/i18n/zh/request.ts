@@ -90,6 +90,7 @@ export const request = {
       offboardText: "下线后不再对该资源的连接做任何判断：任何人都可以连接，相关语句不再起作用。",
     },
     object: {
+      organization: "您管理 {{names}}。您可以在安全团队设定的边界内申请修改其资源类别和审批策略；由另一位管理员或安全团队决定。",
       kind: "种类",
       verb: "操作",
       verbs: { create: "新建", update: "修改", delete: "删除" },

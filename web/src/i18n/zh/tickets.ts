@@ -12,7 +12,7 @@ export const tickets = {
     workload: "工作负载",
     package: "访问包",
   },
-  objectKind: { ResourceClass: "资源类别", SubjectClass: "主体类别", ApprovalPolicy: "审批策略" },
+  objectKind: { ResourceClass: "资源类别", SubjectClass: "主体类别", ApprovalPolicy: "审批策略", Organization: "组织" },
   requests: {
     title: "申请",
     filters: "筛选",
