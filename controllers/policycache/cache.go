@@ -50,7 +50,9 @@ type Cache struct {
 // View is a snapshot with the version of the cache from which it was made.
 type View struct {
 	*policy.Snapshot
-	Version  uint64
+	Version uint64
+	// Settled reports that the snapshot is that of members in which earlier rules of a class count.
+	Settled  bool
 	refusals map[string][]policy.Refusal
 	problems map[Object][]policy.Problem
 	groups   map[string]policy.ExternalGroup
@@ -58,6 +60,17 @@ type View struct {
 	byClass map[string][]string
 	// byID contains the subject of each group.
 	byID map[string]string
+}
+
+// For returns the view that counts in a member: v itself, unless the change of a class has not begun there.
+func (v *View) For(cluster string) *View {
+	s := v.In(cluster)
+	if s == v.Snapshot {
+		return v
+	}
+	out := *v
+	out.Snapshot, out.Settled = s, true
+	return &out
 }
 
 // Object identifies an object by kind and name.
