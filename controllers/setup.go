@@ -400,5 +400,6 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 	if err := approvalpolicy.Setup(s.mgr, config.Clock); err != nil {
 		return nil, err
 	}
-	return ready, class.Setup(s.mgr, s.cache, s.queues, config.Clock, s.backlog.Queue.Waiting, ready)
+	rollouts := &class.Rollouts{Cache: s.cache, Reports: s.reports, Fleet: s.fleet, Metrics: unitMetrics, Events: units.Events}
+	return ready, class.Setup(s.mgr, s.cache, s.queues, config.Clock, s.backlog.Queue.Waiting, rollouts, ready)
 }
