@@ -404,5 +404,6 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 	if err := organization.Setup(s.mgr, config.Clock, s.cache.EnqueueResourceClasses); err != nil {
 		return nil, err
 	}
-	return ready, class.Setup(s.mgr, s.cache, s.queues, config.Clock, s.backlog.Queue.Waiting, ready)
+	rollouts := &class.Rollouts{Cache: s.cache, Reports: s.reports, Fleet: s.fleet, Metrics: unitMetrics, Events: units.Events}
+	return ready, class.Setup(s.mgr, s.cache, s.queues, config.Clock, s.backlog.Queue.Waiting, rollouts, ready)
 }

@@ -155,13 +155,14 @@ type ResourceClassSpec struct {
 	// +optional
 	DefaultMode Mode `json:"defaultMode,omitempty"`
 
-	// Rollout, if set, makes a change to Enforce reach the members in waves. If absent, it reaches all of them at once.
+	// Rollout, if set, makes a change to Enforce, and a change of Actions or OtherPorts, reach the members in waves. If absent, it reaches
+	// all of them at once.
 	//
 	// +optional
 	Rollout *ClassRollout `json:"rollout,omitempty"`
 }
 
-// ClassRollout defines the waves in which Enforce reaches the members.
+// ClassRollout defines the waves in which changes reach the members.
 type ClassRollout struct {
 	// Waves are in the order in which they begin. A member belongs to the first wave that selects it. Members that no wave selects
 	// belong to one more wave, which is the last.
@@ -173,7 +174,7 @@ type ClassRollout struct {
 	Waves []Wave `json:"waves"`
 }
 
-// Wave is a set of members in which Enforce begins at the same time.
+// Wave is a set of members in which a change begins at the same time.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.soak) || duration(self.soak) >= duration('0s') && duration(self.soak) <= duration('720h')",message="soak must be between 0s and 720h"
 type Wave struct {
@@ -184,7 +185,7 @@ type Wave struct {
 	// ClusterSelector selects members by the labels of their KubeFedCluster; {} selects all of them.
 	ClusterSelector metav1.LabelSelector `json:"clusterSelector"`
 
-	// Soak is how long all members of the wave, and of the waves before it, must have enforced before the next wave begins.
+	// Soak is how long all members of the wave, and of the waves before it, must have enforced the change before the next wave begins.
 	//
 	// +optional
 	Soak metav1.Duration `json:"soak,omitempty"`
@@ -202,6 +203,17 @@ type ClassStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// ResourceClassStatus is the status of a resource class.
+type ResourceClassStatus struct {
+	ClassStatus `json:",inline"`
+
+	// Rollout says in which members the present Actions and OtherPorts count. It is absent for a class without waves: they then count in
+	// every member.
+	//
+	// +optional
+	Rollout *ClassRolloutStatus `json:"rollout,omitempty"`
+}
+
 // ResourceClass is a class of servers, for example all redis clusters.
 //
 // +kubebuilder:object:root=true
@@ -217,7 +229,7 @@ type ResourceClass struct {
 
 	Spec ResourceClassSpec `json:"spec"`
 	// +optional
-	Status ClassStatus `json:"status,omitempty"`
+	Status ResourceClassStatus `json:"status,omitempty"`
 }
 
 // ResourceClassList is a list of ResourceClass.

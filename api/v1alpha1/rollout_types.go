@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AnnotationRollout contains the last instruction about the rollout of a ProtectedResource, in the form of waves.Instruction. The
-// adapter carries out each instruction once.
+// AnnotationRollout contains the last instruction about the rollout of a ProtectedResource or a ResourceClass, in the form of
+// waves.Instruction. The adapter carries out each instruction once.
 const AnnotationRollout = "acp.io/rollout-instruction"
 
 // RolloutStatus says in which members Enforce counts: in those in which it is settled, and those in which the present rollout has
@@ -30,7 +30,8 @@ type RolloutStatus struct {
 	Progress *RolloutProgress `json:"progress,omitempty"`
 }
 
-// RolloutProgress is the progress of Enforce through the waves.
+// RolloutProgress is the progress of a change through the waves: of Enforce, or of the rules of a class. The comments of the fields say
+// Enforce for both.
 type RolloutProgress struct {
 	// StartedAt is when the adapter found that Enforce is wanted in more members.
 	StartedAt metav1.Time `json:"startedAt"`

@@ -29,14 +29,16 @@ import (
 // conflictRequeueDelay is the delay after a conflict, if no event triggers the reconcile earlier.
 const conflictRequeueDelay = 50 * time.Millisecond
 
-// Reconciler writes the condition Accepted of the objects of one kind.
+// Reconciler writes the condition Accepted of the objects of one kind, and of resource classes the progress of their rollouts.
 type Reconciler struct {
 	Client client.Client
 	Cache  *policycache.Cache
 	Clock  clock.PassiveClock
 	// Waiting returns the resources whose units wait to be written for KubeFed.
 	Waiting func() []string
-	kind    string
+	// Rollouts decides about the rollouts of resource classes.
+	Rollouts *Rollouts
+	kind     string
 	// get returns a copy of an object, with pointers to its observed generation and its conditions.
 	get func(x *policycache.Cache, name string) (o client.Object, generation *int64, conditions *[]metav1.Condition, ok bool)
 }
@@ -54,6 +56,7 @@ func Setup(
 	queues policycache.Queues,
 	time clock.PassiveClock,
 	waiting func() []string,
+	rollouts *Rollouts,
 	ready func(context.Context) error,
 ) error {
 	for _, k := range []struct {
@@ -65,7 +68,7 @@ func Setup(
 		{"SubjectClass", queues.SubjectClasses, subjectClass},
 		{"ExternalWorkload", queues.Workloads, workload},
 	} {
-		r := &Reconciler{Client: mgr.GetClient(), Cache: x, Clock: time, Waiting: waiting, kind: k.kind, get: k.get}
+		r := &Reconciler{Client: mgr.GetClient(), Cache: x, Clock: time, Waiting: waiting, Rollouts: rollouts, kind: k.kind, get: k.get}
 		if err := k.queue.AddController(mgr, requestqueue.Controller{Name: k.kind, Key: "name", Reconciler: r}, ready); err != nil {
 			return err
 		}
@@ -104,6 +107,7 @@ func workload(x *policycache.Cache, name string) (client.Object, *int64, *[]meta
 func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
 	o, generation, conditions, ok := r.get(r.Cache, name)
 	if !ok {
+		r.Rollouts.forget(r.kind, name)
 		return reconcile.Result{}, nil
 	}
 	holder, finalizer := r.holderOf(o)
@@ -127,18 +131,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 		reported = append(reported, propagationEstimate(string(c.Spec.Pattern), r.Waiting()))
 	}
 	next := statusfields.SetConditions(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), reported...)
-	if *generation == o.GetGeneration() && equality.Semantic.DeepEqual(*conditions, next) {
-		return reconcile.Result{}, nil
+	step := r.advance(o)
+	if *generation == o.GetGeneration() && equality.Semantic.DeepEqual(*conditions, next) && !step.differs {
+		return reconcile.Result{RequeueAfter: step.delay}, nil
 	}
 	*generation, *conditions = o.GetGeneration(), next
 	err := r.Client.Status().Update(ctx, o)
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
-	case client.IgnoreNotFound(err) != nil:
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("write the status of %s %s: %w", r.kind, name, err)
 	}
-	return reconcile.Result{}, nil
+	if c, ok := o.(*v1alpha1.ResourceClass); ok {
+		r.Rollouts.announce(ctx, c, step.changes)
+	}
+	return reconcile.Result{RequeueAfter: step.delay}, nil
 }
 
 // accepted combines the problems of the snapshot with those that only placement and deletion show. It is pure.

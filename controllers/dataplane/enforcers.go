@@ -33,6 +33,8 @@ type Enforcers struct {
 	// denies are those that it considers, as text; built reports that there is such an enforcer.
 	denies string
 	built  bool
+	// settled are the enforcers for members in which earlier rules of a class count, built from the same input.
+	settled map[*policy.Snapshot]istio.Enforcer
 	// config is what the members declare, and text its serialized form.
 	config istio.Config
 	text   string
@@ -117,19 +119,34 @@ func (d *Enforcers) forIstio(v *policycache.View, clusters []federation.Cluster,
 	config, text := d.declared(clusters)
 	from := istioInput{version: v.Version, second: now.Unix(), declared: text}
 	if d.built && d.builtFrom == from {
-		return d.istio, nil
+		if !v.Settled {
+			return d.istio, nil
+		}
+		if e, ok := d.settled[v.Snapshot]; ok {
+			return e, nil
+		}
 	}
 	e, err := istio.New(config)
 	if err != nil {
 		return nil, message.EnforcerMembersIstio(message.Of(err)).WithKind(err)
 	}
 	units := v.DenyingUnits(v1alpha1.EnforcerIstio, now)
+	if v.Settled {
+		e = e.WithUnits(units)
+		if d.built && d.builtFrom == from {
+			if d.settled == nil {
+				d.settled = map[*policy.Snapshot]istio.Enforcer{}
+			}
+			d.settled[v.Snapshot] = e
+		}
+		return e, nil
+	}
 	denies, err := denyText(units)
 	if err != nil {
 		return nil, err
 	}
 	changed := d.built && (denies != d.denies || from.declared != d.builtFrom.declared)
-	d.istio, d.builtFrom, d.denies, d.built = e.WithUnits(units), from, denies, true
+	d.istio, d.builtFrom, d.denies, d.built, d.settled = e.WithUnits(units), from, denies, true, nil
 	if changed {
 		d.Changed()
 	}

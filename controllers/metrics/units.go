@@ -61,7 +61,7 @@ func New(reg prometheus.Registerer) (*UnitMetrics, error) {
 				Help: "Time from the end of a statement until what is pushed to the members was without it."},
 		),
 		rollouts: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_rollouts",
-			Help: "Resources whose change to Enforce is in progress in waves, by state (progressing, halted)."}, []string{"state"}),
+			Help: "Resources whose change to Enforce, and classes whose change, is in progress in waves, by state (progressing, halted)."}, []string{"state"}),
 		rolloutChanges: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_rollout_changes_total",
 			Help: "What happened to rollouts in waves (WaveBegun, Halted, Resumed, Completed)."}, []string{"change"}),
 		waiting:   map[unitInMember]wait{},

@@ -31,8 +31,10 @@ type Cache struct {
 	resources map[string]*v1alpha1.ProtectedResource
 	named     map[string]sets.Set[string]
 	classes   map[string]*v1alpha1.ResourceClass
-	subjects  map[string]*v1alpha1.SubjectClass
-	workloads map[string]*v1alpha1.ExternalWorkload
+	// classSince is the version in which what a resource class means last changed, by name.
+	classSince map[string]uint64
+	subjects   map[string]*v1alpha1.SubjectClass
+	workloads  map[string]*v1alpha1.ExternalWorkload
 
 	// unsupported is what cannot be pushed to the members now.
 	unsupported policy.Unsupported
@@ -50,7 +52,9 @@ type Cache struct {
 // View is a snapshot with the version of the cache from which it was made.
 type View struct {
 	*policy.Snapshot
-	Version  uint64
+	Version uint64
+	// Settled reports that the snapshot is that of members in which earlier rules of a class count.
+	Settled  bool
 	refusals map[string][]policy.Refusal
 	problems map[Object][]policy.Problem
 	groups   map[string]policy.ExternalGroup
@@ -58,6 +62,17 @@ type View struct {
 	byClass map[string][]string
 	// byID contains the subject of each group.
 	byID map[string]string
+}
+
+// For returns the view that counts in a member: v itself, unless the change of a class has not begun there.
+func (v *View) For(cluster string) *View {
+	s := v.In(cluster)
+	if s == v.Snapshot {
+		return v
+	}
+	out := *v
+	out.Snapshot, out.Settled = s, true
+	return &out
 }
 
 // Object identifies an object by kind and name.
@@ -74,7 +89,7 @@ func New(queues Queues) *Cache {
 	return &Cache{
 		queues: queues, changes: make(chan struct{}, 1), policies: map[string]*v1alpha1.AccessControlPolicy{}, since: map[string]uint64{},
 		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]sets.Set[string]{},
-		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
+		classes: map[string]*v1alpha1.ResourceClass{}, classSince: map[string]uint64{}, subjects: map[string]*v1alpha1.SubjectClass{},
 		workloads: map[string]*v1alpha1.ExternalWorkload{}, members: map[string]*v1alpha1.MemberCluster{},
 		// Groups can be pushed once their kind is seen, and names are known once a member was read.
 		unsupported: policy.Unsupported{Groups: true, Names: true},
@@ -283,6 +298,14 @@ func (x *Cache) ClassesOnly() policy.Input {
 // ResourceClass returns the ResourceClass with a name.
 func (x *Cache) ResourceClass(name string) (*v1alpha1.ResourceClass, bool) {
 	return lookup(x, x.classes, name)
+}
+
+// ClassSince returns the version of the cache in which what a ResourceClass means last changed: its spec, or the members in which its rules
+// count.
+func (x *Cache) ClassSince(name string) uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.classSince[name]
 }
 
 // SubjectClass returns the SubjectClass with a name.

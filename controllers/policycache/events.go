@@ -212,6 +212,15 @@ func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 }
 
 func (x *Cache) resourceClassChanged(old, now *v1alpha1.ResourceClass) {
+	name := either(old, now)
+	x.mu.Lock()
+	switch {
+	case now == nil:
+		delete(x.classSince, name)
+	case old == nil || changed(old, now):
+		x.classSince[name] = x.version + 1 // the version that classChanged begins
+	}
+	x.mu.Unlock()
 	classChanged(x, x.classes, x.queues.ResourceClasses, old, now)
 }
 

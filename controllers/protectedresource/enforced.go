@@ -65,7 +65,7 @@ func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.
 		if !f.UnmatchedRules.IsZero() {
 			return v1alpha1.MemberPending, f.UnmatchedRules
 		}
-		if slices.Contains(f.Unit.Overfull, cluster) || slices.Contains(f.Unit.Overfull, "") {
+		if full := f.unitIn(cluster).Overfull; slices.Contains(full, cluster) || slices.Contains(full, "") {
 			return v1alpha1.MemberPending, message.StateOverfull()
 		}
 		if !in.HostPodProblem.IsZero() {

@@ -35,9 +35,13 @@ type facts struct {
 	// Unit is set if Wanted, which reports that some member must have it.
 	Wanted bool
 	Unit   policy.Unit
-	// Rendered is the unit in the terms of its dataplanes, and Refused what could not be expressed.
-	Rendered []enforcer.Rendered
-	Refused  []policy.Refusal
+	// Settled are the versions of the unit in members in which the change of its class has not begun.
+	Settled []settledUnit
+	// Rendered is the unit in the terms of its dataplanes, and Refused what could not be expressed. RenderedIn lists, by key, the members
+	// that have an object, if members have different versions of the unit and not all versions have it.
+	Rendered   []enforcer.Rendered
+	RenderedIn map[string][]string
+	Refused    []policy.Refusal
 	// Unenforced lists what a dataplane leaves open regardless of the statements.
 	Unenforced []message.Message
 	// ReplacedRenderings is the unit in the terms of dataplanes that its class no longer names and that still close a member.

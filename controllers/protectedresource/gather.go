@@ -6,6 +6,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/dataplane"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
@@ -27,6 +28,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	f := &facts{
 		Resource: resource, Now: r.Clock.Now(), RequestedAt: r.Units.PendingSince(resource), View: r.Cache.View(), Objects: r.Cache.Protecting(resource),
 		Clusters: r.Fleet.Clusters(), Existing: r.existing(resource), Problem: problem, NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{},
+		RenderedIn: map[string][]string{},
 	}
 	f.Changes = r.changesOf(resource, f.Now)
 	for _, o := range f.Objects {
@@ -50,6 +52,7 @@ func (r *Reconciler) compile(f *facts) error {
 		return nil
 	}
 	f.Unit, f.Wanted = f.View.CompileResource(f.Resource, f.Now)
+	f.compileSettled()
 	f.foldWildcards()
 	if f.Wanted {
 		if f.Problem == nil {
@@ -147,6 +150,7 @@ func (r *Reconciler) render(f *facts) {
 		return
 	}
 	f.Placement, f.Placed = clusters, true
+	f.placeSettled()
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
 		f.MissingLabels, f.UnmatchedRules = r.missingLabels(&f.Unit, f.openMembers()), r.unmatchedRules(&f.Unit)
 	}
@@ -166,22 +170,18 @@ func (r *Reconciler) render(f *facts) {
 			f.UnrenderedKinds = append(f.UnrenderedKinds, kindOf(name))
 			continue
 		}
-		u := f.Unit
-		if name == v1alpha1.EnforcerCilium {
-			u = f.Delay.withAudit(u, f.targets())
-		}
-		e, apart := r.withMeshes(f, e)
-		if len(apart.RefusedIn) > 0 {
-			f.Refused = append(f.Refused, (&enforcer.Rendering{RefusedIn: apart.RefusedIn}).RefusedAmong(f.targets())...)
-		}
-		f.Unenforced = append(f.Unenforced, apart.Notes...)
-		out, err := e.Render(u)
+		out, err := r.renderVersions(f, name, e)
 		if err != nil {
 			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: message.EnforcerFails(string(name), message.Of(err))}
 			f.UnrenderedKinds = append(f.UnrenderedKinds, kindOf(name))
 			continue
 		}
 		f.Rendered = append(f.Rendered, out.Objects...)
+		for _, o := range out.Objects {
+			if only, listed := out.Members[o.Object.Name]; listed {
+				f.RenderedIn[renderedKey(&o)] = only
+			}
+		}
 		f.Refused = append(f.Refused, out.RefusedAmong(f.targets())...)
 		f.Unenforced = append(f.Unenforced, out.Unenforced...)
 		f.NotEnforcing[name] = r.Enforcers.NotEnforcing(name, f.Clusters)
@@ -210,7 +210,7 @@ func (r *Reconciler) retain(f *facts) {
 			// The class no longer has wildcard units for Cilium.
 			u.Rules = slices.Concat(u.Rules, u.Inherited)
 		}
-		e, _ = r.withMeshes(f, e)
+		e, _ = r.withMeshes(f, f.View, &f.Unit, e)
 		if out, err := e.Render(u); err == nil {
 			f.ReplacedRenderings = append(f.ReplacedRenderings, out.Objects...)
 		}
@@ -218,15 +218,15 @@ func (r *Reconciler) retain(f *facts) {
 }
 
 // withMeshes returns the enforcer for members that cannot identify the pods of other cluster meshes, and what it cannot
-// express there.
-func (r *Reconciler) withMeshes(f *facts, e enforcer.Enforcer) (enforcer.Enforcer, policy.CrossMeshLimits) {
+// express there of a unit, which was compiled from a view.
+func (r *Reconciler) withMeshes(f *facts, v *policycache.View, u *policy.Unit, e enforcer.Enforcer) (enforcer.Enforcer, policy.CrossMeshLimits) {
 	c, ok := e.(cilium.Enforcer)
 	if !ok || r.Has == nil {
 		return e, policy.CrossMeshLimits{}
 	}
 	return c.ForUnit(
-		f.View.Snapshot,
-		&f.Unit,
+		v.Snapshot,
+		u,
 		dataplane.Meshes(f.Clusters, r.Has),
 		f.targets(),
 		func(member string) bool { return f.mode(member) == v1alpha1.ModeEnforce },
@@ -240,6 +240,11 @@ func (r *Reconciler) groups(f *facts) error {
 		return nil // other dataplanes write the addresses into the policies
 	}
 	f.Subjects = f.View.GroupsOf(&f.Unit)
+	for i := range f.Settled {
+		f.Subjects = append(f.Subjects, f.View.GroupsOf(&f.Settled[i].Unit)...)
+	}
+	slices.Sort(f.Subjects)
+	f.Subjects = slices.Compact(f.Subjects)
 	for _, subject := range f.Subjects {
 		objects, err := r.Groups.Of(f.View, subject)
 		if err != nil {

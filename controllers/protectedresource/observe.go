@@ -180,16 +180,17 @@ func (r *Reconciler) mark(cluster string) *guard.Downgrade {
 func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 	e := enforcement{Foreign: map[v1alpha1.EnforcerName]foreignPolicies{}}
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
-		keys := selectorKeys(&f.Unit)
+		u := f.unitIn(cluster)
+		keys := selectorKeys(u)
 		e.Unenforced, e.MeaningChanged = r.Members.Unenforced(cluster, keys), r.Members.MeaningChanged(cluster)
 		e.HostPodProblem = r.Members.HostPodProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue)
-		e.RequestsIncomplete = hasHTTPRules(&f.Unit) && r.Members.RequestsIncomplete(cluster)
+		e.RequestsIncomplete = hasHTTPRules(u) && r.Members.RequestsIncomplete(cluster)
 		if f.wildcard() {
 			e.MissingSelectorLabels = r.Members.MissingLabels(cluster, keys)
 		}
 	}
 	if f.enforcedBy(v1alpha1.EnforcerIstio) {
-		e.MeshProblem = r.Members.MeshProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue, hasHTTPStatements(&f.Unit))
+		e.MeshProblem = r.Members.MeshProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue, hasHTTPStatements(f.unitIn(cluster)))
 		e.ZtunnelProblem = f.ztunnelProblem(cluster)
 	}
 	for _, name := range dataplanes {

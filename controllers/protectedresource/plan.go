@@ -54,9 +54,21 @@ func planWanted(f *facts) (plan, error) {
 	p := plan{Desired: map[string]map[string]string{}}
 	wanted, targets := map[string]bool{}, f.targets()
 	for i := range f.Rendered {
-		wanted[renderedKey(&f.Rendered[i])] = true
+		key := renderedKey(&f.Rendered[i])
+		wanted[key] = true
+		if _, partial := f.RenderedIn[key]; partial {
+			continue
+		}
 		if err := p.place(f, &f.Rendered[i], targets); err != nil {
 			return plan{}, err
+		}
+	}
+	common := maps.Clone(p.Desired)
+	for i := range f.Rendered {
+		if _, partial := f.RenderedIn[renderedKey(&f.Rendered[i])]; partial {
+			if err := p.placePartial(f, i, targets, common); err != nil {
+				return plan{}, err
+			}
 		}
 	}
 	replaced := maps.Clone(p.Desired)

@@ -43,7 +43,7 @@ func pointers[T any](items []T) []*T {
 }
 
 // AffectsDecisions reports whether an update may alter a decision. Changes of status and metadata, which are frequent,
-// do not, except the members in which waves let Enforce count, and the labels of a member, which placements select, what is reported
+// do not, except the members in which waves let Enforce or the rules of a class count, and the labels of a member, which placements select, what is reported
 // of its dataplane, what it declares about its Istio, and whether it gets rules about requests. An object
 // that was deleted and created again may arrive as one update; then its generation begins anew, and only the UID shows
 // the change.
@@ -59,5 +59,18 @@ func AffectsDecisions(before, after client.Object) bool {
 			return true
 		}
 	}
+	if was, ok := before.(*v1alpha1.ResourceClass); ok {
+		if is, ok := after.(*v1alpha1.ResourceClass); ok && !sameRollout(was, is) {
+			return true
+		}
+	}
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration()
+}
+
+// sameRollout reports whether the same rules of a class count in the same members, as far as the statuses say.
+func sameRollout(a, b *v1alpha1.ResourceClass) bool {
+	if !a.RollsOut() || !b.RollsOut() {
+		return a.RollsOut() == b.RollsOut()
+	}
+	return a.Begun().Equal(b.Begun()) && a.Status.Rollout.Settled.Equal(b.Status.Rollout.Settled)
 }

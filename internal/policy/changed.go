@@ -43,6 +43,9 @@ func ChangedUnits(old, new *Snapshot) []string {
 	if len(d.known) > 0 {
 		names = new.unitsOfBroad(names, d.known)
 	}
+	for _, pair := range pairsOfViews(old, new) {
+		names = append(names, ChangedUnits(pair[0], pair[1])...)
+	}
 	return sortedUnique(append(names, d.protected...))
 }
 
@@ -66,6 +69,9 @@ func (s *Snapshot) ChangedUnitsBetween(from, to time.Time) []string {
 				names = append(names, name)
 			}
 		}
+	}
+	for _, pair := range pairsOfViews(s, s) {
+		names = append(names, pair[0].ChangedUnitsBetween(from, to)...)
 	}
 	return sortedUnique(names)
 }

@@ -54,6 +54,7 @@ func (s *Snapshot) DecideEnforced(q *Query, into []Ref) (d Decision) {
 }
 
 func (s *Snapshot) decide(d *Decision, q *Query, into []Ref, asEnforced bool) {
+	s = s.In(q.Cluster)
 	var ids, contested [4]uint32
 	var v evaluation
 	v.q, v.asEnforced = q, asEnforced
@@ -185,6 +186,9 @@ func (s *Snapshot) ResolveResource(name string) ResourceHandle {
 // DecideResolved is like Decide for one subject and one resource that were looked up before; they replace Subjects and
 // Resources of the query. The handles must come from the same Snapshot. See DecideInto for into.
 func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle, q *Query, into []Ref) (d Decision) {
+	if in := s.In(q.Cluster); in != s {
+		return in.DecideResolved(in.ResolveSubject(subject.name[0]), in.ResolveResource(resource.name[0]), q, into)
+	}
 	ids := [1]uint32{subject.id}
 	var v evaluation
 	v.q, v.source.names = q, subject.name[:]

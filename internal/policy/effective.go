@@ -59,6 +59,7 @@ func (e *Effective) Explain() message.Message {
 // count, and neither do the allows that are left out because of them. If nothing is left out, it is hardly slower than
 // Decide.
 func (s *Snapshot) DecideEffective(q *Query) Effective {
+	s = s.In(q.Cluster)
 	e := Effective{Written: s.Decide(*q)}
 	e.Decision = e.Written
 	var x effectiveView
@@ -85,6 +86,7 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 
 // EffectiveInto returns the decision of DecideEffective without the explanation. See DecideInto for into.
 func (s *Snapshot) EffectiveInto(q *Query, into []Ref) Decision {
+	s = s.In(q.Cluster)
 	if s.hasOtherEnforcers(q.Resources) {
 		d, _, _ := s.decideByEnforcers(q, nil, false)
 		return d
@@ -111,6 +113,7 @@ func (s *Snapshot) isFinal(w Verdict) bool {
 // EffectiveEnforced is like EffectiveInto, but treats every resource of the query as onboarded and in Enforce: it
 // decides by what the members would then have.
 func (s *Snapshot) EffectiveEnforced(q *Query, into []Ref) (d Decision) {
+	s = s.In(q.Cluster)
 	if s.hasOtherEnforcers(q.Resources) {
 		d, _, _ = s.decideByEnforcers(q, nil, true)
 		return d
@@ -131,6 +134,7 @@ func (s *Snapshot) EffectiveEnforced(q *Query, into []Ref) (d Decision) {
 // LeavesOut reports whether EffectiveInto may differ from DecideInto. The result depends only on the resources, the
 // cluster and the time of the query, so that a caller with many queries about one resource can call it once.
 func (s *Snapshot) LeavesOut(q *Query) bool {
+	s = s.In(q.Cluster)
 	return s.leavesOut(q, nil) || s.several && q.Cluster != "" || s.hasOtherEnforcers(q.Resources)
 }
 

@@ -49,6 +49,9 @@ type Snapshot struct {
 	workloads   []*v1alpha1.ExternalWorkload
 	unsupported Unsupported
 
+	// views are the snapshots of members in which earlier rules of a class count; nil if there are none.
+	views *views
+
 	identity *identity
 	// delta is the difference to the snapshot that this one was made from.
 	delta delta
@@ -148,6 +151,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 		next.delta = deltaOf(s, next)
 		next.reuseWildcardUnits(s)
 	}
+	next.views = newViews(next, in, s.views)
 	return next
 }
 

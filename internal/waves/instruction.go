@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
@@ -24,7 +26,7 @@ const (
 	Skip Action = "skip"
 	// Finish begins all waves at once.
 	Finish Action = "finish"
-	// RollBack returns the members of the rollout to Audit, and halts it.
+	// RollBack returns the members of the rollout to Audit, or to the earlier rules of a class, and halts it.
 	RollBack Action = "rollback"
 )
 
@@ -102,9 +104,10 @@ func (i *Instruction) String() string {
 	return string(text)
 }
 
-// InstructionOf returns the instruction of a ProtectedResource, or nil if there is none. It returns an error for a value that is not valid.
-func InstructionOf(o *v1alpha1.ProtectedResource) (*Instruction, error) {
-	text := o.Annotations[v1alpha1.AnnotationRollout]
+// InstructionOf returns the instruction of a ProtectedResource or a ResourceClass, or nil if there is none. It returns an error for a value
+// that is not valid.
+func InstructionOf(o metav1.Object) (*Instruction, error) {
+	text := o.GetAnnotations()[v1alpha1.AnnotationRollout]
 	if text == "" {
 		return nil, nil
 	}

@@ -30,6 +30,10 @@ type Enforcer struct {
 	// Members are the capabilities of members by name.
 	Members map[string]Member
 
+	// Specs is the number of further specs for which each object has to leave room, each of the size of its own: those of members that
+	// have another version of the unit. They are added with enforcer.Combine.
+	Specs int
+
 	// denied are the ports on which members deny all addresses; see DenyingAddresses.
 	denied map[string][]v1alpha1.Port
 }
@@ -43,7 +47,7 @@ func (Enforcer) Name() v1alpha1.EnforcerName { return v1alpha1.EnforcerCilium }
 // class opens other ports. Observe is rendered as Audit, so that nothing is closed while the object is being removed. A
 // member that lacks a capability gets the unit without what it cannot enforce.
 func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
-	return e.renderWithin(&u, maxObjectBytes)
+	return e.renderWithin(&u, MaxObjectBytes/(1+e.Specs))
 }
 
 // renderWithin is like Render, for objects of at most limit bytes.

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxObjectBytes bounds an object in its Federated wrapper, which contains a spec for each member that differs. An
+	// MaxObjectBytes bounds an object in its Federated wrapper, which contains a spec for each member that differs. An
 	// API server accepts 1.5 MB; the rest is reserved for metadata and status.
-	maxObjectBytes = 1_300_000
+	MaxObjectBytes = 1_300_000
 	// maxParts limits the doubling of parts.
 	maxParts = 1 << 12
 )
