@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -32,18 +33,18 @@ type rolloutFlags struct {
 func newRollout(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Show and control the waves in which Enforce reaches the members",
-		Long: `If the class of a resource has waves (spec.rollout), a change to Enforce reaches the members in waves. These commands show how far
-it has come, and instruct the adapter. They work with the host cluster, without the portal, and need the right to patch
-ProtectedResources there; the portal has the same actions for the owners of a resource and the security team.`,
+		Short: "Show and control the waves in which changes reach the members",
+		Long: `If a class has waves (spec.rollout), a change of a resource to Enforce, and a change of the class, reach the members in waves. These
+commands show how far it has come, and instruct the adapter. They work with the host cluster, without the portal, and need the right to
+patch ProtectedResources or ResourceClasses there. The portal has the same actions for resources, for their owners and the security team.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	r := &rolloutFlags{streams: s}
 	status := &cobra.Command{
-		Use:   "status [PROTECTEDRESOURCE]",
+		Use:   "status [PROTECTEDRESOURCE | resourceclass/NAME]",
 		Short: "List the rollouts that are in progress, or show one",
-		Long: `The argument is the name of a ProtectedResource or of its resource. Without it, all rollouts that are in progress are listed.
+		Long: `The argument is the name of a ProtectedResource or of its resource, or of a class. Without it, all rollouts that are in progress are listed.
 
 The exit code is 1 if a rollout is halted.`,
 		Args: cobra.MaximumNArgs(1),
@@ -59,12 +60,12 @@ The exit code is 1 if a rollout is halted.`,
 		{waves.Resume, "Continue after a halt; the soak time of the current wave begins again"},
 		{waves.Skip, "Begin the next wave at once, whatever the current one waits for"},
 		{waves.Finish, "Begin all waves at once"},
-		{waves.RollBack, "Return the members of the rollout to Audit at once, and halt it"},
+		{waves.RollBack, "Return the members of the rollout to Audit, or to the earlier rules of the class, at once, and halt it"},
 	} {
 		c := &cobra.Command{
-			Use:   string(a.action) + " PROTECTEDRESOURCE --reason REASON",
+			Use:   string(a.action) + " PROTECTEDRESOURCE|resourceclass/NAME --reason REASON",
 			Short: a.short,
-			Args:  oneArgument("the name of the ProtectedResource"),
+			Args:  oneArgument("the name of the ProtectedResource, or resourceclass/NAME"),
 			RunE:  func(cmd *cobra.Command, args []string) error { return r.instruct(cmd.Context(), a.action, args[0]) },
 		}
 		hostClusterFlags(c, &r.kubeconfig, &r.context)
@@ -74,34 +75,89 @@ The exit code is 1 if a rollout is halted.`,
 	return cmd
 }
 
-var protectedResources = v1alpha1.GroupVersion.WithResource("protectedresources")
+var (
+	protectedResources = v1alpha1.GroupVersion.WithResource("protectedresources")
+	resourceClasses    = v1alpha1.GroupVersion.WithResource("resourceclasses")
+)
 
-// find returns the ProtectedResources with a name, their own or of their resource; all for "".
-func (r *rolloutFlags) find(ctx context.Context, client dynamic.Interface, name string) ([]*v1alpha1.ProtectedResource, error) {
-	var out []*v1alpha1.ProtectedResource
-	for next := ""; ; {
-		found, err := client.Resource(protectedResources).List(ctx, metav1.ListOptions{Limit: 500, Continue: next})
+// classPrefix distinguishes the name of a ResourceClass from that of a ProtectedResource.
+const classPrefix = "resourceclass/"
+
+// rolloutTarget is an object whose change reaches the members in waves.
+type rolloutTarget struct {
+	kind     schema.GroupVersionResource
+	name     string // of the object
+	shown    string // its name with the prefix of its kind
+	concerns string // the resource, or the pattern of the class
+	progress *v1alpha1.RolloutProgress
+	// unseen reports that the adapter has not begun the rollout.
+	unseen bool
+}
+
+// find returns the objects with a name: ProtectedResources by their own name or that of their resource, and a ResourceClass by its name
+// with the prefix; all of both kinds for "".
+func (r *rolloutFlags) find(ctx context.Context, client dynamic.Interface, name string) ([]rolloutTarget, error) {
+	var out []rolloutTarget
+	class, isClass := strings.CutPrefix(name, classPrefix)
+	if name == "" || !isClass {
+		err := each(ctx, client, protectedResources, "ProtectedResource", func(o *v1alpha1.ProtectedResource) {
+			if name != "" && o.Name != name && string(o.Spec.Resource) != name {
+				return
+			}
+			t := rolloutTarget{kind: protectedResources, name: o.Name, shown: o.Name, concerns: string(o.Spec.Resource)}
+			if s := o.Status.Rollout; s != nil {
+				t.progress = s.Progress
+			}
+			out = append(out, t)
+		})
 		if err != nil {
-			return nil, invalid(fmt.Errorf("list the ProtectedResources: %w", err))
+			return nil, err
+		}
+	}
+	if name == "" || isClass {
+		err := each(ctx, client, resourceClasses, "ResourceClass", func(c *v1alpha1.ResourceClass) {
+			if name != "" && c.Name != class {
+				return
+			}
+			t := rolloutTarget{kind: resourceClasses, name: c.Name, shown: classPrefix + c.Name, concerns: string(c.Spec.Pattern)}
+			if c.RollsOut() {
+				t.progress, t.unseen = c.Status.Rollout.Progress, c.Status.Rollout.Progress == nil
+			}
+			out = append(out, t)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case len(out) > 0 || name == "":
+	case isClass:
+		return nil, invalid(fmt.Errorf("no ResourceClass %q", class))
+	default:
+		return nil, invalid(fmt.Errorf("no ProtectedResource %q; a class is named %sNAME", name, classPrefix))
+	}
+	slices.SortStableFunc(out, func(a, b rolloutTarget) int { return cmp.Compare(a.shown, b.shown) })
+	return out, nil
+}
+
+// each lists the objects of a kind in pages.
+func each[T any](ctx context.Context, client dynamic.Interface, kind schema.GroupVersionResource, kindName string, do func(*T)) error {
+	for next := ""; ; {
+		found, err := client.Resource(kind).List(ctx, metav1.ListOptions{Limit: 500, Continue: next})
+		if err != nil {
+			return invalid(fmt.Errorf("list the objects of the kind %s: %w", kindName, err))
 		}
 		for i := range found.Items {
-			o := &v1alpha1.ProtectedResource{}
+			o := new(T)
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Items[i].Object, o); err != nil {
-				return nil, invalid(fmt.Errorf("read ProtectedResource %s: %w", found.Items[i].GetName(), err))
+				return invalid(fmt.Errorf("read %s %s: %w", kindName, found.Items[i].GetName(), err))
 			}
-			if name == "" || o.Name == name || string(o.Spec.Resource) == name {
-				out = append(out, o)
-			}
+			do(o)
 		}
 		if next = found.GetContinue(); next == "" {
-			break
+			return nil
 		}
 	}
-	if name != "" && len(out) == 0 {
-		return nil, invalid(fmt.Errorf("no ProtectedResource %q", name))
-	}
-	slices.SortFunc(out, func(a, b *v1alpha1.ProtectedResource) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
 }
 
 func (r *rolloutFlags) status(ctx context.Context, args []string) error {
@@ -122,16 +178,17 @@ func (r *rolloutFlags) status(ctx context.Context, args []string) error {
 		return err
 	}
 	rows, halted := [][]string{{"NAME", "RESOURCE", "WAVE", "WAITING", "STATE", "SINCE", "MESSAGE"}}, false
-	for _, o := range list {
-		s := o.Status.Rollout
-		if s == nil || s.Progress == nil {
-			if name != "" {
-				rows = append(rows, []string{o.Name, string(o.Spec.Resource), "-", "0", "none in progress", "", ""})
-			}
-			continue
+	for i := range list {
+		t := &list[i]
+		switch {
+		case t.progress != nil:
+			rows = append(rows, r.row(t))
+			halted = halted || t.progress.Halt != nil
+		case t.unseen:
+			rows = append(rows, []string{t.shown, t.concerns, "0", "all", "waiting", "", "the adapter has not begun the rollout"})
+		case name != "":
+			rows = append(rows, []string{t.shown, t.concerns, "-", "0", "none in progress", "", ""})
 		}
-		rows = append(rows, r.row(o, s.Progress))
-		halted = halted || s.Progress.Halt != nil
 	}
 	if len(rows) == 1 {
 		fmt.Fprintln(r.streams.Out, "no rollout is in progress")
@@ -146,12 +203,13 @@ func (r *rolloutFlags) status(ctx context.Context, args []string) error {
 	return nil
 }
 
-func (r *rolloutFlags) row(o *v1alpha1.ProtectedResource, p *v1alpha1.RolloutProgress) []string {
+func (r *rolloutFlags) row(t *rolloutTarget) []string {
+	p := t.progress
 	wave := strconv.Itoa(int(p.Wave)) + "/" + strconv.Itoa(int(p.Waves))
 	if p.Name != "" {
 		wave += " " + p.Name
 	}
-	state, since, text := "waiting", p.BegunAt, "not every member of the wave enforces yet"
+	state, since, text := "waiting", p.BegunAt, "not every member of the wave has the change yet"
 	switch {
 	case p.Halt != nil:
 		state, since, text = "halted: "+string(p.Halt.Reason), &p.Halt.At, p.Halt.Message
@@ -165,10 +223,10 @@ func (r *rolloutFlags) row(o *v1alpha1.ProtectedResource, p *v1alpha1.RolloutPro
 	if since != nil {
 		age = max(r.streams.Now().Sub(since.Time), 0).Truncate(time.Second).String()
 	}
-	return []string{o.Name, string(o.Spec.Resource), wave, strconv.Itoa(int(p.Waiting)), state, age, text}
+	return []string{t.shown, t.concerns, wave, strconv.Itoa(int(p.Waiting)), state, age, text}
 }
 
-// instruct writes an instruction to a ProtectedResource.
+// instruct writes an instruction to a ProtectedResource or a ResourceClass.
 func (r *rolloutFlags) instruct(ctx context.Context, action waves.Action, name string) error {
 	reason := strings.TrimSpace(r.reason)
 	if reason == "" {
@@ -203,15 +261,16 @@ func (r *rolloutFlags) instruct(ctx context.Context, action waves.Action, name s
 		return invalid(err)
 	}
 	given := 0
-	for _, o := range list {
-		if s := o.Status.Rollout; s == nil || s.Progress == nil {
+	for i := range list {
+		t := &list[i]
+		if t.progress == nil {
 			continue
 		}
-		if _, err := client.Resource(protectedResources).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			return invalid(fmt.Errorf("patch ProtectedResource %s: %w", o.Name, err))
+		if _, err := client.Resource(t.kind).Patch(ctx, t.name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return invalid(fmt.Errorf("patch %s: %w", t.shown, err))
 		}
 		given++
-		fmt.Fprintf(r.streams.Out, "%s: the adapter is instructed: %s\n", o.Name, action)
+		fmt.Fprintf(r.streams.Out, "%s: the adapter is instructed: %s\n", t.shown, action)
 	}
 	if given == 0 {
 		fmt.Fprintf(r.streams.Err, "no rollout of %s is in progress\n", name)

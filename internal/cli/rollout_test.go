@@ -76,6 +76,36 @@ func TestRollout(t *testing.T) {
 	if code, out, errs := rollout("status", "soaks"); code != ExitFindings || !strings.Contains(out, "halted: Paused") || !strings.Contains(out, "(by sam)") {
 		t.Errorf("a halted one: %d\n%s%s", code, out, errs)
 	}
+	class := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
+		Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis", Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6380}}}}}}
+	if err := c.Create(ctx, class); err != nil {
+		t.Fatal(err)
+	}
+	class.Status.Rollout = &v1alpha1.ClassRolloutStatus{Settled: v1alpha1.ClassRules{OtherPorts: v1alpha1.OtherPortsDeny,
+		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}
+	if err := c.Status().Update(ctx, class); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := rollout("status", "resourceclass/redis"); code != ExitFine || !strings.Contains(out, "the adapter has not begun") {
+		t.Errorf("a class whose change was not seen: %d\n%s%s", code, out, errs)
+	}
+	class.Status.Rollout.Progress = &v1alpha1.RolloutProgress{StartedAt: started, Wave: 1, Waves: 2, Name: "canary", Waiting: 7, BegunAt: &started}
+	if err := c.Status().Update(ctx, class); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := rollout("status", "resourceclass/redis"); code != ExitFine || !strings.Contains(out, "1/2 canary") {
+		t.Errorf("a class: %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := rollout("rollback", "resourceclass/redis", "--reason", "clients are refused"); code != ExitFine {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
+	if err := c.Get(ctx, client.ObjectKey{Name: "redis"}, class); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := waves.InstructionOf(class); err != nil || i == nil || i.Action != waves.RollBack {
+		t.Errorf("the instruction of the class: %+v, %v", i, err)
+	}
 	for _, tc := range []struct {
 		reason string
 		args   []string
