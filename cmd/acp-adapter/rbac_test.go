@@ -291,6 +291,7 @@ func TestLeastPrivilege(t *testing.T) {
 		"approvalpolicies",
 		"externalworkloads",
 		"memberclusters",
+		"organizations",
 		"protectedresources",
 		"resourceclasses",
 		"subjectclasses",
@@ -309,6 +310,7 @@ func TestLeastPrivilege(t *testing.T) {
 		"patch core.kubefed.io/kubefedclusters in " + rbactest.Names.KubeFedNamespace: "a registration is changed when a member is quarantined, " +
 			"which takes two looks at it: the tests of controllers/memberhealth",
 		"update acp.io/approvalpolicies/status": "no approval policy is made here: the tests of controllers/approvalpolicy",
+		"update acp.io/organizations/status":    "no organization is made here: the tests of controllers/organization",
 	} {
 		optional[grant] = reason
 	}

@@ -86,11 +86,12 @@ func TestLeastPrivilege(t *testing.T) {
 		"approvalpolicies",
 		"externalworkloads",
 		"memberclusters",
+		"organizations",
 		"protectedresources",
 		"resourceclasses",
 		"subjectclasses",
 	)
-	for _, kind := range []string{"approvalpolicies", "externalworkloads", "protectedresources", "resourceclasses", "subjectclasses"} {
+	for _, kind := range []string{"approvalpolicies", "externalworkloads", "organizations", "protectedresources", "resourceclasses", "subjectclasses"} {
 		for _, verb := range []string{"get", "create", "update", "delete"} {
 			unused[verb+" acp.io/"+kind] = "tickets about objects, owners and platforms: the tests of internal/portal/host write each kind"
 		}
