@@ -7099,6 +7099,16 @@ func UnusedRefused() Message {
 	return Message{Code: "unused.refused", Text: "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal."}
 }
 
+// WavesClassInProgress is "the change of the class reaches the members in waves: wave {wave} of {waves} has begun, and {members} members wait".
+func WavesClassInProgress(wave int, waves int, members int) Message {
+	return build("waves.class-in-progress", param{"members", members}, param{"wave", wave}, param{"waves", waves})
+}
+
+// WavesClassNotBegun is "the change of the class reaches the members in waves, and the first has not begun".
+func WavesClassNotBegun() Message {
+	return Message{Code: "waves.class-not-begun", Text: "the change of the class reaches the members in waves, and the first has not begun"}
+}
+
 // WavesClassWithoutWaves is "the waves were removed from the class; resume to enforce in all other members at once".
 func WavesClassWithoutWaves() Message {
 	return Message{Code: "waves.class-without-waves", Text: "the waves were removed from the class; resume to enforce in all other members at once"}

@@ -34,6 +34,21 @@ func Waiting(o *v1alpha1.ProtectedResource) message.Message {
 	return message.WavesInProgress(int(p.Wave), int(p.Waves), int(p.Waiting))
 }
 
+// WaitingClass returns how far a change of a class has come in its waves, or zero if it counts in every member.
+func WaitingClass(c *v1alpha1.ResourceClass) message.Message {
+	switch {
+	case !c.RollsOut():
+		return message.Message{}
+	case c.Status.Rollout.Progress == nil:
+		return message.WavesClassNotBegun()
+	}
+	p := c.Status.Rollout.Progress
+	if p.Halt != nil {
+		return message.WavesHalted(message.Restore(p.Halt.Message, p.Halt.MessageCode, p.Halt.MessageParams))
+	}
+	return message.WavesClassInProgress(int(p.Wave), int(p.Waves), int(p.Waiting))
+}
+
 // MayInstruct reports whether an actor may give an instruction about the waves of a resource. Its owners and the security team may
 // pause, resume and roll back. Only the security team may shorten the waves.
 func MayInstruct(c *catalog.Catalog, a approval.Actor, e catalog.Entity, action waves.Action) bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/views"
+	"github.com/acp-io/acp/internal/rollout"
 )
 
 // ListClasses implements openapi.StrictServerInterface.
@@ -38,6 +39,9 @@ func (a *API) ListClasses(context.Context, openapi.ListClassesRequestObject) (op
 	for _, x := range in.ResourceClasses {
 		info := classInfo(problems, openapi.ClassInfoKindResourceClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, resources)
 		info.Organization = core.Optional(string(x.Spec.Organization))
+		if waits := rollout.WaitingClass(x); info.Message == nil && !waits.IsZero() {
+			info.Message = core.OptionalMessage(waits)
+		}
 		out.Items = append(out.Items, info)
 	}
 	for _, x := range in.SubjectClasses {

@@ -58,7 +58,7 @@ var changeable = []kind{
 		func(o *v1alpha1.ProtectedResource) int64 { return o.Status.ObservedGeneration }, protectionReady),
 	object(approval.ObjectResourceClass, func(o *v1alpha1.ResourceClass) any { return &o.Spec },
 		func(o *v1alpha1.ResourceClass) int64 { return o.Status.ObservedGeneration },
-		func(o *v1alpha1.ResourceClass) (bool, string, string) { return accepted(o.Status.Conditions) }),
+		classReady),
 	object(approval.ObjectSubjectClass, func(o *v1alpha1.SubjectClass) any { return &o.Spec },
 		func(o *v1alpha1.SubjectClass) int64 { return o.Status.ObservedGeneration },
 		func(o *v1alpha1.SubjectClass) (bool, string, string) { return accepted(o.Status.Conditions) }),
@@ -109,6 +109,15 @@ func protectionReady(o *v1alpha1.ProtectedResource) (ready bool, refused, waits 
 	// In Observe no member needs an object, which the adapter reports once all objects are removed.
 	there := c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonObserve
 	return there && c.ObservedGeneration >= o.Generation && mode && rollout.Waiting(o).IsZero(), "", c.Message
+}
+
+// classReady reports whether a class is accepted and its rules count in every member.
+func classReady(o *v1alpha1.ResourceClass) (ready bool, refused, waits string) {
+	ready, refused, waits = accepted(o.Status.Conditions)
+	if ready && o.RollsOut() {
+		return false, "", rollout.WaitingClass(o).Text
+	}
+	return ready, refused, waits
 }
 
 func accepted(conditions []metav1.Condition) (ready bool, refused, waits string) {
@@ -215,6 +224,9 @@ func Seen(ctx context.Context, c client.Reader, problems func() []policy.Problem
 	seen.Ready, seen.Refused, seen.Waits = ready, acceptance(k, o, problems, refused), acceptance(k, o, problems, waits)
 	if p, ok := o.(*v1alpha1.ProtectedResource); ok && waits != "" {
 		seen.Waits = governance.NotRealized(p.Status.States(), waits)
+	}
+	if c, ok := o.(*v1alpha1.ResourceClass); ok && waits != "" && refused == "" {
+		seen.Waits = rollout.WaitingClass(c)
 	}
 	if p, ok := o.(*v1alpha1.ProtectedResource); ok {
 		if m := rollout.Waiting(p); !m.IsZero() {

@@ -1421,6 +1421,8 @@ export const messages: Readonly<Record<string, string>> = {
   "unused.last-used": "最近一次使用在 {ago} 之前，而最近 {watched} 一直在观测：建议删除。",
   "unused.never-used": "从未见到使用，而最近 {watched} 一直在观测：建议删除。",
   "unused.refused": "看到过它的客户端，但它没有放行任何人：该语句被拒绝，因此成员集群中没有它。请更正，或建议删除。",
+  "waves.class-in-progress": "类别的变更分批到达成员集群：共 {waves} 批，第 {wave} 批已开始，{members} 个成员集群在等待",
+  "waves.class-not-begun": "类别的变更分批到达成员集群，第一批尚未开始",
   "waves.class-without-waves": "类中的批次已被删除；继续后将同时在其余所有成员集群中强制执行",
   "waves.halted": "分批推进已停止：{reason}",
   "waves.in-progress": "强制模式分批到达成员集群：共 {waves} 批，第 {wave} 批已开始，{members} 个成员集群在等待",
