@@ -63,7 +63,8 @@ func follows(from, to approval.State) bool {
 	case from == approval.StatePending:
 		return slices.Contains(ends, to) || to == approval.StateApproved
 	case to == approval.StatePending: // void
-		return from == approval.StateApproved || from == approval.StateApplying
+		// The write of a failed item is retried, and may need more approvals by then.
+		return from == approval.StateApproved || from == approval.StateApplying || from == approval.StateFailed
 	case from == approval.StateRevoking:
 		return to == approval.StateRevoked || to == approval.StateExpired
 	case from == approval.StateRevoked || from == approval.StateExpired:
