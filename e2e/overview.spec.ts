@@ -12,6 +12,7 @@ const places: Place[] = [
   { name: 'access-policy', path: '/access-policies/billing' },
   { name: 'findings', path: '/findings' },
   { name: 'downgrade', path: '/downgrade' },
+  { name: 'organizations', path: '/organizations' },
 ];
 
 for (const look of looks) {

@@ -16,6 +16,8 @@ const places: Place[] = [
   { name: 'class', path: '/requests/new?kind=class&object=ResourceClass&name=redis' },
   { name: 'filters', path: '/requests?view=all&expiring=14' },
   { name: 'approvals', path: '/approvals' },
+  { name: 'packages', path: '/packages' },
+  { name: 'package-form', path: '/requests/new?kind=package' },
 ];
 
 for (const look of looks) {
