@@ -29,7 +29,8 @@ func hostKinds() []hostcluster.Kind {
 		byName[k.Name] = k
 	}
 	var out []hostcluster.Kind
-	for _, name := range []string{"Organization", "ResourceClass", "SubjectClass", "ExternalWorkload", "AccessControlPolicy", "ApprovalPolicy", "ProtectedResource"} {
+	kinds := []string{"Organization", "ResourceClass", "SubjectClass", "ExternalWorkload", "AccessControlPolicy", "ApprovalPolicy", "ProtectedResource"}
+	for _, name := range kinds {
 		out = append(out, byName[name])
 	}
 	return out

@@ -137,14 +137,18 @@ func TestPolicyViolations(t *testing.T) {
 			"bound-break-glass", Rights{MaxDuration: time.Minute}},
 		"many steps": {"never allowed", func(p *v1alpha1.ApprovalPolicySpec, _ *v1alpha1.Organization) { p.SamePersonManySteps = true }, "bound-many-steps",
 			Rights{MaxDuration: time.Minute}},
-		"no policies": {"no bounds, no policies", func(_ *v1alpha1.ApprovalPolicySpec, o *v1alpha1.Organization) { o.Spec.Bounds.Approvals = nil }, "no-policies",
+		"no policies": {"no bounds", func(_ *v1alpha1.ApprovalPolicySpec, o *v1alpha1.Organization) { o.Spec.Bounds.Approvals = nil }, "no-policies",
 			Rights{MaxDuration: time.Minute}},
 		"unknown": {"the organization is gone", func(p *v1alpha1.ApprovalPolicySpec, _ *v1alpha1.Organization) { p.Organization = "gone" }, "unknown",
 			Rights{MaxDuration: time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := named("pay", "team")
-			p := &v1alpha1.ApprovalPolicySpec{Organization: "pay", MaxDuration: &metav1.Duration{Duration: time.Minute}, Steps: []v1alpha1.ApprovalStep{{Name: "s"}}}
+			p := &v1alpha1.ApprovalPolicySpec{
+				Organization: "pay",
+				MaxDuration:  &metav1.Duration{Duration: time.Minute},
+				Steps:        []v1alpha1.ApprovalStep{{Name: "s"}},
+			}
 			if tc.change != nil {
 				tc.change(p, o)
 			}

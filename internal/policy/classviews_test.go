@@ -25,7 +25,10 @@ func rollingOut(c *v1alpha1.ResourceClass, settled v1alpha1.ClassRules, begun ..
 // TestClassRulesCountInWaves checks that decisions and units have the rules of the spec where the rollout of the class has begun, and the
 // settled ones elsewhere.
 func TestClassRulesCountInWaves(t *testing.T) {
-	before := v1alpha1.ClassRules{OtherPorts: v1alpha1.OtherPortsAllow, Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{port(7000)}}}}
+	before := v1alpha1.ClassRules{
+		OtherPorts: v1alpha1.OtherPortsAllow,
+		Actions:    []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{port(7000)}}},
+	}
 	for _, tc := range []struct {
 		reason string
 		class  *v1alpha1.ResourceClass
@@ -49,7 +52,14 @@ func TestClassRulesCountInWaves(t *testing.T) {
 						allowed, denied, other = 6379, 7000, DefaultDenied
 					}
 					for port, want := range map[uint16]Verdict{allowed: Allowed, denied: other, 9999: other} {
-						q := Query{Subjects: []string{app888}, Resources: []string{bobs}, Cluster: cluster, Protocol: v1alpha1.ProtocolTCP, Port: port, At: noon}
+						q := Query{
+							Subjects:  []string{app888},
+							Resources: []string{bobs},
+							Cluster:   cluster,
+							Protocol:  v1alpha1.ProtocolTCP,
+							Port:      port,
+							At:        noon,
+						}
 						if got := s.Decide(q).Verdict; got != want {
 							t.Errorf("port %d in %q is %s, want %s", port, cluster, got, want)
 						}

@@ -93,7 +93,8 @@ func TestAdministratorsOverHTTP(t *testing.T) {
 		"outside of the bounds": {"bob", request("approval-policy", "ApprovalPolicy", "organization: payments\nreplaceOwners: true"+steps), http.StatusOK,
 			"bounds.approvals.allowReplaceOwners"},
 		"no class bounds": {"bob", request("class", "ResourceClass",
-			"organization: payments\npattern: 'trnv1:rsc:o:redis:pay:*'\nlabelKey: a/b\nactions: []\nplacement: {clusters: []}"), http.StatusOK, "bounds.classes"},
+			"organization: payments\npattern: 'trnv1:rsc:o:redis:pay:*'\nlabelKey: a/b\nactions: []\nplacement: {clusters: []}"),
+			http.StatusOK, "bounds.classes"},
 		"the organization": {"bob", request("approval-policy", "Organization", "teams: [a]\nadministrators: ['person:bob']"), http.StatusOK, "belong to it"},
 		"an auditor":       {"grace", request("approval-policy", "ApprovalPolicy", "organization: payments"+steps), http.StatusForbidden, ""},
 	} {

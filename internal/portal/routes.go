@@ -276,7 +276,14 @@ var routes = []core.Route{
 		Scope:     write,
 		Rule:      "members of its team, security",
 	},
-	{Method: "GET", Path: base + "/approval-policies/:id", Operation: "getApprovalPolicy", Who: core.Person, Scope: read, Rule: "YAML: administrators of its organization, security, auditors"},
+	{
+		Method:    "GET",
+		Path:      base + "/approval-policies/:id",
+		Operation: "getApprovalPolicy",
+		Who:       core.Person,
+		Scope:     read,
+		Rule:      "YAML: administrators of its organization, security, auditors",
+	},
 	{
 		Method:    "GET",
 		Path:      base + "/organizations",

@@ -56,7 +56,8 @@ func saveItems(tx *gorm.DB, t *approval.Ticket) error {
 	}
 	_, err := database.Insert(
 		tx,
-		"items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item, expires_at, due_at, body, "+
+		"items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item, expires_at, due_at, "+
+			"body, "+
 			"package)",
 		` ON CONFLICT (ticket, position) DO UPDATE SET state = excluded.state, policy = excluded.policy, expires_at = excluded.expires_at, `+
 			`due_at = excluded.due_at, body = excluded.body`,

@@ -38,6 +38,9 @@ func TestAClassInWavesIsNotReady(t *testing.T) {
 	class.Status.ObservedGeneration = class.Generation
 	meta.SetStatusCondition(&class.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue,
 		Reason: v1alpha1.ReasonAccepted, ObservedGeneration: class.Generation})
+	settled := func(port int32) v1alpha1.ClassRules {
+		return v1alpha1.ClassRules{Actions: actions(port), OtherPorts: v1alpha1.OtherPortsDeny}
+	}
 	begun := &v1alpha1.RolloutProgress{StartedAt: metav1.Now(), Wave: 1, Waves: 2, Waiting: 3}
 	for _, tc := range []struct {
 		reason string
@@ -45,19 +48,16 @@ func TestAClassInWavesIsNotReady(t *testing.T) {
 		waits  string
 	}{
 		{"no waves", nil, ""},
-		{"the adapter has not begun", &v1alpha1.ClassRolloutStatus{Settled: v1alpha1.ClassRules{Actions: actions(1), OtherPorts: v1alpha1.OtherPortsDeny}}, "waves.class-not-begun"},
-		{
-			"in progress", &v1alpha1.ClassRolloutStatus{Settled: v1alpha1.ClassRules{Actions: actions(1), OtherPorts: v1alpha1.OtherPortsDeny}, Progress: begun},
-			"waves.class-in-progress",
-		},
-		{"settled", &v1alpha1.ClassRolloutStatus{Settled: v1alpha1.ClassRules{Actions: actions(2), OtherPorts: v1alpha1.OtherPortsDeny}}, ""},
+		{"the adapter has not begun", &v1alpha1.ClassRolloutStatus{Settled: settled(1)}, "waves.class-not-begun"},
+		{"in progress", &v1alpha1.ClassRolloutStatus{Settled: settled(1), Progress: begun}, "waves.class-in-progress"},
+		{"settled", &v1alpha1.ClassRolloutStatus{Settled: settled(2)}, ""},
 	} {
 		class.Status.Rollout = tc.status
 		if err := c.Status().Update(ctx, class); err != nil {
 			t.Fatal(err)
 		}
 		seen, err := h.Seen(ctx, approval.ObjectResourceClass, class.Name)
-		if err != nil || seen.Ready != (tc.waits == "") || string(seen.Waits.Code) != tc.waits || !seen.Refused.IsZero() {
+		if err != nil || seen.Ready != (tc.waits == "") || seen.Waits.Code != tc.waits || !seen.Refused.IsZero() {
 			t.Errorf("%s: ready %t, waits for %+v, refused %+v, %v", tc.reason, seen.Ready, seen.Waits, seen.Refused, err)
 		}
 	}

@@ -24,7 +24,15 @@ func TestHoldersOf(t *testing.T) {
 			item("b", "pay", 2, approval.StateApplying, time.Time{}), {ApplicationName: "c", State: approval.StateEffective},
 		}},
 		{Number: 2, Kind: approval.KindGrant, Items: []approval.Item{
-			item("a", "pay", 1, approval.StateEffective, end), item("c", "other", 1, approval.StateEffective, end), item("c", "pay", 1, approval.StateRevoked, end),
+			item(
+				"a",
+				"pay",
+				1,
+				approval.StateEffective,
+				end,
+			),
+			item("c", "other", 1, approval.StateEffective, end),
+			item("c", "pay", 1, approval.StateRevoked, end),
 		}},
 	}
 	a := openapi.PackageHolder{Application: openapi.CatalogRef{Name: "a", Title: "a"}, Version: 1, Items: 2, Tickets: []string{"T-3", "T-2"}, ExpiresAt: &end}
