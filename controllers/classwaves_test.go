@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/waves"
 )
 
@@ -124,4 +125,32 @@ func TestClassRollsBack(t *testing.T) {
 	})
 	s.changePort(port)
 	s.untilClass("no rollout is in progress", func(r *v1alpha1.ClassRolloutStatus) bool { return r != nil && r.Progress == nil })
+}
+
+// TestOtherPortsReachMembersInWaves checks that an object that only the present rules have is placed where they count, and nowhere after
+// a rollback.
+func TestOtherPortsReachMembersInWaves(t *testing.T) {
+	s := newWaves(t, "classports")
+	s.untilClass("the adapter knows the rules of the class", func(r *v1alpha1.ClassRolloutStatus) bool { return r != nil && r.Progress == nil })
+	placed := func(what, want string) {
+		t.Helper()
+		s.until(what, func() string {
+			_, o := s.federatedOf(federation.CiliumPolicy, s.object()+"-other-ports")
+			got := "no object"
+			if o != nil {
+				got = fmt.Sprint(o.Placement)
+			}
+			if got != want {
+				return "it is in " + got
+			}
+			return ""
+		})
+	}
+	change(s, s.host, &v1alpha1.ResourceClass{}, s.service, func(c *v1alpha1.ResourceClass) { c.Spec.OtherPorts = v1alpha1.OtherPortsAllow })
+	placed("the canary opens the other ports", "[m1]")
+	i := waves.New(waves.RollBack, "alice", "too much is open", s.clock.Now())
+	change(s, s.host, &v1alpha1.ResourceClass{}, s.service, func(c *v1alpha1.ResourceClass) {
+		c.Annotations = map[string]string{v1alpha1.AnnotationRollout: i.String()}
+	})
+	placed("no member opens the other ports", "[]")
 }

@@ -189,6 +189,11 @@ func (s *ProtectedResourceSpec) Enforces() MemberSet {
 	return out
 }
 
+// RequiresProtection reports whether the spec requires protection in some member, regardless of a temporary audit.
+func (s *ProtectedResourceSpec) RequiresProtection() bool {
+	return s.Mode != ModeObserve || slices.ContainsFunc(s.ClusterModes, func(m ClusterMode) bool { return m.Mode != ModeObserve })
+}
+
 // Permits returns the members in which a mode of Enforce counts. Without waves these are all.
 func (s *RolloutStatus) Permits() MemberSet {
 	switch {

@@ -219,7 +219,7 @@ func (r *Rollouts) worstStates(c *v1alpha1.ResourceClass, worst map[string]v1alp
 		return false
 	}
 	for _, name := range r.Cache.Resources() {
-		if !decided[name] && covered(name) && slices.ContainsFunc(r.Cache.Protecting(name), protects) {
+		if !decided[name] && covered(name) && slices.ContainsFunc(r.Cache.Protecting(name), func(o *v1alpha1.ProtectedResource) bool { return o.Spec.RequiresProtection() }) {
 			return false
 		}
 	}
@@ -236,12 +236,6 @@ func worse(a, b *v1alpha1.ClusterState) bool {
 		return halts(a)
 	}
 	return a.Since != nil && (b.Since == nil || a.Since.Before(b.Since))
-}
-
-// protects reports whether an object requires protection in some member.
-func protects(o *v1alpha1.ProtectedResource) bool {
-	return o.Spec.Mode != v1alpha1.ModeObserve ||
-		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
 }
 
 // announce records what happened to the rollout of a class in the log, the metrics and Events.

@@ -15,7 +15,7 @@ import (
 
 // accepted returns the condition Accepted: whether the object is used, and whether its deletion is pending.
 func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.Condition {
-	if o.DeletionTimestamp != nil && requiresProtection(o) {
+	if o.DeletionTimestamp != nil && o.Spec.RequiresProtection() {
 		return statusfields.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
 			message.ConditionDeleteFromObserve().Text)
 	}

@@ -101,13 +101,7 @@ func (f *facts) wildcard() bool { return strings.HasSuffix(f.Resource, "*") }
 
 // released reports that no ProtectedResource of the name requires protection.
 func (f *facts) released() bool {
-	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return requiresProtection(o) })
-}
-
-// requiresProtection reports whether the object requires protection in some member, regardless of a temporary audit.
-func requiresProtection(o *v1alpha1.ProtectedResource) bool {
-	return o.Spec.Mode != v1alpha1.ModeObserve ||
-		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
+	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return o.Spec.RequiresProtection() })
 }
 
 // downgraded returns a message if the member was downgraded manually, or zero.

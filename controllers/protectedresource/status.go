@@ -101,7 +101,7 @@ func (f *facts) first() bool {
 // isReleasable reports that nothing depends on the object any more: it requires no protection, and either another
 // object of the same name holds the unit, or neither the host nor a member has an object of it.
 func isReleasable(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *statuscache.Report) bool {
-	if requiresProtection(o) || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerProtectedResource) {
+	if o.Spec.RequiresProtection() || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerProtectedResource) {
 		return false
 	}
 	if !f.released() {

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -169,92 +168,6 @@ func checkTarget(ctx context.Context, a *Archive, db *database.DB) error {
 		}
 		return nil
 	})
-}
-
-// readLedger reads and verifies what is known about the time after the backup.
-func (t Target) readLedger(a *Archive, r *Report) (*ledgerExport, error) {
-	l, err := newLedgerExport(), error(nil)
-	if t.Mode == ModeLedger {
-		if l, err = readLedgerExport(t.LedgerExport, a.Head.Seq); err != nil {
-			return nil, fmt.Errorf("read the later ledger: %w", err)
-		}
-	}
-	heads := slices.Clone(t.Heads)
-	for h, err := range decode[ledger.Head](a, headsFile) {
-		if err != nil {
-			return nil, err
-		}
-		heads = append(heads, ledger.Witness{Anchor: "the backup", Head: h})
-	}
-	last := a.Head.Seq + int64(len(l.lines))
-	for _, h := range heads {
-		r.Anchored = r.Anchored || h.Seq == last
-	}
-	switch t.Mode {
-	case ModeLedger:
-	case ModeNothingSince:
-		for _, h := range heads {
-			if h.Seq > last {
-				return nil, fmt.Errorf(
-					"%s kept line %d of the ledger, and the backup ends at line %d: something happened after the backup, so give the later ledger, "+
-						"or hold the grants",
-					h.Anchor,
-					h.Seq,
-					last,
-				)
-			}
-		}
-	case ModeHoldGrants:
-		heads = slices.DeleteFunc(heads, func(h ledger.Witness) bool { return h.Seq > last })
-	default:
-		return nil, fmt.Errorf("%q is not a way to restore", t.Mode)
-	}
-	r.Changed, r.OtherLines = l.objectNames(), l.other
-	return l, checkLedger(a, l, heads)
-}
-
-// ledgerLines yields the lines of the ledger in an archive.
-func ledgerLines(a *Archive) iter.Seq2[ledger.Line, error] {
-	return func(yield func(ledger.Line, error) bool) {
-		var cols []column
-		for text, err := range a.records(tableFile("ledger")) {
-			if err != nil {
-				yield(ledger.Line{}, err)
-				return
-			}
-			if cols == nil {
-				var h header
-				if err := json.Unmarshal(text, &h); err != nil || len(h.Columns) == 0 {
-					yield(ledger.Line{}, errors.New("the ledger in the backup has no columns"))
-					return
-				}
-				cols = h.Columns
-				continue
-			}
-			row, err := parseRow(text, cols)
-			var line ledger.Line
-			for i, c := range cols {
-				switch c.Name {
-				case "seq":
-					line.Seq, _ = columnValue[int64](row, i)
-				case "hash":
-					line.Hash, _ = columnValue[string](row, i)
-				case "text":
-					line.Text, _ = columnValue[string](row, i)
-				}
-			}
-			if !yield(line, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-func columnValue[T any](row []any, i int) (v T, ok bool) {
-	if i < len(row) {
-		v, ok = row[i].(T)
-	}
-	return v, ok
 }
 
 // load writes an archive and the later ledger into the scratch database; the jobs come in finishScratch.
