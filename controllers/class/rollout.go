@@ -1,9 +1,9 @@
 package class
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +23,6 @@ import (
 )
 
 const (
-	// eventRollout is the prefix of the Events about waves, as of the Events of ProtectedResources.
-	eventRollout = "Rollout"
 	// rolloutCheckInterval is how often a rollout in progress is evaluated. It bounds how late an unhealthy member halts it.
 	rolloutCheckInterval = time.Minute
 	// realizedCheckInterval is how often it is evaluated while the members of the current wave do not all have the rules of the spec.
@@ -218,8 +216,9 @@ func (r *Rollouts) worstStates(c *v1alpha1.ResourceClass, worst map[string]v1alp
 	if !known {
 		return false
 	}
+	requires := func(o *v1alpha1.ProtectedResource) bool { return o.Spec.RequiresProtection() }
 	for _, name := range r.Cache.Resources() {
-		if !decided[name] && covered(name) && slices.ContainsFunc(r.Cache.Protecting(name), func(o *v1alpha1.ProtectedResource) bool { return o.Spec.RequiresProtection() }) {
+		if !decided[name] && covered(name) && slices.ContainsFunc(r.Cache.Protecting(name), requires) {
 			return false
 		}
 	}
@@ -243,25 +242,18 @@ func (r *Rollouts) announce(ctx context.Context, c *v1alpha1.ResourceClass, chan
 	if r == nil {
 		return
 	}
-	note, eventType := "every member has the rules of the class", corev1.EventTypeNormal
-	if c.RollsOut() && c.Status.Rollout.Progress != nil {
-		p := c.Status.Rollout.Progress
-		note = "wave " + strconv.Itoa(int(p.Wave)) + " of " + strconv.Itoa(int(p.Waves))
-		if p.Name != "" {
-			note += " (" + p.Name + ")"
-		}
-		note += ", " + strconv.Itoa(int(p.Waiting)) + " members wait"
-		if h := p.Halt; h != nil {
-			eventType, note = corev1.EventTypeWarning, string(h.Reason)+": "+h.Message
-			if h.By != "" {
-				note += " (by " + h.By + ")"
-			}
-		}
+	var p *v1alpha1.RolloutProgress
+	if c.RollsOut() {
+		p = c.Status.Rollout.Progress
+	}
+	note, eventType := cmp.Or(waves.Describe(p), "every member has the rules of the class"), corev1.EventTypeNormal
+	if p != nil && p.Halt != nil {
+		eventType = corev1.EventTypeWarning
 	}
 	for _, change := range changes {
 		r.Metrics.RecordRolloutChange(string(change))
 		log.FromContext(ctx).Info("The rollout of a class changed", "change", string(change), "resourceclass", c.Name, "note", note)
-		r.Events.Eventf(c, nil, eventType, eventRollout+string(change), "Reconcile", "%s", statusfields.Truncate(note))
+		r.Events.Eventf(c, nil, eventType, waves.EventPrefix+string(change), "Reconcile", "%s", statusfields.Truncate(note))
 	}
 }
 

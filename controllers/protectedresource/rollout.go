@@ -1,12 +1,12 @@
 package protectedresource
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,9 +19,6 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/waves"
 )
-
-// EventRollout is the prefix of the Events about waves: RolloutWaveBegun, RolloutHalted, RolloutResumed, RolloutCompleted.
-const EventRollout = "Rollout"
 
 // rolloutCheckInterval is how often a rollout in progress is evaluated, if no event triggers it earlier. It bounds how late an unhealthy
 // member halts the rollout.
@@ -159,26 +156,18 @@ func (r *Reconciler) storeRollout(ctx context.Context, f *facts) (changed, safe 
 
 // announceRollout records what happened to a rollout in the log, the metrics and Events.
 func (r *Reconciler) announceRollout(ctx context.Context, o *v1alpha1.ProtectedResource, changes []waves.Change) {
+	if len(changes) == 0 {
+		return // the status may have no rollout
+	}
+	p := o.Status.Rollout.Progress
 	for _, c := range changes {
 		r.Metrics.RecordRolloutChange(string(c))
-		eventType, note := corev1.EventTypeNormal, ""
-		if p := o.Status.Rollout.Progress; p != nil {
-			note = "wave " + strconv.Itoa(int(p.Wave)) + " of " + strconv.Itoa(int(p.Waves))
-			if p.Name != "" {
-				note += " (" + p.Name + ")"
-			}
-			note += ", " + strconv.Itoa(int(p.Waiting)) + " members wait"
-			if h := p.Halt; h != nil && c == waves.Halted {
-				eventType, note = corev1.EventTypeWarning, string(h.Reason)+": "+h.Message
-				if h.By != "" {
-					note += " (by " + h.By + ")"
-				}
-			}
-		} else {
-			note = "every wave enforces"
+		eventType, note := corev1.EventTypeNormal, cmp.Or(waves.Describe(p), "every wave enforces")
+		if c == waves.Halted && p != nil && p.Halt != nil {
+			eventType = corev1.EventTypeWarning
 		}
 		log.FromContext(ctx).Info("The rollout of a resource changed", "change", string(c), "protectedresource", o.Name, "note", note)
-		r.event(o, eventType, EventRollout+string(c), note)
+		r.event(o, eventType, waves.EventPrefix+string(c), note)
 	}
 }
 
