@@ -259,10 +259,12 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	writer := h.Writer()
 	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
-	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log})
+	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog,
+		Organizations: tickets.Organizations, Now: wallclock.Now, Log: log})
 	downgrades := &rollout.Downgrades{
 		Service: rollout.NewService(
-			rollout.Config{Store: states, Switch: h.UnlimitedWriter(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log},
+			rollout.Config{Store: states, Switch: h.UnlimitedWriter(), Host: h, Catalog: directory.Catalog, Organizations: tickets.Organizations,
+				Now: wallclock.Now, Log: log},
 		),
 		Objects: rolloutapi.ProtectedBy(h),
 		ClassOf: h.ClassOf,

@@ -25,12 +25,19 @@ func (s *Service) Organizations() (*organization.Index, error) {
 // Administers reports whether a person administers an organization, by the present catalog. Auditors change nothing, so they administer
 // none.
 func Administers(c *catalog.Catalog, person string, o *v1alpha1.Organization) bool {
-	if o == nil || c.InGroup(person, catalog.GroupAuditors) {
-		return false
+	return slices.Contains(AdministratorsOf(c, o), person)
+}
+
+// AdministratorsOf returns the people who administer an organization, by the present catalog; none for nil.
+func AdministratorsOf(c *catalog.Catalog, o *v1alpha1.Organization) []string {
+	if o == nil {
+		return nil
 	}
-	return slices.ContainsFunc(o.Spec.Administrators, func(a v1alpha1.OrganizationAdministrator) bool {
-		return slices.Contains(approversOf(c, approver(a), "", catalog.Entity{}, catalog.Entity{}), person)
-	})
+	var out []string
+	for _, a := range o.Spec.Administrators {
+		out = append(out, approversOf(c, approver(a), "", catalog.Entity{}, catalog.Entity{})...)
+	}
+	return slices.DeleteFunc(out, func(person string) bool { return c.InGroup(person, catalog.GroupAuditors) })
 }
 
 // AdministersAny reports whether a person administers any organization.

@@ -22,8 +22,10 @@ const (
 	ActionUpdated = "object.updated"
 	// ActionDeleted records that an object was deleted.
 	ActionDeleted = "object.deleted"
-	// ActionInstructed records that the waves of a rollout got an instruction.
+	// ActionInstructed records that the waves of a rollout of a resource got an instruction.
 	ActionInstructed = "resource.waves-instructed"
+	// ActionClassInstructed records that the waves of a change of a class got an instruction.
+	ActionClassInstructed = "class.waves-instructed"
 )
 
 const (

@@ -10,21 +10,33 @@ import (
 	"github.com/acp-io/acp/internal/waves"
 )
 
-// Instructed is an instruction about the waves of a ProtectedResource that the host cluster has.
+// Kinds of objects that have instructions about waves.
+const (
+	// KindProtectedResource is the kind of an object that enforces a resource.
+	KindProtectedResource = "ProtectedResource"
+	// KindResourceClass is the kind of a class whose change reaches the members in waves.
+	KindResourceClass = "ResourceClass"
+)
+
+// Instructed is an instruction about the waves of a ProtectedResource or a ResourceClass that the host cluster has.
 type Instructed struct {
-	// Object is the name of the ProtectedResource, and Resource that of the resource it protects.
-	Object, Resource string
+	// Kind is that of the object, Object its name, and Resource that of the resource which a ProtectedResource protects.
+	Kind, Object, Resource string
 	waves.Instruction
 }
 
-// InstructionKey identifies an instruction. The digest covers the content, because anybody who may write the annotation can use the id of an
-// earlier instruction again for another action.
+// InstructionKey identifies an instruction. Object is the name of a ProtectedResource, or KIND/NAME of an object of another kind. The digest
+// covers the content, because anybody who may write the annotation can use the id of an earlier instruction again for another action.
 type InstructionKey struct{ Object, ID, Digest string }
 
 // Key returns the key of the instruction.
 func (i *Instructed) Key() InstructionKey {
 	sum := sha256.Sum256([]byte(i.String()))
-	return InstructionKey{i.Object, i.ID, hex.EncodeToString(sum[:])}
+	object := i.Object
+	if i.Kind != KindProtectedResource {
+		object = i.Kind + "/" + i.Object
+	}
+	return InstructionKey{object, i.ID, hex.EncodeToString(sum[:])}
 }
 
 // InstructionLine is the ledger entry about an instruction.
@@ -36,11 +48,15 @@ type InstructionLine struct {
 // line returns the entry about an instruction that was seen at an instant. Its actor is unknown: the instruction itself says who gave it and
 // when, which nobody verified. id is the catalog's ID of the resource, or empty.
 func (i *Instructed) line(id string, at time.Time) InstructionLine {
-	object := "ProtectedResource/" + i.Object
+	object := i.Kind + "/" + i.Object
 	e := ledger.Entry{At: at, Actor: Unknown, Action: ActionInstructed, Object: object, Details: map[string]string{
 		"instruction": i.ID, "do": string(i.Action), "statedBy": i.By, "reason": i.Reason, "at": i.At.UTC().Format(time.RFC3339Nano),
-		"resource": i.Resource,
 	}}
+	if i.Kind == KindResourceClass {
+		e.Action = ActionClassInstructed
+		return InstructionLine{i.Key(), e}
+	}
+	e.Details["resource"] = i.Resource
 	if id != "" {
 		e.Object, e.Details["object"] = id, object
 	}
@@ -50,7 +66,7 @@ func (i *Instructed) line(id string, at time.Time) InstructionLine {
 // maxInstructions bounds the instructions that wait to be recorded, while the database cannot be written.
 const maxInstructions = 10_000
 
-// NoticeInstruction must be called for every ProtectedResource whose instruction changed.
+// NoticeInstruction must be called for every ProtectedResource and ResourceClass whose instruction changed.
 func (r *Recorder) NoticeInstruction(i Instructed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

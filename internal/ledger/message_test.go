@@ -35,7 +35,7 @@ var notRecorded = []string{"ticket.compiled", "ticket.propagated", "ticket.reali
 func written(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	action := regexp.MustCompile(`^(review|resource|downgrade|catalog|workloads|delegation|token|sessions|portal|package)\.[a-z-]+$`)
+	action := regexp.MustCompile(`^(review|resource|class|downgrade|catalog|workloads|delegation|token|sessions|portal|package)\.[a-z-]+$`)
 	for _, root := range []string{"..", "../../cmd"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {

@@ -2089,6 +2089,21 @@ func LedgerActionCatalogSynced() Message {
 	return Message{Code: "ledger.action.catalog.synced", Text: "A source of the catalog was synced."}
 }
 
+// LedgerActionClassWaves is "The waves of a change of a class got an instruction.".
+func LedgerActionClassWaves() Message {
+	return Message{Code: "ledger.action.class.waves", Text: "The waves of a change of a class got an instruction."}
+}
+
+// LedgerActionClassWavesHalted is "The waves of a change of a class were halted automatically.".
+func LedgerActionClassWavesHalted() Message {
+	return Message{Code: "ledger.action.class.waves-halted", Text: "The waves of a change of a class were halted automatically."}
+}
+
+// LedgerActionClassWavesInstructed is "The waves of a change of a class got an instruction outside of the portal.".
+func LedgerActionClassWavesInstructed() Message {
+	return Message{Code: "ledger.action.class.waves-instructed", Text: "The waves of a change of a class got an instruction outside of the portal."}
+}
+
 // LedgerActionDelegationEnded is "A delegation was ended.".
 func LedgerActionDelegationEnded() Message {
 	return Message{Code: "ledger.action.delegation.ended", Text: "A delegation was ended."}
@@ -4152,6 +4167,16 @@ func NotificationBreakGlassBodyUntil(actor string, until time.Time) Message {
 // NotificationBreakGlassTitle is "{ticket}: {actor} opened access in an emergency: {subject}".
 func NotificationBreakGlassTitle(ticket string, actor string, subject Message) Message {
 	return build("notification.break-glass.title", param{"actor", actor}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationClassWavesHaltedBody is "The new rules of the class reach no further member: {reason}. Members that have them keep them. Examine the reason, then resume the rollout or roll it back.".
+func NotificationClassWavesHaltedBody(reason Message) Message {
+	return build("notification.class-waves-halted.body", param{"reason", reason})
+}
+
+// NotificationClassWavesHaltedTitle is "{subject}: the waves of its change were halted".
+func NotificationClassWavesHaltedTitle(subject Message) Message {
+	return build("notification.class-waves-halted.title", param{"subject", subject})
 }
 
 // NotificationCommentText is "Comment: {comment}".
@@ -7099,6 +7124,11 @@ func UnusedRefused() Message {
 	return Message{Code: "unused.refused", Text: "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal."}
 }
 
+// WavesClassForbidden is "Only security administrators, and administrators of the organization of the class, may give this instruction.".
+func WavesClassForbidden() Message {
+	return Message{Code: "waves.class-forbidden", Text: "Only security administrators, and administrators of the organization of the class, may give this instruction."}
+}
+
 // WavesClassInProgress is "the change of the class reaches the members in waves: wave {wave} of {waves} has begun, and {members} members wait".
 func WavesClassInProgress(wave int, waves int, members int) Message {
 	return build("waves.class-in-progress", param{"members", members}, param{"wave", wave}, param{"waves", waves})
@@ -7107,6 +7137,11 @@ func WavesClassInProgress(wave int, waves int, members int) Message {
 // WavesClassNotBegun is "the change of the class reaches the members in waves, and the first has not begun".
 func WavesClassNotBegun() Message {
 	return Message{Code: "waves.class-not-begun", Text: "the change of the class reaches the members in waves, and the first has not begun"}
+}
+
+// WavesClassRefused is "{count} connections of known clients to {resources} resources of the class were refused in {cluster} within {window}, most of them to {resource}".
+func WavesClassRefused(count int, cluster string, window string, resources int, resource string) Message {
+	return build("waves.class-refused", param{"cluster", cluster}, param{"count", count}, param{"resource", resource}, param{"resources", resources}, param{"window", window})
 }
 
 // WavesClassWithoutWaves is "the waves were removed from the class; resume to enforce in all other members at once".
@@ -7127,6 +7162,11 @@ func WavesInProgress(wave int, waves int, members int) Message {
 // WavesMemberUnhealthy is "{cluster} had begun to enforce and is {state} now".
 func WavesMemberUnhealthy(cluster string, state string) Message {
 	return build("waves.member-unhealthy", param{"cluster", cluster}, param{"state", state})
+}
+
+// WavesNoClass is "There is no resource class {name}.".
+func WavesNoClass(name string) Message {
+	return build("waves.no-class", param{"name", name})
 }
 
 // WavesNone is "No rollout of {resource} is in progress in waves.".

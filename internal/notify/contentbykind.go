@@ -227,6 +227,9 @@ var rolloutMessages = messagesByEvent{
 	EventWavesHalted: func(d contentData) (title, body message.Message) {
 		return message.NotificationWavesHaltedTitle(d.subject), message.NotificationWavesHaltedBody(d.Message)
 	},
+	EventClassWavesHalted: func(d contentData) (title, body message.Message) {
+		return message.NotificationClassWavesHaltedTitle(d.subject), message.NotificationClassWavesHaltedBody(d.Message)
+	},
 	EventFlowsUnwatched: func(d contentData) (title, body message.Message) {
 		return message.NotificationFlowsUnwatchedTitle(d.subject, d.Cluster), message.NotificationFlowsUnwatchedBody(d.Cluster)
 	},

@@ -23,6 +23,8 @@ const (
 	EventRolloutStopped = "stopped"
 	// EventWavesHalted says that the waves of a resource were halted automatically.
 	EventWavesHalted = "waves-halted"
+	// EventClassWavesHalted says that the waves of a change of a class were halted automatically.
+	EventClassWavesHalted = "class-waves-halted"
 	// EventFlowsUnwatched says that the guard has no flows of a member.
 	EventFlowsUnwatched = "flows-unwatched"
 	// EventFlowsLost says that flows of a member were lost.

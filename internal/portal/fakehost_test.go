@@ -180,6 +180,29 @@ func (h *fakeHost) Instruct(_ context.Context, name string, i waves.Instruction)
 	return rollout.ErrGone
 }
 
+// InstructClass implements rollout.Switch.
+func (h *fakeHost) InstructClass(_ context.Context, name string, i waves.Instruction) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for n, c := range h.input.ResourceClasses {
+		if c.Name == name {
+			changed := c.DeepCopy()
+			changed.Annotations = map[string]string{v1alpha1.AnnotationRollout: i.String()}
+			h.input.ResourceClasses = slices.Clone(h.input.ResourceClasses)
+			h.input.ResourceClasses[n] = changed
+			return nil
+		}
+	}
+	return rollout.ErrGone
+}
+
+// ResourceClasses implements rollout.Host.
+func (h *fakeHost) ResourceClasses() ([]*v1alpha1.ResourceClass, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.input.ResourceClasses, true
+}
+
 // registered stores workloads as a host cluster does that accepts everything.
 type registered struct {
 	state *workloads.State

@@ -216,7 +216,8 @@ func newSite(t testing.TB) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: x.host, Host: x.host, Catalog: directory.Catalog, Now: x.now, Log: log})
+	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: x.host, Host: x.host, Catalog: directory.Catalog, Organizations: tickets.Organizations,
+		Now: x.now, Log: log})
 	classOf := func(resource string) string {
 		s, _ := x.host.Snapshot()
 		if c, ok := s.ResourceClassOf(resource); ok {

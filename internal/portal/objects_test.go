@@ -73,6 +73,7 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"getRollout":                 "refused as a whole",
 		"putRolloutGuard":            "refused as a whole",
 		"putRolloutWaves":            "refused as a whole",
+		"putClassWaves":              "refused as a whole; that the class exists is no secret",
 	}
 	withID := map[string]struct {
 		existing, none string

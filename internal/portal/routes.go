@@ -585,6 +585,15 @@ var routes = []core.Route{
 		Costs:     &core.BudgetSwitches,
 	},
 	{
+		Method:    "PUT",
+		Path:      base + "/classes/:name/waves",
+		Operation: "putClassWaves",
+		Who:       core.Changer,
+		Scope:     rolloutWrite,
+		Rule:      "administrators of the organization, security; skip, finish: security",
+		Costs:     &core.BudgetSwitches,
+	},
+	{
 		Method:    "POST",
 		Path:      base + "/tickets/impact",
 		Operation: "previewImpact",

@@ -89,6 +89,8 @@ var samples = []string{
 	"/entities/application/none",
 	"/fleet/:member",
 	"/fleet/m1",
+	"/classes/:name",
+	"/classes/none",
 	"/policies/:name",
 	"/policies/by-hand",
 	"/scim/v2/*path",

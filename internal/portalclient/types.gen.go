@@ -2690,6 +2690,9 @@ type ClassInfo struct {
 	Organization *string `json:"organization,omitempty"`
 	Pattern      string  `json:"pattern"`
 
+	// Waves absent: no change of the class is reaching the members in waves
+	Waves *RolloutWaves `json:"waves,omitempty"`
+
 	// Yaml the spec
 	Yaml string `json:"yaml"`
 }
@@ -3940,7 +3943,7 @@ type NewToken struct {
 
 // NewWavesInstruction defines model for NewWavesInstruction.
 type NewWavesInstruction struct {
-	// Action pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+	// Action pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, or to the earlier rules of a class, and it is halted
 	Action WavesAction `json:"action"`
 	Reason string      `json:"reason"`
 }
@@ -4968,7 +4971,7 @@ type RolloutCard struct {
 	// Unattributed sources without a name seen in the window
 	Unattributed *int `json:"unattributed,omitempty"`
 
-	// Waves the progress of Enforce through the waves of the class
+	// Waves the progress of Enforce, or of a change of a class, through the waves of the class
 	Waves *RolloutWaves `json:"waves,omitempty"`
 }
 
@@ -5027,7 +5030,7 @@ type RolloutResults struct {
 // RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were notified; enforce: some member enforces
 type RolloutStage string
 
-// RolloutWaves the progress of Enforce through the waves of the class
+// RolloutWaves the progress of Enforce, or of a change of a class, through the waves of the class
 type RolloutWaves struct {
 	// Actions what the caller may do now
 	Actions []WavesAction `json:"actions"`
@@ -5035,7 +5038,7 @@ type RolloutWaves struct {
 	// BegunAt when the current wave began
 	BegunAt *time.Time `json:"begunAt,omitempty"`
 
-	// EnforcedSince since when every member in which Enforce has begun was seen to enforce
+	// EnforcedSince since when every member in which it has begun was seen to have it
 	EnforcedSince *time.Time `json:"enforcedSince,omitempty"`
 
 	// Everywhere the last wave has begun
@@ -5048,7 +5051,7 @@ type RolloutWaves struct {
 	Name      *string   `json:"name,omitempty"`
 	StartedAt time.Time `json:"startedAt"`
 
-	// Waiting members in which Enforce has not begun
+	// Waiting members in which it has not begun
 	Waiting int `json:"waiting"`
 
 	// Wave number of the current wave, from 1; 0: none has begun
@@ -5629,7 +5632,7 @@ type Vote struct {
 	Through *string `json:"through,omitempty"`
 }
 
-// WavesAction pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+// WavesAction pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, or to the earlier rules of a class, and it is halted
 type WavesAction string
 
 // WavesHalt why no further wave begins
@@ -6625,6 +6628,9 @@ type ApplySyncJSONRequestBody = SyncApply
 
 // PreviewSyncJSONRequestBody defines body for PreviewSync for application/json ContentType.
 type PreviewSyncJSONRequestBody = SyncInput
+
+// PutClassWavesJSONRequestBody defines body for PutClassWaves for application/json ContentType.
+type PutClassWavesJSONRequestBody = NewWavesInstruction
 
 // CreateDelegationJSONRequestBody defines body for CreateDelegation for application/json ContentType.
 type CreateDelegationJSONRequestBody = NewDelegation

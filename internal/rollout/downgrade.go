@@ -252,7 +252,7 @@ func (d *Downgrades) work(
 				defer func() { <-turns }()
 				if err := d.toggle(ctx, o, audit, still); err != nil {
 					failed.Store(o, true)
-					r.fail(o, hostError(d.entityOf(o), err))
+					r.fail(o, hostError(d.entityOf(o).Title, err))
 					return
 				}
 				r.mu.Lock()

@@ -56,6 +56,12 @@ func (h *host) Toggle(
 	return changed, nil
 }
 
+func (h *host) ResourceClasses() ([]*v1alpha1.ResourceClass, bool) { return nil, true }
+
+func (h *host) InstructClass(context.Context, string, waves.Instruction) error {
+	return rollout.ErrGone
+}
+
 func (h *host) Instruct(context.Context, string, waves.Instruction) error {
 	return errors.New("a downgrade gives no instruction")
 }

@@ -36,12 +36,19 @@ const (
 // window. A client that was refused on the same port before a given instant is not new, and does not count.
 type Denials interface {
 	Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error)
+	// RefusedIn counts the same for every resource in every member that a function selects, leaving out those with none.
+	RefusedIn(ctx context.Context, of func(resource, cluster string) bool, before, since, until time.Time) (map[MemberResource]int64, error)
 	// Contradicted counts the connections of clients with a name in a window of which the dataplane's verdict contradicts the policies.
 	Contradicted(ctx context.Context, resource, cluster string, since, until time.Time) (int64, error)
+	// ContradictedIn counts the same for every resource in every member that a function selects, leaving out those with none.
+	ContradictedIn(ctx context.Context, of func(resource, cluster string) bool, since, until time.Time) (map[MemberResource]int64, error)
 	// Missing returns the members whose flows are not completely seen now, so that an absence of denials proves
 	// nothing.
 	Missing(ctx context.Context, clusters []string, now time.Time) (map[string]GapKind, error)
 }
+
+// MemberResource is a resource in a member.
+type MemberResource struct{ Resource, Cluster string }
 
 // Tickets is the guard's interface to tickets.
 type Tickets interface {
@@ -83,7 +90,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// CheckAll checks every resource once. An error about one resource does not affect the others.
+// CheckAll checks every resource once, and every class whose change reaches the members in waves. An error about one does not affect the
+// others.
 func (w *Watcher) CheckAll(ctx context.Context) error {
 	enforced, known := w.Resources()
 	if !known {
@@ -93,6 +101,7 @@ func (w *Watcher) CheckAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	failed := w.checkClasses(ctx, states)
 	names := slices.Clone(enforced)
 	for name, st := range states { // announced, or enforced until now
 		if st.Announcement != nil || len(st.Enforced) > 0 {
@@ -101,7 +110,6 @@ func (w *Watcher) CheckAll(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	var failed error
 	for _, name := range names {
 		e, ok := w.Catalog().Resource(idOf(w.Catalog(), name))
 		if !ok {

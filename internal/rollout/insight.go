@@ -260,24 +260,46 @@ func (i *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 }
 
 // Contradicted implements Denials.
-func (i *Insight) Contradicted(ctx context.Context, resource, cluster string, since, until time.Time) (n int64, err error) {
+func (i *Insight) Contradicted(ctx context.Context, resource, cluster string, since, until time.Time) (int64, error) {
+	found, err := i.contradicted(ctx, audit.Filter{Resources: []string{resource}, Clusters: []string{cluster}}, everyOne, since, until)
+	return found[MemberResource{resource, cluster}], err
+}
+
+// ContradictedIn implements Denials.
+func (i *Insight) ContradictedIn(
+	ctx context.Context,
+	of func(resource, cluster string) bool,
+	since, until time.Time,
+) (map[MemberResource]int64, error) {
+	return i.contradicted(ctx, audit.Filter{}, of, since, until)
+}
+
+func everyOne(string, string) bool { return true }
+
+func (i *Insight) contradicted(
+	ctx context.Context,
+	in audit.Filter,
+	of func(resource, cluster string) bool,
+	since, until time.Time,
+) (map[MemberResource]int64, error) {
 	if from := since.Truncate(audit.BucketWidth); from.Before(since) {
 		since = from.Add(audit.BucketWidth)
 	}
 	if !since.Before(until) {
-		return 0, nil
+		return nil, nil
 	}
-	of := audit.Filter{Since: since, Until: until.Add(1), Resources: []string{resource}, Clusters: []string{cluster}, Disagree: true}
-	err = i.Flows.Totals(ctx, of, func(t audit.Total) error {
-		if t.Subject != "" {
-			n += t.Count
+	in.Since, in.Until, in.Disagree = since, until.Add(1), true
+	out := map[MemberResource]int64{}
+	err := i.Flows.Totals(ctx, in, func(t audit.Total) error {
+		if t.Subject != "" && of(t.Resource, t.Cluster) {
+			out[MemberResource{t.Resource, t.Cluster}] += t.Count
 		}
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("count contradicted connections: %w", err)
+		return nil, fmt.Errorf("count contradicted connections: %w", err)
 	}
-	return n, nil
+	return out, nil
 }
 
 // refusedBefore is the period before an instant in which an earlier denial of a client makes a later one count as
@@ -287,52 +309,75 @@ const refusedBefore = 14 * 24 * time.Hour
 // Refused implements Denials. A bucket counts only if it began in the window, so that denials before a member enforced
 // are not counted; the present minute counts.
 func (i *Insight) Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error) {
+	found, err := i.refused(ctx, audit.Filter{Resources: []string{resource}, Clusters: []string{cluster}}, everyOne, before, since, until)
+	return found[MemberResource{resource, cluster}], err
+}
+
+// RefusedIn implements Denials, with the buckets of Refused.
+func (i *Insight) RefusedIn(
+	ctx context.Context,
+	of func(resource, cluster string) bool,
+	before, since, until time.Time,
+) (map[MemberResource]int64, error) {
+	return i.refused(ctx, audit.Filter{}, of, before, since, until)
+}
+
+// refusedClient is a client of a resource in a member that was refused.
+type refusedClient struct {
+	MemberResource
+	subject  string
+	port     uint16
+	protocol v1alpha1.Protocol
+	action   string // the HTTP action
+}
+
+func refusedClientOf(t *audit.Total) refusedClient {
+	c := refusedClient{MemberResource: MemberResource{t.Resource, t.Cluster}, subject: t.Subject, port: t.Port, protocol: t.Protocol}
+	if t.Protocol == audit.ProtocolHTTP {
+		c.action = t.Action
+	}
+	return c
+}
+
+func (i *Insight) refused(
+	ctx context.Context,
+	in audit.Filter,
+	of func(resource, cluster string) bool,
+	before, since, until time.Time,
+) (map[MemberResource]int64, error) {
 	if from := since.Truncate(audit.BucketWidth); from.Before(since) {
 		since = from.Add(audit.BucketWidth)
 	}
 	if !since.Before(until) {
-		return 0, nil
+		return nil, nil
 	}
-	type client struct {
-		subject  string
-		port     uint16
-		protocol v1alpha1.Protocol
-		action   string // the HTTP action
-	}
-	clientOf := func(t *audit.Total) client {
-		c := client{subject: t.Subject, port: t.Port, protocol: t.Protocol}
-		if t.Protocol == audit.ProtocolHTTP {
-			c.action = t.Action
-		}
-		return c
-	}
-	refused := map[client]int64{}
-	of := audit.Filter{
-		Since:     since,
-		Until:     until.Add(1),
-		Resources: []string{resource},
-		Clusters:  []string{cluster},
-		Decisions: []policy.Verdict{policy.DefaultDenied},
-	}
-	err := i.Flows.Totals(ctx, of, func(t audit.Total) error {
-		if t.Subject != "" {
-			refused[clientOf(&t)] += t.Count
+	clients := map[refusedClient]int64{}
+	resources := map[string]bool{}
+	in.Since, in.Until, in.Decisions = since, until.Add(1), []policy.Verdict{policy.DefaultDenied}
+	err := i.Flows.Totals(ctx, in, func(t audit.Total) error {
+		if t.Subject != "" && of(t.Resource, t.Cluster) {
+			clients[refusedClientOf(&t)] += t.Count
+			resources[t.Resource] = true
 		}
 		return nil
 	})
-	if err == nil && len(refused) > 0 {
-		of.Since, of.Until = before.Add(-refusedBefore), before.Truncate(audit.BucketWidth)
-		err = i.Flows.Totals(ctx, of, func(t audit.Total) error {
-			delete(refused, clientOf(&t))
+	in.Since, in.Until = before.Add(-refusedBefore), before.Truncate(audit.BucketWidth)
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(resources)), assessedAtOnce) {
+		if err != nil {
+			break
+		}
+		in.Resources = names
+		err = i.Flows.Totals(ctx, in, func(t audit.Total) error {
+			delete(clients, refusedClientOf(&t))
 			return nil
 		})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("count refused connections: %w", err)
+		return nil, fmt.Errorf("count refused connections: %w", err)
 	}
-	var n int64
-	for _, count := range refused {
-		n += count
+	out := map[MemberResource]int64{}
+	for c, n := range clients {
+		out[c.MemberResource] += n
 	}
-	return n, nil
+	return out, nil
 }

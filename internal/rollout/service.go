@@ -13,12 +13,15 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/organization"
 )
 
 // Host is a cached view of the host cluster.
 type Host interface {
 	// Protection returns the protection of a resource by name; nil if it is not onboarded, or not read yet.
 	Protection(resource string) *v1alpha1.ProtectedResource
+	// ResourceClasses returns all resource classes, which must not be changed; false if they were not read yet.
+	ResourceClasses() ([]*v1alpha1.ResourceClass, bool)
 }
 
 // Config is the configuration of a Service; all fields are required.
@@ -27,8 +30,10 @@ type Config struct {
 	Switch  Switch
 	Host    Host
 	Catalog func() *catalog.Catalog
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Organizations returns the organizations of the host cluster.
+	Organizations func() (*organization.Index, error)
+	Now           func() time.Time
+	Log           *slog.Logger
 }
 
 // Service contains the operations on rollouts, except changes of modes.
@@ -85,17 +90,17 @@ func resourceEvent(at time.Time, what string, e catalog.Entity, f notify.Facts, 
 	return notify.ResourceEvent{Event: fmt.Sprintf("%s/%s/%d", e.ID, what, at.UnixNano()), At: at, Facts: f, People: people}
 }
 
-// hostError converts an error of the host cluster into an error for the caller.
-func hostError(e catalog.Entity, err error) error {
+// hostError converts an error of the host cluster about a resource or a class with a title into an error for the caller.
+func hostError(title string, err error) error {
 	var refused *approval.RefusedError
 	var ours *approval.Error
 	switch {
 	case err == nil, errors.As(err, &ours):
 		return err
 	case errors.Is(err, ErrGone):
-		return fail(approval.CodeConflict, message.RequestNotOnboarded(e.Title))
+		return fail(approval.CodeConflict, message.RequestNotOnboarded(title))
 	case errors.Is(err, ErrChanged):
-		return fail(approval.CodeStale, message.RolloutChangedMeanwhile(e.Title))
+		return fail(approval.CodeStale, message.RolloutChangedMeanwhile(title))
 	case errors.As(err, &refused):
 		return fail(approval.CodeInvalid, message.HostRefuses(refused.Message))
 	}

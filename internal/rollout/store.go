@@ -28,7 +28,7 @@ type State struct {
 	// Gaps are the current gaps of the guarded members, and Missed is the total duration of the gaps that ended.
 	Gaps   map[string]Gap           `json:"gaps,omitempty"`
 	Missed map[string]time.Duration `json:"missed,omitempty"`
-	// WavesHalted is when the last halt of the waves happened that was recorded.
+	// WavesHalted is when the last halt of the waves happened that was recorded. It is the only field of the state of a class.
 	WavesHalted time.Time `json:"wavesHalted,omitzero"`
 }
 
@@ -94,8 +94,8 @@ type News struct {
 
 // Store stores states. Every method is one transaction. Several replicas may use one store.
 type Store interface {
-	// States returns the states of resources by name; resources without state are not included. Without names, it
-	// returns all.
+	// States returns the states of resources by name, and of classes by their names after "ResourceClass/"; those without state are not
+	// included. Without names, it returns all.
 	States(ctx context.Context, resources ...string) (map[string]State, error)
 	// Change loads a state, applies a change and stores it with its news, atomically with respect to other changes of
 	// the resource. An error of the change is returned unchanged, and nothing is stored.
@@ -119,4 +119,7 @@ type Switch interface {
 	) (*v1alpha1.ProtectedResource, error)
 	// Instruct gives the adapter an instruction about the waves of an object. It returns ErrGone if there is no such object.
 	Instruct(ctx context.Context, object string, i waves.Instruction) error
+	// InstructClass gives the adapter an instruction about the waves of a change of a resource class. It returns ErrGone if there is no
+	// such class.
+	InstructClass(ctx context.Context, name string, i waves.Instruction) error
 }

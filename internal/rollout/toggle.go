@@ -148,7 +148,7 @@ func (s *Service) undone(ctx context.Context, actor string, e catalog.Entity, re
 			s.Log.Error("the failure of a temporary audit could not be recorded", "resource", e.Name, "error", err)
 		}
 	}
-	return hostError(e, why)
+	return hostError(e.Title, why)
 }
 
 // Active reports whether a temporary audit lasts.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
@@ -91,7 +93,7 @@ func (s *Service) Instruct(ctx context.Context, a approval.Actor, e catalog.Enti
 	if err != nil {
 		return err
 	}
-	return hostError(e, s.Switch.Instruct(ctx, p.Name, waves.New(action, a.ID, reason, now)))
+	return hostError(e.Title, s.Switch.Instruct(ctx, p.Name, waves.New(action, a.ID, reason, now)))
 }
 
 // haltWaves halts the waves of a resource whose rollout the guard has stopped. It does nothing if somebody gave an instruction after the
@@ -129,8 +131,8 @@ const clockSkew = time.Minute
 
 // instructedAt returns when the last instruction was given; zero if there is none. Anybody who may write the annotation chooses that time.
 // One in the future must not keep the guard from acting until then, so it counts as none.
-func (w *Watcher) instructedAt(p *v1alpha1.ProtectedResource) time.Time {
-	last, err := waves.InstructionOf(p)
+func (w *Watcher) instructedAt(o metav1.Object) time.Time {
+	last, err := waves.InstructionOf(o)
 	if err != nil || last == nil || last.At.After(w.Now().Add(clockSkew)) {
 		return time.Time{}
 	}
@@ -163,9 +165,14 @@ func (w *Watcher) recordHalt(ctx context.Context, e catalog.Entity, progress *v1
 }
 
 func (w *Watcher) pause(ctx context.Context, p *v1alpha1.ProtectedResource, halt v1alpha1.HaltReason, cluster string, at time.Time, m message.Message) error {
+	w.Log.Warn("the waves of a resource are halted", "resource", p.Spec.Resource, "because", halt, "cluster", cluster)
+	return w.Switch.Instruct(ctx, p.Name, guardPause(halt, cluster, at, m))
+}
+
+// guardPause returns the instruction by which the guard halts a rollout.
+func guardPause(halt v1alpha1.HaltReason, cluster string, at time.Time, m message.Message) waves.Instruction {
 	i := waves.New(waves.Pause, waves.Guard, m.Text, at)
 	i.Halt, i.Cluster = halt, cluster
 	i.Code, i.Params = m.Compact()
-	w.Log.Warn("the waves of a resource are halted", "resource", p.Spec.Resource, "because", halt, "cluster", cluster)
-	return w.Switch.Instruct(ctx, p.Name, i)
+	return i
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
+	"github.com/acp-io/acp/internal/organization"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/rollout"
 	"github.com/acp-io/acp/internal/rollout/gormstore"
@@ -85,10 +86,12 @@ type world struct {
 	batches int
 	halted  []string
 	policy  []v1alpha1.Statement
+	class   *v1alpha1.ResourceClass
 	*rollout.Service
-	insight *rollout.Insight
-	fleet   insight.Fleet
-	missing map[string]rollout.GapKind // members whose flows the guard does not see
+	insight       *rollout.Insight
+	fleet         insight.Fleet
+	missing       map[string]rollout.GapKind // members whose flows the guard does not see
+	organizations []*v1alpha1.Organization
 }
 
 func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
@@ -115,7 +118,8 @@ func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
 	}
 	w.Service = rollout.NewService(
 		rollout.Config{Store: w.store, Switch: w, Host: w, Catalog: func() *catalog.Catalog { return w.catalog }, Now: func() time.Time { return w.now },
-			Log: slog.New(slog.DiscardHandler)},
+			Organizations: func() (*organization.Index, error) { return organization.NewIndex(w.organizations), nil },
+			Log:           slog.New(slog.DiscardHandler)},
 	)
 	w.insight = rollout.NewInsight(
 		rollout.InsightConfig{
@@ -137,12 +141,39 @@ func (w *world) entity() catalog.Entity {
 	return e
 }
 
-func (w *world) snapshot() (*policy.Snapshot, bool) {
-	rc := &v1alpha1.ResourceClass{
+func redis() *v1alpha1.ResourceClass {
+	return &v1alpha1.ResourceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "redis"},
 		Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:o:redis:clusters:*", LabelKey: "redis",
 			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}},
 	}
+}
+
+// ResourceClasses implements rollout.Host.
+func (w *world) ResourceClasses() ([]*v1alpha1.ResourceClass, bool) {
+	if w.class == nil {
+		return nil, true
+	}
+	return []*v1alpha1.ResourceClass{w.class}, true
+}
+
+// InstructClass implements rollout.Switch.
+func (w *world) InstructClass(_ context.Context, name string, i waves.Instruction) error {
+	switch {
+	case w.class == nil || name != w.class.Name:
+		return rollout.ErrGone
+	case w.down != nil:
+		return w.down
+	}
+	if err := i.Validate(); err != nil {
+		return err
+	}
+	w.class.Annotations = map[string]string{v1alpha1.AnnotationRollout: i.String()}
+	return nil
+}
+
+func (w *world) snapshot() (*policy.Snapshot, bool) {
+	rc := redis()
 	sc := &v1alpha1.SubjectClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "app"},
 		Spec:       v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:iam:sa:app/*", LabelKey: "app"},
@@ -356,8 +387,11 @@ func (w *world) told() map[string][]string {
 			}
 			text := (&notify.Renderer{Portal: portalURL}).Render(m, notify.Preferences{})
 			page := "resources/orders"
-			if strings.HasPrefix(m.Facts.Event, "downgrade") { // it is about many
+			switch {
+			case strings.HasPrefix(m.Facts.Event, "downgrade"): // it is about many
 				page = "resources"
+			case m.Facts.Event == "class-waves-halted":
+				page = "classes"
 			}
 			if text.Link != "https://acp.example.com/"+page || notify.ContentOf(m).Title.Code == message.NotificationUnknownTitle("").Code {
 				w.t.Errorf("the notification of %s is %+v, want its own messages and the page %s", m.Facts.Event, text, page)

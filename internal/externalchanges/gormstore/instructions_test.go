@@ -16,7 +16,8 @@ import (
 
 // instruction is an instruction about the waves of an object.
 func (s *scene) instruction(object string, action waves.Action, by string) externalchanges.Instructed {
-	return externalchanges.Instructed{Object: object, Resource: "trnv1:" + object, Instruction: waves.New(action, by, "because", s.now)}
+	return externalchanges.Instructed{Kind: externalchanges.KindProtectedResource, Object: object, Resource: "trnv1:" + object,
+		Instruction: waves.New(action, by, "because", s.now)}
 }
 
 // instruct gives an instruction in the host cluster, which every portal that runs sees.

@@ -19,7 +19,7 @@ import (
 )
 
 // ListClasses implements openapi.StrictServerInterface.
-func (a *API) ListClasses(context.Context, openapi.ListClassesRequestObject) (openapi.ListClassesResponseObject, error) {
+func (a *API) ListClasses(ctx context.Context, _ openapi.ListClassesRequestObject) (openapi.ListClassesResponseObject, error) {
 	in, err := a.Input()
 	if err != nil {
 		return nil, err
@@ -42,6 +42,7 @@ func (a *API) ListClasses(context.Context, openapi.ListClassesRequestObject) (op
 		if waits := rollout.WaitingClass(x); info.Message == nil && !waits.IsZero() {
 			info.Message = core.OptionalMessage(waits)
 		}
+		info.Waves = views.ClassWaves(c, organizations, core.Caller(ctx), x)
 		out.Items = append(out.Items, info)
 	}
 	for _, x := range in.SubjectClasses {

@@ -47,6 +47,19 @@ func (h *Host) Enforced() ([]string, bool) {
 	return slices.Compact(names), true
 }
 
+// ResourceClasses implements rollout.Host.
+func (h *Host) ResourceClasses() ([]*v1alpha1.ResourceClass, bool) {
+	if !h.Ready() {
+		return nil, false
+	}
+	var list v1alpha1.ResourceClassList
+	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil { // a synced cache does not block
+		h.log.Error("the host cluster's cache cannot be listed", "error", err)
+		return nil, false
+	}
+	return pointers(list.Items), true
+}
+
 // Members returns the reports of the adapter about the members; none before the host cluster was read.
 func (h *Host) Members() []*v1alpha1.MemberCluster {
 	if !h.Ready() {

@@ -130,32 +130,37 @@ func (h *Host) CachedContent(ctx context.Context, k externalchanges.Key) (*exter
 	return &externalchanges.RecordedObject{Row: rowOf(k.Kind, o), Content: content}, nil
 }
 
-// OnInstruction sets a function that is called when a ProtectedResource has another instruction about waves than before. It must be called
-// before Run, and the function must not block.
+// OnInstruction sets a function that is called when a ProtectedResource or a ResourceClass has another instruction about waves than before.
+// It must be called before Run, and the function must not block.
 func (h *Host) OnInstruction(f func(i externalchanges.Instructed)) { h.onInstruction = f }
 
 // notifyInstruction calls the function for a change. before is nil for a new object.
 func (h *Host) notifyInstruction(before, o client.Object) {
-	p, ok := o.(*v1alpha1.ProtectedResource)
-	if !ok || h.onInstruction == nil {
+	if h.onInstruction == nil || before != nil && before.GetAnnotations()[v1alpha1.AnnotationRollout] == o.GetAnnotations()[v1alpha1.AnnotationRollout] {
 		return
 	}
-	old, had := before.(*v1alpha1.ProtectedResource)
-	if had && old.Annotations[v1alpha1.AnnotationRollout] == p.Annotations[v1alpha1.AnnotationRollout] {
-		return
-	}
-	if i, ok := instructed(p); ok {
+	if i, ok := instructed(o); ok {
 		h.onInstruction(i)
 	}
 }
 
 // instructed returns the instruction of an object, and false if it has none that the adapter can read.
-func instructed(p *v1alpha1.ProtectedResource) (externalchanges.Instructed, bool) {
-	i, err := waves.InstructionOf(p)
+func instructed(o client.Object) (externalchanges.Instructed, bool) {
+	out := externalchanges.Instructed{Object: o.GetName()}
+	switch o := o.(type) {
+	case *v1alpha1.ProtectedResource:
+		out.Kind, out.Resource = externalchanges.KindProtectedResource, string(o.Spec.Resource)
+	case *v1alpha1.ResourceClass:
+		out.Kind = externalchanges.KindResourceClass
+	default:
+		return externalchanges.Instructed{}, false
+	}
+	i, err := waves.InstructionOf(o)
 	if err != nil || i == nil {
 		return externalchanges.Instructed{}, false
 	}
-	return externalchanges.Instructed{Object: p.Name, Resource: string(p.Spec.Resource), Instruction: *i}, true
+	out.Instruction = *i
+	return out, true
 }
 
 // Instructions implements externalchanges.Host.
@@ -167,6 +172,15 @@ func (h *Host) Instructions(ctx context.Context) ([]externalchanges.Instructed, 
 	var out []externalchanges.Instructed
 	for i := range list.Items {
 		if x, ok := instructed(&list.Items[i]); ok {
+			out = append(out, x)
+		}
+	}
+	var classes v1alpha1.ResourceClassList
+	if err := h.cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the resource classes of the cache: %w", err)
+	}
+	for i := range classes.Items {
+		if x, ok := instructed(&classes.Items[i]); ok {
 			out = append(out, x)
 		}
 	}

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/rollout"
 	"github.com/acp-io/acp/internal/waves"
 )
 
@@ -217,4 +219,32 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("resource.waves-instructed ProtectedResource/bobs unknown  ")
+
+	// The same of a class.
+	class := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:o:redis:clusters:bobs-*",
+		LabelKey: "bobs", Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
+	if err := kubectl.Create(ctx, class, client.FieldOwner("kubectl-create")); err != nil {
+		t.Fatal(err)
+	}
+	expect("object.created ResourceClass/bobs unknown 1 kubectl-create")
+	if err := w.InstructClass(ctx, "bobs", waves.New(waves.Pause, "dave", "because", time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	if err := kubectl.Get(ctx, client.ObjectKeyFromObject(class), class); err != nil {
+		t.Fatal(err)
+	}
+	class.Annotations[v1alpha1.AnnotationRollout] = other.String()
+	if err := kubectl.Update(ctx, class); err != nil {
+		t.Fatal(err)
+	}
+	expect("class.waves-instructed ResourceClass/bobs unknown  ")
+	if err := w.InstructClass(ctx, "bobs", waves.Instruction{ID: "g", Action: waves.Pause, By: waves.Guard, Reason: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := kubectl.Get(ctx, client.ObjectKeyFromObject(class), class); err != nil || class.Annotations[v1alpha1.AnnotationRollout] != other.String() {
+		t.Errorf("the guard has replaced the instruction of a person: %v, %v", class.Annotations, err)
+	}
+	if err := w.InstructClass(ctx, "none", other); !errors.Is(err, rollout.ErrGone) {
+		t.Errorf("a class that does not exist: %v", err)
+	}
 }

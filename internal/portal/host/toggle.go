@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -61,39 +60,66 @@ func (w *Writer) Toggle(
 // Instruct implements rollout.Switch. It replaces the annotation whatever it was, because only the last instruction counts. But an
 // instruction of the guard does not replace one of a person that the adapter has not handled yet.
 func (w *Writer) Instruct(ctx context.Context, name string, i waves.Instruction) error {
+	var o v1alpha1.ProtectedResource
+	return w.instruct(ctx, externalchanges.KindProtectedResource, name, i, &o, func() string {
+		if o.Status.Rollout == nil {
+			return ""
+		}
+		return o.Status.Rollout.Instruction
+	})
+}
+
+// InstructClass implements rollout.Switch, with the same rules.
+func (w *Writer) InstructClass(ctx context.Context, name string, i waves.Instruction) error {
+	var o v1alpha1.ResourceClass
+	return w.instruct(ctx, externalchanges.KindResourceClass, name, i, &o, func() string {
+		if o.Status.Rollout == nil {
+			return ""
+		}
+		return o.Status.Rollout.Instruction
+	})
+}
+
+// instruct writes an instruction to an object, which is read into o. handled returns the id of the last instruction that the adapter has
+// handled, according to o.
+func (w *Writer) instruct(ctx context.Context, kind, name string, i waves.Instruction, o client.Object, handled func() string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := i.Validate(); err != nil {
-		return fmt.Errorf("instruct the rollout of ProtectedResource %s: %w", name, err)
+		return fmt.Errorf("instruct the rollout of %s %s: %w", kind, name, err)
 	}
 	if w.NoteInstruction != nil {
-		w.NoteInstruction(ctx, externalchanges.Instructed{Object: name, Instruction: i})
+		w.NoteInstruction(ctx, externalchanges.Instructed{Kind: kind, Object: name, Instruction: i})
 	}
 	for range maxConflicts {
-		var o v1alpha1.ProtectedResource
-		err := w.Client.Get(ctx, client.ObjectKey{Name: name}, &o)
+		err := w.Client.Get(ctx, client.ObjectKey{Name: name}, o)
 		switch {
 		case apierrors.IsNotFound(err):
 			return rollout.ErrGone
 		case err != nil:
-			return fmt.Errorf("read ProtectedResource %s: %w", name, err)
+			return fmt.Errorf("read %s %s: %w", kind, name, err)
 		}
-		if i.By == waves.Guard && personWaits(&o) {
+		if i.By == waves.Guard && personWaits(o, handled()) {
 			return nil
 		}
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, v1alpha1.AnnotationRollout, i.String())
-		if err = w.Client.Update(ctx, &o); err == nil {
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1alpha1.AnnotationRollout] = i.String()
+		o.SetAnnotations(annotations)
+		if err = w.Client.Update(ctx, o); err == nil {
 			return nil
 		}
 		if !isConflict(true, err) {
 			return refused(name, err)
 		}
 	}
-	return fmt.Errorf("write ProtectedResource %s: it changed %d times in between", name, maxConflicts)
+	return fmt.Errorf("write %s %s: it changed %d times in between", kind, name, maxConflicts)
 }
 
 // personWaits reports whether an object has an instruction of a person that the adapter has not handled yet.
-func personWaits(o *v1alpha1.ProtectedResource) bool {
+func personWaits(o client.Object, handled string) bool {
 	present, err := waves.InstructionOf(o)
-	return err == nil && present != nil && present.By != waves.Guard && (o.Status.Rollout == nil || o.Status.Rollout.Instruction != present.ID)
+	return err == nil && present != nil && present.By != waves.Guard && handled != present.ID
 }

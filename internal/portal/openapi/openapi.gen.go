@@ -2699,6 +2699,9 @@ type ClassInfo struct {
 	Organization *string `json:"organization,omitempty"`
 	Pattern      string  `json:"pattern"`
 
+	// Waves absent: no change of the class is reaching the members in waves
+	Waves *RolloutWaves `json:"waves,omitempty"`
+
 	// Yaml the spec
 	Yaml string `json:"yaml"`
 }
@@ -3949,7 +3952,7 @@ type NewToken struct {
 
 // NewWavesInstruction defines model for NewWavesInstruction.
 type NewWavesInstruction struct {
-	// Action pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+	// Action pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, or to the earlier rules of a class, and it is halted
 	Action WavesAction `json:"action"`
 	Reason string      `json:"reason"`
 }
@@ -4977,7 +4980,7 @@ type RolloutCard struct {
 	// Unattributed sources without a name seen in the window
 	Unattributed *int `json:"unattributed,omitempty"`
 
-	// Waves the progress of Enforce through the waves of the class
+	// Waves the progress of Enforce, or of a change of a class, through the waves of the class
 	Waves *RolloutWaves `json:"waves,omitempty"`
 }
 
@@ -5036,7 +5039,7 @@ type RolloutResults struct {
 // RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were notified; enforce: some member enforces
 type RolloutStage string
 
-// RolloutWaves the progress of Enforce through the waves of the class
+// RolloutWaves the progress of Enforce, or of a change of a class, through the waves of the class
 type RolloutWaves struct {
 	// Actions what the caller may do now
 	Actions []WavesAction `json:"actions"`
@@ -5044,7 +5047,7 @@ type RolloutWaves struct {
 	// BegunAt when the current wave began
 	BegunAt *time.Time `json:"begunAt,omitempty"`
 
-	// EnforcedSince since when every member in which Enforce has begun was seen to enforce
+	// EnforcedSince since when every member in which it has begun was seen to have it
 	EnforcedSince *time.Time `json:"enforcedSince,omitempty"`
 
 	// Everywhere the last wave has begun
@@ -5057,7 +5060,7 @@ type RolloutWaves struct {
 	Name      *string   `json:"name,omitempty"`
 	StartedAt time.Time `json:"startedAt"`
 
-	// Waiting members in which Enforce has not begun
+	// Waiting members in which it has not begun
 	Waiting int `json:"waiting"`
 
 	// Wave number of the current wave, from 1; 0: none has begun
@@ -5638,7 +5641,7 @@ type Vote struct {
 	Through *string `json:"through,omitempty"`
 }
 
-// WavesAction pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+// WavesAction pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, or to the earlier rules of a class, and it is halted
 type WavesAction string
 
 // WavesHalt why no further wave begins
@@ -6635,6 +6638,9 @@ type ApplySyncJSONRequestBody = SyncApply
 // PreviewSyncJSONRequestBody defines body for PreviewSync for application/json ContentType.
 type PreviewSyncJSONRequestBody = SyncInput
 
+// PutClassWavesJSONRequestBody defines body for PutClassWaves for application/json ContentType.
+type PutClassWavesJSONRequestBody = NewWavesInstruction
+
 // CreateDelegationJSONRequestBody defines body for CreateDelegation for application/json ContentType.
 type CreateDelegationJSONRequestBody = NewDelegation
 
@@ -6793,6 +6799,9 @@ type ServerInterface interface {
 	// ListClasses Resource and subject classes with their YAML
 	// (GET /classes)
 	ListClasses(c *gin.Context)
+	// PutClassWaves Pause, resume, roll back or shorten the waves in which a change of a class reaches the members (security; pause, resume and rollback: also administrators of its organization)
+	// (PUT /classes/{name}/waves)
+	PutClassWaves(c *gin.Context, name string)
 	// ListDelegations Delegations from and to the caller; all of them for security and auditors
 	// (GET /delegations)
 	ListDelegations(c *gin.Context, params ListDelegationsParams)
@@ -7876,6 +7885,31 @@ func (siw *ServerInterfaceWrapper) ListClasses(c *gin.Context) {
 	}
 
 	siw.Handler.ListClasses(c)
+}
+
+// PutClassWaves operation middleware
+func (siw *ServerInterfaceWrapper) PutClassWaves(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "name" -------------
+	var name string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutClassWaves(c, name)
 }
 
 // ListDelegations operation middleware
@@ -11420,6 +11454,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/organizations", wrapper.ListOrganizations)
 	router.GET(options.BaseURL+"/organizations/:id", wrapper.GetOrganization)
 	router.GET(options.BaseURL+"/classes", wrapper.ListClasses)
+	router.PUT(options.BaseURL+"/classes/:name/waves", wrapper.PutClassWaves)
 	router.GET(options.BaseURL+"/catalog/sources", wrapper.ListCatalogSources)
 	router.POST(options.BaseURL+"/catalog/sources/:id/preview", wrapper.PreviewSync)
 	router.POST(options.BaseURL+"/catalog/sources/:id/apply", wrapper.ApplySync)
@@ -12321,6 +12356,46 @@ type ListClassesdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListClassesdefaultApplicationProblemPlusJSONResponse) VisitListClassesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutClassWavesRequestObject struct {
+	Name string `json:"name"`
+	Body *PutClassWavesJSONRequestBody
+}
+
+type PutClassWavesResponseObject interface {
+	VisitPutClassWavesResponse(w http.ResponseWriter) error
+}
+
+type PutClassWaves200JSONResponse RolloutWaves
+
+func (response PutClassWaves200JSONResponse) VisitPutClassWavesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutClassWavesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutClassWavesdefaultApplicationProblemPlusJSONResponse) VisitPutClassWavesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -16224,6 +16299,9 @@ type StrictServerInterface interface {
 	// ListClasses Resource and subject classes with their YAML
 	// (GET /classes)
 	ListClasses(ctx context.Context, request ListClassesRequestObject) (ListClassesResponseObject, error)
+	// PutClassWaves Pause, resume, roll back or shorten the waves in which a change of a class reaches the members (security; pause, resume and rollback: also administrators of its organization)
+	// (PUT /classes/{name}/waves)
+	PutClassWaves(ctx context.Context, request PutClassWavesRequestObject) (PutClassWavesResponseObject, error)
 	// ListDelegations Delegations from and to the caller; all of them for security and auditors
 	// (GET /delegations)
 	ListDelegations(ctx context.Context, request ListDelegationsRequestObject) (ListDelegationsResponseObject, error)
@@ -17174,6 +17252,39 @@ func (sh *strictHandler) ListClasses(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListClassesResponseObject); ok {
 		if err := validResponse.VisitListClassesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutClassWaves operation middleware
+func (sh *strictHandler) PutClassWaves(ctx *gin.Context, name string) {
+	var request PutClassWavesRequestObject
+
+	request.Name = name
+
+	var body PutClassWavesJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutClassWaves(ctx, request.(PutClassWavesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutClassWaves")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutClassWavesResponseObject); ok {
+		if err := validResponse.VisitPutClassWavesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -1,6 +1,7 @@
 package rolloutapi
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -21,28 +22,16 @@ func (a *API) waves(c *catalog.Catalog, who approval.Actor, e catalog.Entity, p 
 	if in == nil {
 		return nil
 	}
-	out := &openapi.RolloutWaves{Wave: int(in.Wave), Name: core.Optional(in.Name), Waves: int(in.Waves), Waiting: int(in.Waiting),
-		Everywhere: p.Enforced().Equal(p.Spec.Enforces()), StartedAt: in.StartedAt.UTC(), Actions: []openapi.WavesAction{}}
-	if in.BegunAt != nil {
-		out.BegunAt = new(in.BegunAt.UTC())
+	return views.Waves(c, in, p.Enforced().Equal(p.Spec.Enforces()), func(action waves.Action) bool { return rollout.MayInstruct(c, who, e, action) })
+}
+
+// wavesAction returns the action of a request.
+func wavesAction(in openapi.WavesAction) (waves.Action, error) {
+	action := waves.Action(in)
+	if !slices.Contains(waves.Actions(), action) {
+		return "", core.InvalidField("action", message.FieldOneOf([]string{"pause", "resume", "skip", "finish", "rollback"}))
 	}
-	if in.EnforcedSince != nil {
-		out.EnforcedSince = new(in.EnforcedSince.UTC())
-	}
-	if h := in.Halt; h != nil {
-		out.Halt = &openapi.WavesHalt{Reason: string(h.Reason), At: h.At.UTC(), Cluster: core.Optional(h.Cluster),
-			Message: message.Restore(h.Message, h.MessageCode, h.MessageParams)}
-		if h.By != "" && h.By != waves.Guard {
-			out.Halt.By = new(views.Person(c, h.By))
-		}
-	}
-	for _, action := range waves.Actions() {
-		halted := in.Halt != nil
-		if rollout.MayInstruct(c, who, e, action) && (action != waves.Pause || !halted) && (action != waves.Resume || halted) {
-			out.Actions = append(out.Actions, openapi.WavesAction(action))
-		}
-	}
-	return out
+	return action, nil
 }
 
 // PutRolloutWaves implements openapi.StrictServerInterface.
@@ -52,16 +41,47 @@ func (a *API) PutRolloutWaves(ctx context.Context, r openapi.PutRolloutWavesRequ
 	if err != nil {
 		return nil, err
 	}
-	action := waves.Action(r.Body.Action)
-	if !slices.Contains(waves.Actions(), action) {
-		return nil, core.InvalidField("action", message.FieldOneOf([]string{"pause", "resume", "skip", "finish", "rollback"}))
+	action, err := wavesAction(r.Body.Action)
+	if err != nil {
+		return nil, err
 	}
 	before := a.waves(c, who, e, a.Host.Protection(e.Name))
 	if err := a.Rollout.Instruct(core.RequestContext(ctx), who, e, action, r.Body.Reason); err != nil {
 		return nil, err
 	}
-	if before == nil { // Instruct has refused it, unless the rollout began in between
-		before = &openapi.RolloutWaves{Actions: []openapi.WavesAction{}}
-	}
-	return openapi.PutRolloutWaves200JSONResponse(*before), nil
+	return openapi.PutRolloutWaves200JSONResponse(*cmp.Or(before, noWaves())), nil
 }
+
+// PutClassWaves implements openapi.StrictServerInterface.
+func (a *API) PutClassWaves(ctx context.Context, r openapi.PutClassWavesRequestObject) (openapi.PutClassWavesResponseObject, error) {
+	action, err := wavesAction(r.Body.Action)
+	if err != nil {
+		return nil, err
+	}
+	before, err := a.classWaves(core.Caller(ctx), r.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Rollout.InstructClass(core.RequestContext(ctx), core.Caller(ctx), r.Name, action, r.Body.Reason); err != nil {
+		return nil, err
+	}
+	return openapi.PutClassWaves200JSONResponse(*cmp.Or(before, noWaves())), nil
+}
+
+// classWaves returns the progress of a change of a class through its waves, or nil if there is no such class or no rollout is in progress.
+func (a *API) classWaves(who approval.Actor, name string) (*openapi.RolloutWaves, error) {
+	organizations, err := a.Rollout.Organizations()
+	if err != nil {
+		return nil, err
+	}
+	classes, _ := a.Rollout.Host.ResourceClasses()
+	for _, class := range classes {
+		if class.Name == name {
+			return views.ClassWaves(a.Catalog(), organizations, who, class), nil
+		}
+	}
+	return nil, nil
+}
+
+// noWaves is the answer if the rollout began between two reads of the cache: the instruction was accepted, and its progress is not known yet.
+func noWaves() *openapi.RolloutWaves { return &openapi.RolloutWaves{Actions: []openapi.WavesAction{}} }

@@ -47,6 +47,10 @@ func direct(ctx context.Context, o Options, f *fleet, out, progress io.Writer) e
 		return err
 	}
 	fmt.Fprintf(progress, "%d enforced resources with a grant each, by the direct engine …\n", o.Units)
+	before, err := f.adapterActivity(ctx)
+	if err != nil {
+		return err
+	}
 	of := func(i int) string { return objectOf(directFirst + 1 + i) }
 	ours, err := s.rate(ctx, o.Units, of, func() error { return s.protect(ctx, directFirst+1, o.Units) })
 	if err != nil {
@@ -64,6 +68,11 @@ func direct(ctx context.Context, o Options, f *fleet, out, progress io.Writer) e
 	if _, _, err := f.quiet(ctx, time.Now()); err != nil {
 		return err
 	}
+	after, err := f.adapterActivity(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "bench push_direct_writes %.1f per_unit\n", (after.writes-before.writes)/float64(o.Units))
 	times, err := s.oneByOne(ctx, directFirst, o.Pushes)
 	if err != nil {
 		return err

@@ -91,8 +91,15 @@ type activity struct{ reads, writes, reconciles, waiting float64 }
 
 // quiet waits until the adapter of the fleet is quiet.
 func (f *fleet) quiet(ctx context.Context, from time.Time) (time.Duration, int, error) {
-	return AwaitQuiet(ctx, fmt.Sprintf("127.0.0.1:%d", f.ready.Ports["adapter-metrics"]), from, len(playgroundfleet.Members()))
+	return AwaitQuiet(ctx, f.adapterMetrics(), from, len(playgroundfleet.Members()))
 }
+
+// adapterActivity reads the metrics of the adapter of the fleet.
+func (f *fleet) adapterActivity(ctx context.Context) (activity, error) {
+	return activityOf(ctx, f.adapterMetrics())
+}
+
+func (f *fleet) adapterMetrics() string { return fmt.Sprintf("127.0.0.1:%d", f.ready.Ports["adapter-metrics"]) }
 
 // AwaitQuiet waits until an adapter reconciles and writes nothing, its queues are empty, and its reads are limited to the probes of the
 // members. It returns the time from an instant until that began, and the number of writes since the start of the adapter. metrics is

@@ -24,12 +24,11 @@ type Options struct {
 	Units, Pushes, Resources int
 }
 
-// Run starts a fleet twice, the second time with a warm cache, measures it, and prints the figures to out and the progress to
-// progress.
+// Run starts a fleet for each group of parts, measures them, and prints the figures to out and the progress to progress.
 func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "acp-bench-")
 	if err != nil {
-		return fmt.Errorf("make a folder for the fleet: %w", err)
+		return fmt.Errorf("make a folder for the fleets: %w", err)
 	}
 	defer func() {
 		if err == nil {
@@ -38,13 +37,29 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 		}
 		fmt.Fprintf(progress, "the fleet's state and logs are kept in %s\n", dir)
 	}()
+	started := false
+	for i, group := range groups() {
+		wanted := slices.DeleteFunc(group, func(p part) bool { return !o.wants(p.name) })
+		if len(wanted) == 0 {
+			continue
+		}
+		if err := measure(ctx, o, filepath.Join(dir, fmt.Sprint("state-", i)), wanted, !started, out, progress); err != nil {
+			return err
+		}
+		started = true
+	}
+	return nil
+}
+
+// measure starts a fleet twice, the second time with a warm cache, and measures parts with it. ready also prints how long the second start
+// took.
+func measure(ctx context.Context, o Options, stateDir string, parts []part, ready bool, out, progress io.Writer) (err error) {
 	port, err := freePort()
 	if err != nil {
 		return err
 	}
-
 	fmt.Fprintln(progress, "first start, which makes the state …")
-	first, err := startFleet(ctx, o, filepath.Join(dir, "state"), port)
+	first, err := startFleet(ctx, o, stateDir, port)
 	if err != nil {
 		return err
 	}
@@ -52,7 +67,7 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 		return err
 	}
 	fmt.Fprintln(progress, "second start …")
-	f, err := startFleet(ctx, o, filepath.Join(dir, "state"), port)
+	f, err := startFleet(ctx, o, stateDir, port)
 	if err != nil {
 		return err
 	}
@@ -61,11 +76,10 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 			err = stopErr
 		}
 	}()
-	fmt.Fprintf(out, "bench run_ready_warm %.1f s\n", f.took.Seconds())
-	for _, p := range parts() {
-		if !o.wants(p.name) {
-			continue
-		}
+	if ready {
+		fmt.Fprintf(out, "bench run_ready_warm %.1f s\n", f.took.Seconds())
+	}
+	for _, p := range parts {
 		if err := p.measure(ctx, o, f, out, progress); err != nil {
 			return fmt.Errorf("measure %s: %w", p.name, err)
 		}
@@ -73,20 +87,24 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 	return nil
 }
 
-// part is a named part of a run. Later parts leave more objects behind.
+// part is a named part of a run. Later parts of a group leave more objects behind.
 type part struct {
 	name    string
 	measure func(ctx context.Context, o Options, f *fleet, out, progress io.Writer) error
 }
 
-func parts() []part {
-	return []part{{"tickets", tickets}, {"toggles", toggles}, {"rss", wholeFleet}, {"push", push}, {"restart", restart}, {"direct", direct}}
+// groups returns the parts, each group for a fleet of its own: the direct engine is measured with as many resources as KubeFed is.
+func groups() [][]part {
+	return [][]part{
+		{{"tickets", tickets}, {"toggles", toggles}, {"rss", wholeFleet}, {"push", push}, {"restart", restart}},
+		{{"direct", direct}},
+	}
 }
 
 // Parts returns the valid names for Options.Only.
 func Parts() []string {
 	var names []string
-	for _, p := range parts() {
+	for _, p := range slices.Concat(groups()...) {
 		names = append(names, p.name)
 	}
 	return names

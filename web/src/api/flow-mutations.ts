@@ -121,6 +121,15 @@ export function useInstructWaves(id: string) {
   });
 }
 
+/** useInstructClassWaves returns the mutation that gives an instruction about the waves of a change of a class. */
+export function useInstructClassWaves(name: string) {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Schemas["NewWavesInstruction"]) => unwrap(client.PUT("/classes/{name}/waves", { params: { path: { name } }, body })),
+    onSettled: () => cache.invalidateQueries({ queryKey: keys.class.list }),
+  });
+}
+
 /** Grant names a grant to revoke: a ticket and the position of its item, or the whole ticket if the position is undefined. */
 export interface Grant {
   ticket: string;

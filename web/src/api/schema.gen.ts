@@ -958,6 +958,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/classes/{name}/waves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the ResourceClass */
+                name: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Pause, resume, roll back or shorten the waves in which a change of a class reaches the members (security; pause, resume and rollback: also administrators of its organization)
+         * @description The adapter carries out the instruction within seconds.
+         */
+        put: operations["putClassWaves"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalog/sources": {
         parameters: {
             query?: never;
@@ -3535,6 +3558,8 @@ export interface components {
             members: number;
             /** @description the organization that the class belongs to; only resources of its teams use it */
             organization?: string;
+            /** @description absent: no change of the class is reaching the members in waves */
+            waves?: components["schemas"]["RolloutWaves"];
             accepted?: boolean;
             message?: components["schemas"]["Message"];
             /** @description the spec */
@@ -4274,7 +4299,7 @@ export interface components {
             reason: string;
         };
         /**
-         * @description pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, and it is halted
+         * @description pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, or to the earlier rules of a class, and it is halted
          * @enum {string}
          */
         WavesAction: "pause" | "resume" | "skip" | "finish" | "rollback";
@@ -4282,7 +4307,7 @@ export interface components {
             action: components["schemas"]["WavesAction"];
             reason: string;
         };
-        /** @description the progress of Enforce through the waves of the class */
+        /** @description the progress of Enforce, or of a change of a class, through the waves of the class */
         RolloutWaves: {
             /** @description number of the current wave, from 1; 0: none has begun */
             wave: number;
@@ -4290,7 +4315,7 @@ export interface components {
             name?: string;
             /** @description waves that have members of this rollout */
             waves: number;
-            /** @description members in which Enforce has not begun */
+            /** @description members in which it has not begun */
             waiting: number;
             /** @description the last wave has begun */
             everywhere: boolean;
@@ -4303,7 +4328,7 @@ export interface components {
             begunAt?: string;
             /**
              * Format: date-time
-             * @description since when every member in which Enforce has begun was seen to enforce
+             * @description since when every member in which it has begun was seen to have it
              */
             enforcedSince?: string;
             halt?: components["schemas"]["WavesHalt"];
@@ -6406,6 +6431,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ClassList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putClassWaves: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the ResourceClass */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWavesInstruction"];
+            };
+        };
+        responses: {
+            /** @description The waves when the instruction was given */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutWaves"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -191,7 +191,9 @@ export type Impact = Schemas["Impact"];
 export type ImpactLine = Schemas["ImpactLine"];
 /** RolloutCard is a resource with its rollout stage and next step. */
 export type RolloutCard = Schemas["RolloutCard"];
-/** WavesAction is an instruction about the waves in which Enforce reaches the members. */
+/** RolloutWaves is the progress of Enforce, or of a change of a class, through the waves of the class. */
+export type RolloutWaves = Schemas["RolloutWaves"];
+/** WavesAction is an instruction about the waves of a rollout. */
 export type WavesAction = Schemas["WavesAction"];
 /** RolloutStage is the stage of a resource in its rollout. */
 export type RolloutStage = Schemas["RolloutStage"];

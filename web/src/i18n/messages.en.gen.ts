@@ -117,6 +117,8 @@ export const messages: Readonly<Record<string, string>> = {
   "notification.break-glass-review.title-for": "{ticket}: review the break-glass access of {requester} (for {principal}): {subject}",
   "notification.break-glass.body-until": "{actor} opened this access by break-glass. It is in force now, before anybody approved it, until {until:time}. Its review decides whether it stays.",
   "notification.break-glass.title": "{ticket}: {actor} opened access in an emergency: {subject}",
+  "notification.class-waves-halted.body": "The new rules of the class reach no further member: {reason}. Members that have them keep them. Examine the reason, then resume the rollout or roll it back.",
+  "notification.class-waves-halted.title": "{subject}: the waves of its change were halted",
   "notification.comment-text": "Comment: {comment}",
   "notification.comment.title": "{ticket}: {actor} commented: {subject}",
   "notification.decided-by-colleague.body": "The step \"{step}\" does not wait for you any more: {actor} has decided it.",

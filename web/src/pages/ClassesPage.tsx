@@ -9,6 +9,7 @@ import type { Column } from "../components/DataTable";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { Page, Section } from "../components/Page";
 import { PolicyNav } from "../components/policies/PolicyNav";
+import { ClassWaves } from "../components/rollout/Waves";
 import { YamlDetails, YamlText } from "../components/policies/YamlDetails";
 import tables from "../components/Tables.module.css";
 import { classesCSV } from "../lib/csv-tables";
@@ -44,7 +45,8 @@ function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sor
       cell: (row) => (
         <span className={tables.stack}>
           <span>{state(row)}</span>
-          {row.message && <span className={tables.why}>{words.message(row.message)}</span>}
+          {row.message && !row.waves && <span className={tables.why}>{words.message(row.message)}</span>}
+          <ClassWaves info={row} />
         </span>
       ),
     },

@@ -1,22 +1,31 @@
 import { Button, Group } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useInstructWaves } from "../../api/flow-mutations";
-import type { RolloutCard, WavesAction } from "../../api/types";
+import { useInstructClassWaves, useInstructWaves } from "../../api/flow-mutations";
+import type { ClassInfo, RolloutCard, RolloutWaves, WavesAction } from "../../api/types";
 import { useWords } from "../../lib/use-words";
 import { ReasonDialog } from "../ReasonDialog";
 import { RelativeTime } from "../Time";
 import { useToast } from "../toast-context";
 import classes from "./Rollout.module.css";
 
-function InstructDialog({ card, action, onClose }: { card: RolloutCard; action: WavesAction; onClose: () => void }) {
+interface Props {
+  waves: RolloutWaves;
+  /** Whether a resource or a class rolls out; the texts differ. */
+  of: "resource" | "class";
+  /** The name of the resource or the class, for people. */
+  title: string;
+  /** The mutation that gives an instruction. */
+  instruct: ReturnType<typeof useInstructWaves>;
+}
+
+function InstructDialog({ of, title, instruct, action, onClose }: Omit<Props, "waves"> & { action: WavesAction; onClose: () => void }) {
   const { t } = useTranslation();
   const toast = useToast();
-  const instruct = useInstructWaves(card.resource.id ?? "");
   return (
     <ReasonDialog
-      title={t(`rollout.waves.title.${action}`, { resource: card.resource.title })}
-      text={t(`rollout.waves.text.${action}`)}
+      title={t(`rollout.waves.title.${action}`, { resource: title })}
+      text={t(`rollout.waves.${of === "class" ? "classText" : "text"}.${action}`)}
       confirm={t(`rollout.waves.do.${action}`)}
       danger={action !== "pause"}
       pending={instruct.isPending}
@@ -25,7 +34,7 @@ function InstructDialog({ card, action, onClose }: { card: RolloutCard; action: 
       onConfirm={(reason) =>
         instruct.mutate({ action, reason }, {
           onSuccess: () => {
-            toast(t("rollout.waves.given", { resource: card.resource.title }));
+            toast(t("rollout.waves.given", { resource: title }));
             onClose();
           },
         })
@@ -35,13 +44,11 @@ function InstructDialog({ card, action, onClose }: { card: RolloutCard; action: 
   );
 }
 
-/** Waves shows how far Enforce has come in the waves of the class, why they are halted, and the actions that the person may take. */
-export function Waves({ card }: { card: RolloutCard }) {
+/** WavesProgress shows how far a change has come in the waves of the class, why they are halted, and the actions that the person may take. */
+function WavesProgress({ waves, of, title, instruct }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const [action, setAction] = useState<WavesAction>();
-  const { waves } = card;
-  if (!waves) return null;
   const { halt } = waves;
   return (
     <div data-testid="waves" data-value={halt?.reason ?? "progressing"}>
@@ -52,7 +59,7 @@ export function Waves({ card }: { card: RolloutCard }) {
         {!halt && waves.enforcedSince && (
           <>
             {" · "}
-            {t("rollout.waves.soaking")} <RelativeTime at={waves.enforcedSince} />
+            {t(of === "class" ? "rollout.waves.classSoaking" : "rollout.waves.soaking")} <RelativeTime at={waves.enforcedSince} />
           </>
         )}
       </p>
@@ -70,7 +77,19 @@ export function Waves({ card }: { card: RolloutCard }) {
           ))}
         </Group>
       )}
-      {action && <InstructDialog card={card} action={action} onClose={() => setAction(undefined)} />}
+      {action && <InstructDialog of={of} title={title} instruct={instruct} action={action} onClose={() => setAction(undefined)} />}
     </div>
   );
+}
+
+/** Waves shows how far Enforce of a resource has come in the waves of its class. */
+export function Waves({ card }: { card: RolloutCard }) {
+  const instruct = useInstructWaves(card.resource.id ?? "");
+  return card.waves && <WavesProgress waves={card.waves} of="resource" title={card.resource.title} instruct={instruct} />;
+}
+
+/** ClassWaves shows how far a change of a class has come in its waves. */
+export function ClassWaves({ info }: { info: ClassInfo }) {
+  const instruct = useInstructClassWaves(info.name);
+  return info.waves && <WavesProgress waves={info.waves} of="class" title={info.name} instruct={instruct} />;
 }

@@ -258,6 +258,7 @@ export const rollout = {
       waiting_one: "{{count}} member waits",
       waiting_other: "{{count}} members wait",
       soaking: "all enforce since",
+      classSoaking: "all have the new rules since",
       halted: "Halted:",
       by: "({{person}})",
       given: "The instruction for {{resource}} was given; it is carried out within seconds",
@@ -275,6 +276,13 @@ export const rollout = {
         skip: "The members of the next wave enforce at once, whatever the current wave waits for.",
         finish: "All members enforce at once.",
         rollback: "All members of this rollout return to Audit at once: every client is let in there. The rollout is halted until it is resumed.",
+      },
+      classText: {
+        pause: "The new rules reach no further member. Members that have them keep them.",
+        resume: "The soak time of the current wave begins again, then the next wave begins. Connections that were refused before now do not halt it again.",
+        skip: "The members of the next wave get the new rules at once, whatever the current wave waits for.",
+        finish: "All members get the new rules at once.",
+        rollback: "All members return to the rules from before the change at once. The rollout is halted: resume it, or change the class back.",
       },
     },
     guard: {
