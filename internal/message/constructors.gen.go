@@ -1874,6 +1874,26 @@ func HoursTimeZone(zone string) Message {
 	return build("hours.time-zone", param{"zone", zone})
 }
 
+// ImpactDraftEmpty is "Give a policy, or resources to enforce.".
+func ImpactDraftEmpty() Message {
+	return Message{Code: "impact.draft-empty", Text: "Give a policy, or resources to enforce."}
+}
+
+// ImpactDraftKind is "must be an AccessControlPolicy or its spec, not {kind}".
+func ImpactDraftKind(kind string) Message {
+	return build("impact.draft-kind", param{"kind", kind})
+}
+
+// ImpactDraftStatement is "the statement {sid} has no effect: {reason}".
+func ImpactDraftStatement(sid string, reason Message) Message {
+	return build("impact.draft-statement", param{"reason", reason}, param{"sid", sid})
+}
+
+// ImpactDraftUnreadable is "cannot be read as an AccessControlPolicy or its spec: {reason}".
+func ImpactDraftUnreadable(reason string) Message {
+	return build("impact.draft-unreadable", param{"reason", reason})
+}
+
 // ImpactGrantOnly is "Only a grant can be revoked.".
 func ImpactGrantOnly() Message {
 	return Message{Code: "impact.grant-only", Text: "Only a grant can be revoked."}

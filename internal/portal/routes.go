@@ -448,6 +448,15 @@ var routes = []core.Route{
 		Costs:     &core.BudgetFlows,
 	},
 	{
+		Method:    "POST",
+		Path:      base + "/flows/impact",
+		Operation: "previewDraft",
+		Who:       core.Person,
+		Scope:     read,
+		Rule:      "lines of what the caller owns; all: security, auditors",
+		Costs:     &core.BudgetReplays,
+	},
+	{
 		Method:    "GET",
 		Path:      base + "/flows/raw",
 		Operation: "listRawFlows",

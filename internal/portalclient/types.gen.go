@@ -3801,6 +3801,21 @@ type NewDowngrade struct {
 	Until time.Time `json:"until"`
 }
 
+// NewDraft a policy, resources to enforce, or both
+type NewDraft struct {
+	// Enforce ids of resources that are enforced in every member
+	Enforce *[]string `json:"enforce,omitempty"`
+
+	// Policy an AccessControlPolicy, or its spec, as YAML or JSON. It takes the place of the policy with its name, or is added
+	Policy *string `json:"policy,omitempty"`
+
+	// Since beginning of the window; absent: that of the evidence window
+	Since *time.Time `json:"since,omitempty"`
+
+	// Until end of the window; absent: now
+	Until *time.Time `json:"until,omitempty"`
+}
+
 // NewGuard defines model for NewGuard.
 type NewGuard struct {
 	// Arm go on after it stopped the rollout
@@ -6556,6 +6571,15 @@ type CreateTicketParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// PreviewImpactParams defines parameters for PreviewImpact.
+type PreviewImpactParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+}
+
 // CommentTicketParams defines parameters for CommentTicket.
 type CommentTicketParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
@@ -6566,6 +6590,12 @@ type CommentTicketParams struct {
 type GetTicketImpactParams struct {
 	// Change `ticket`: what the ticket does; `revoke`: what revoking its grants would do
 	Change *GetTicketImpactParamsChange `form:"change,omitempty" json:"change,omitempty"`
+
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
 }
 
 // GetTicketImpactParamsChange defines parameters for GetTicketImpact.
@@ -6640,6 +6670,9 @@ type ResumeDowngradeJSONRequestBody = EndDowngrade
 
 // StartDowngradeJSONRequestBody defines body for StartDowngrade for application/json ContentType.
 type StartDowngradeJSONRequestBody = NewDowngrade
+
+// PreviewDraftJSONRequestBody defines body for PreviewDraft for application/json ContentType.
+type PreviewDraftJSONRequestBody = NewDraft
 
 // MarkInboxJSONRequestBody defines body for MarkInbox for application/json ContentType.
 type MarkInboxJSONRequestBody = MarkInbox

@@ -3810,6 +3810,21 @@ type NewDowngrade struct {
 	Until time.Time `json:"until"`
 }
 
+// NewDraft a policy, resources to enforce, or both
+type NewDraft struct {
+	// Enforce ids of resources that are enforced in every member
+	Enforce *[]string `json:"enforce,omitempty"`
+
+	// Policy an AccessControlPolicy, or its spec, as YAML or JSON. It takes the place of the policy with its name, or is added
+	Policy *string `json:"policy,omitempty"`
+
+	// Since beginning of the window; absent: that of the evidence window
+	Since *time.Time `json:"since,omitempty"`
+
+	// Until end of the window; absent: now
+	Until *time.Time `json:"until,omitempty"`
+}
+
 // NewGuard defines model for NewGuard.
 type NewGuard struct {
 	// Arm go on after it stopped the rollout
@@ -6565,6 +6580,15 @@ type CreateTicketParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// PreviewImpactParams defines parameters for PreviewImpact.
+type PreviewImpactParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+}
+
 // CommentTicketParams defines parameters for CommentTicket.
 type CommentTicketParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
@@ -6575,6 +6599,12 @@ type CommentTicketParams struct {
 type GetTicketImpactParams struct {
 	// Change `ticket`: what the ticket does; `revoke`: what revoking its grants would do
 	Change *GetTicketImpactParamsChange `form:"change,omitempty" json:"change,omitempty"`
+
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
 }
 
 // GetTicketImpactParamsChange defines parameters for GetTicketImpact.
@@ -6649,6 +6679,9 @@ type ResumeDowngradeJSONRequestBody = EndDowngrade
 
 // StartDowngradeJSONRequestBody defines body for StartDowngrade for application/json ContentType.
 type StartDowngradeJSONRequestBody = NewDowngrade
+
+// PreviewDraftJSONRequestBody defines body for PreviewDraft for application/json ContentType.
+type PreviewDraftJSONRequestBody = NewDraft
 
 // MarkInboxJSONRequestBody defines body for MarkInbox for application/json ContentType.
 type MarkInboxJSONRequestBody = MarkInbox
@@ -6838,6 +6871,9 @@ type ServerInterface interface {
 	// ListFlowCoverage How much of each UTC day of the window each member was watched
 	// (GET /flows/coverage)
 	ListFlowCoverage(c *gin.Context, params ListFlowCoverageParams)
+	// PreviewDraft What a drafted policy, and the enforcement of resources, would have allowed and denied among the connections of the window; writes nothing
+	// (POST /flows/impact)
+	PreviewDraft(c *gin.Context)
 	// ListFlowLosses What is known to be missing among the flows, newest first (nodes are named to security and auditors only)
 	// (GET /flows/losses)
 	ListFlowLosses(c *gin.Context, params ListFlowLossesParams)
@@ -7038,7 +7074,7 @@ type ServerInterface interface {
 	DecideMany(c *gin.Context)
 	// PreviewImpact What this request would have allowed and denied among the connections of the last days; writes nothing
 	// (POST /tickets/impact)
-	PreviewImpact(c *gin.Context)
+	PreviewImpact(c *gin.Context, params PreviewImpactParams)
 	// PreviewTicket Preview the effect of a request, without writing anything
 	// (POST /tickets/preview)
 	PreviewTicket(c *gin.Context)
@@ -8387,6 +8423,19 @@ func (siw *ServerInterfaceWrapper) ListFlowCoverage(c *gin.Context) {
 	}
 
 	siw.Handler.ListFlowCoverage(c, params)
+}
+
+// PreviewDraft operation middleware
+func (siw *ServerInterfaceWrapper) PreviewDraft(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PreviewDraft(c)
 }
 
 // ListFlowLosses operation middleware
@@ -10885,6 +10934,28 @@ func (siw *ServerInterfaceWrapper) DecideMany(c *gin.Context) {
 // PreviewImpact operation middleware
 func (siw *ServerInterfaceWrapper) PreviewImpact(c *gin.Context) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PreviewImpactParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
+		return
+	}
+
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -10892,7 +10963,7 @@ func (siw *ServerInterfaceWrapper) PreviewImpact(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.PreviewImpact(c)
+	siw.Handler.PreviewImpact(c, params)
 }
 
 // PreviewTicket operation middleware
@@ -11068,6 +11139,22 @@ func (siw *ServerInterfaceWrapper) GetTicketImpact(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "change", c.Request.URL.Query(), &params.Change, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter change: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -11484,6 +11571,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/flows", wrapper.ListFlows)
 	router.GET(options.BaseURL+"/flows/series", wrapper.ListFlowSeries)
 	router.GET(options.BaseURL+"/flows/map", wrapper.GetTrafficMap)
+	router.POST(options.BaseURL+"/flows/impact", wrapper.PreviewDraft)
 	router.GET(options.BaseURL+"/flows/raw", wrapper.ListRawFlows)
 	router.GET(options.BaseURL+"/flows/losses", wrapper.ListFlowLosses)
 	router.GET(options.BaseURL+"/flows/coverage", wrapper.ListFlowCoverage)
@@ -12886,6 +12974,45 @@ type ListFlowCoveragedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListFlowCoveragedefaultApplicationProblemPlusJSONResponse) VisitListFlowCoverageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewDraftRequestObject struct {
+	Body *PreviewDraftJSONRequestBody
+}
+
+type PreviewDraftResponseObject interface {
+	VisitPreviewDraftResponse(w http.ResponseWriter) error
+}
+
+type PreviewDraft200JSONResponse Impact
+
+func (response PreviewDraft200JSONResponse) VisitPreviewDraftResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewDraftdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewDraftdefaultApplicationProblemPlusJSONResponse) VisitPreviewDraftResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -15567,7 +15694,8 @@ func (response DecideManydefaultApplicationProblemPlusJSONResponse) VisitDecideM
 }
 
 type PreviewImpactRequestObject struct {
-	Body *PreviewImpactJSONRequestBody
+	Params PreviewImpactParams
+	Body   *PreviewImpactJSONRequestBody
 }
 
 type PreviewImpactResponseObject interface {
@@ -16338,6 +16466,9 @@ type StrictServerInterface interface {
 	// ListFlowCoverage How much of each UTC day of the window each member was watched
 	// (GET /flows/coverage)
 	ListFlowCoverage(ctx context.Context, request ListFlowCoverageRequestObject) (ListFlowCoverageResponseObject, error)
+	// PreviewDraft What a drafted policy, and the enforcement of resources, would have allowed and denied among the connections of the window; writes nothing
+	// (POST /flows/impact)
+	PreviewDraft(ctx context.Context, request PreviewDraftRequestObject) (PreviewDraftResponseObject, error)
 	// ListFlowLosses What is known to be missing among the flows, newest first (nodes are named to security and auditors only)
 	// (GET /flows/losses)
 	ListFlowLosses(ctx context.Context, request ListFlowLossesRequestObject) (ListFlowLossesResponseObject, error)
@@ -17610,6 +17741,37 @@ func (sh *strictHandler) ListFlowCoverage(ctx *gin.Context, params ListFlowCover
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListFlowCoverageResponseObject); ok {
 		if err := validResponse.VisitListFlowCoverageResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PreviewDraft operation middleware
+func (sh *strictHandler) PreviewDraft(ctx *gin.Context) {
+	var request PreviewDraftRequestObject
+
+	var body PreviewDraftJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewDraft(ctx, request.(PreviewDraftRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewDraft")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PreviewDraftResponseObject); ok {
+		if err := validResponse.VisitPreviewDraftResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -19431,8 +19593,10 @@ func (sh *strictHandler) DecideMany(ctx *gin.Context) {
 }
 
 // PreviewImpact operation middleware
-func (sh *strictHandler) PreviewImpact(ctx *gin.Context) {
+func (sh *strictHandler) PreviewImpact(ctx *gin.Context, params PreviewImpactParams) {
 	var request PreviewImpactRequestObject
+
+	request.Params = params
 
 	var body PreviewImpactJSONRequestBody
 	if err := ctx.ShouldBindJSON(&body); err != nil {

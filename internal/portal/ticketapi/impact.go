@@ -28,6 +28,10 @@ const (
 
 // PreviewImpact implements openapi.StrictServerInterface.
 func (a *API) PreviewImpact(ctx context.Context, r openapi.PreviewImpactRequestObject) (openapi.PreviewImpactResponseObject, error) {
+	w, err := a.replayWindow(r.Params.Since, r.Params.Until)
+	if err != nil {
+		return nil, err
+	}
 	req, err := a.request(core.Caller(ctx), r.Body)
 	if err != nil {
 		return nil, err
@@ -46,7 +50,7 @@ func (a *API) PreviewImpact(ctx context.Context, r openapi.PreviewImpactRequestO
 			items = append(items, x)
 		}
 	}
-	out, err := a.impact(ctx, plan.Kind, items, false)
+	out, err := a.impact(ctx, plan.Kind, items, false, w)
 	return openapi.PreviewImpact200JSONResponse(out), err
 }
 
@@ -55,6 +59,10 @@ func (a *API) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequ
 	n, ok := approval.ParseID(r.Id)
 	if !ok {
 		return nil, approval.NotFound()
+	}
+	w, err := a.replayWindow(r.Params.Since, r.Params.Until)
+	if err != nil {
+		return nil, err
 	}
 	t, err := a.Tickets.Get(core.RequestContext(ctx), core.Caller(ctx), n)
 	if err != nil {
@@ -76,22 +84,14 @@ func (a *API) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequ
 	} else if what != "" && !what.Valid() {
 		return nil, core.InvalidParameter("change", message.FieldOneOf([]string{"ticket", "revoke"}))
 	}
-	out, err := a.impact(ctx, kind, items, approval.Decides(who, t) && t.Undecided())
+	out, err := a.impact(ctx, kind, items, approval.Decides(who, t) && t.Undecided(), w)
 	return openapi.GetTicketImpact200JSONResponse(out), err
 }
 
 // impact replays the window with and without the items. Approvers see all of it until the item is decided, because the replay is of
 // current flows, which need not concern earlier approvers. Others see only what they own.
-func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.Item, decides bool) (openapi.Impact, error) {
-	now := a.Now().UTC()
-	since := now.Add(-a.EvidenceWindow)
-	out := openapi.Impact{
-		Since:        since,
-		Until:        now,
-		NewlyAllowed: []openapi.ImpactLine{},
-		NewlyDenied:  []openapi.ImpactLine{},
-		Uncertain:    []openapi.ImpactUncertain{},
-	}
+func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.Item, decides bool, w window) (openapi.Impact, error) {
+	out := emptyImpact(w)
 	base, err := a.Snapshot()
 	if err != nil {
 		return out, err
@@ -102,16 +102,9 @@ func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.I
 	}
 	limited, cancel := context.WithTimeout(core.RequestContext(ctx), views.FlowTimeout)
 	defer cancel()
-	found, err := a.replayed(limited, base, in, kind, items, since, now)
-	switch {
-	case errors.Is(err, audit.ErrUnavailable):
-		out.Message = new(message.FlowsUnavailable())
-		return out, nil
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		out.Message = new(message.ImpactReplayTooSlow())
-		return out, nil
-	case err != nil:
-		return out, err
+	found, err := a.replayed(limited, base, in, kind, items, w)
+	if err != nil {
+		return out, notReplayed(ctx, err, &out)
 	}
 	c, who := a.Catalog(), core.Caller(ctx)
 	sees := func(it approval.Item) bool { return decides || views.MayInspectName(c, who, it.ResourceName) }
@@ -119,6 +112,46 @@ func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.I
 	a.impactOf(who, found, decides, whole, &out)
 	a.closing(limited, slices.DeleteFunc(items, func(it approval.Item) bool { return !sees(it) }), &out)
 	return out, nil
+}
+
+// window is the period of the connections that are replayed.
+type window struct {
+	since, until time.Time
+	// chosen reports that the caller chose it: otherwise it is the evidence window up to now.
+	chosen bool
+}
+
+// replayWindow returns the period that a caller has chosen, or the evidence window.
+func (a *API) replayWindow(since, until *time.Time) (window, error) {
+	now := a.Now().UTC()
+	if since == nil && until == nil {
+		return window{since: now.Add(-a.EvidenceWindow), until: now}, nil
+	}
+	from, to, err := a.Window(since, until, a.EvidenceWindow)
+	return window{from, to, true}, err
+}
+
+func emptyImpact(w window) openapi.Impact {
+	return openapi.Impact{
+		Since:        w.since,
+		Until:        w.until,
+		NewlyAllowed: []openapi.ImpactLine{},
+		NewlyDenied:  []openapi.ImpactLine{},
+		Uncertain:    []openapi.ImpactUncertain{},
+	}
+}
+
+// notReplayed says in an impact why there is no replay. It returns errors that are none of the flow store.
+func notReplayed(ctx context.Context, err error, out *openapi.Impact) error {
+	switch {
+	case errors.Is(err, audit.ErrUnavailable):
+		out.Message = new(message.FlowsUnavailable())
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		out.Message = new(message.ImpactReplayTooSlow())
+	default:
+		return err
+	}
+	return nil
 }
 
 // closing adds the evidence of resources that would be enforced.
@@ -147,31 +180,24 @@ func (a *API) replayed(
 	in policy.Input,
 	kind approval.Kind,
 	items []approval.Item,
-	since, until time.Time,
+	w window,
 ) (insight.Impact, error) {
-	digest, err := replayDigest(kind, items)
+	digest, err := replayDigest(kind, items, w)
 	if err != nil {
 		return insight.Impact{}, err
 	}
-	return a.replays.get(base, digest, until, func() (insight.Impact, error) {
-		return a.replay(ctx, base, in, kind, items, since, until)
+	return a.replays.get(base, digest, a.Now(), func() (insight.Impact, error) {
+		before, after, resources := change.Snapshots(base, in, kind, items)
+		return a.replay(ctx, before, after, resources, w)
 	})
 }
 
-// replay decides the flows of the window with and without the items.
-func (a *API) replay(
-	ctx context.Context,
-	base *policy.Snapshot,
-	in policy.Input,
-	kind approval.Kind,
-	items []approval.Item,
-	since, until time.Time,
-) (insight.Impact, error) {
-	before, after, resources := change.Snapshots(base, in, kind, items)
+// replay decides the flows of resources in the window by two snapshots.
+func (a *API) replay(ctx context.Context, before, after *policy.Snapshot, resources []string, w window) (insight.Impact, error) {
 	cut := len(resources) > maxReplayed
 	resources = resources[:min(len(resources), maxReplayed)]
 	if len(resources) == 0 { // no names would mean all
-		return insight.Impact{Since: since, Until: until}, nil
+		return insight.Impact{Since: w.since, Until: w.until}, nil
 	}
 	found, err := insight.Replay(
 		ctx,
@@ -181,9 +207,9 @@ func (a *API) replay(
 			After:     after,
 			Fleet:     insight.FleetOf(a.Host.Members()),
 			Resources: resources,
-			Since:     since,
-			Until:     until,
-			At:        until,
+			Since:     w.since,
+			Until:     w.until,
+			At:        a.Now().UTC(),
 			MaxLines:  impactLines,
 		},
 	)

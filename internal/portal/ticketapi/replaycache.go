@@ -25,8 +25,9 @@ const (
 type replayKey [sha256.Size]byte
 
 // replayDigest returns the key of the items of a ticket or of a preview: of what change.Snapshots reads of them. The end of access is
-// rounded to the minute, because that of a preview is computed from the time of the request.
-func replayDigest(kind approval.Kind, items []approval.Item) (replayKey, error) {
+// rounded to the minute, because that of a preview is computed from the time of the request. A window that the caller chose is rounded,
+// too; the evidence window moves with the time, and is no part of the key.
+func replayDigest(kind approval.Kind, items []approval.Item, w window) (replayKey, error) {
 	type essence struct {
 		Application, Resource, SID string
 		Actions                    []string
@@ -36,6 +37,9 @@ func replayDigest(kind approval.Kind, items []approval.Item) (replayKey, error) 
 		Hours                      *v1alpha1.WeeklyHours
 	}
 	list := []any{kind}
+	if w.chosen {
+		list = append(list, w.since.Truncate(time.Minute), w.until.Truncate(time.Minute))
+	}
 	for _, it := range items {
 		ends := it.ExpiresAt.Truncate(time.Minute)
 		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, ends, it.Hours})

@@ -25,7 +25,7 @@ func TestReplayDigestCoversTheChange(t *testing.T) {
 	}
 	digest := func(kind approval.Kind, items ...approval.Item) replayKey {
 		t.Helper()
-		out, err := replayDigest(kind, items)
+		out, err := replayDigest(kind, items, window{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import createClient from "openapi-fetch";
 import type { paths } from "./schema.gen";
 import { clearComment } from "../lib/comment-draft";
 import { clearDraft } from "../lib/draft";
+import { forgetDraft } from "../lib/traffic-draft";
 import { isEmbedded, readOnly } from "../lib/embed";
 import type { Message, Problem } from "./types";
 
@@ -127,6 +128,7 @@ export async function settled(call: Promise<Answer<unknown>>): Promise<void> {
 export async function signOut(): Promise<string> {
   clearDraft();
   clearComment();
+  forgetDraft();
   const response = await fetch("/auth/logout", { method: "POST", headers: { Accept: "application/json", "X-ACP-Request": "1" } });
   const fallback = "/login?error=signed-out";
   if (!response.ok) return fallback;

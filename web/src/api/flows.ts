@@ -4,7 +4,7 @@ import { flowQuery, windowOf } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
 import type { ConnectionOrder } from "../lib/use-server-sort";
 import { asJSON, client, unwrap } from "./client";
-import type { NewTicket, RolloutStage } from "./types";
+import type { NewDraft, NewTicket, RolloutStage } from "./types";
 import { keys } from "./keys";
 
 const interval = 15_000;
@@ -149,13 +149,22 @@ export function useUnused(filter: { quietDays: number; class?: string; owner?: s
   });
 }
 
-/** useImpactPreview reads the replay of a request that is being typed. Nothing is read while the request is undefined. */
-export function useImpactPreview(request: NewTicket | undefined) {
+/** Period is when the connections that are replayed were seen. */
+export interface Period {
+  since?: string | undefined;
+  until?: string | undefined;
+}
+
+/**
+ * useImpactPreview reads the replay of a request that is being typed, over a period or the evidence window. Nothing is read while the request is
+ * undefined.
+ */
+export function useImpactPreview(request: NewTicket | undefined, span: Period = {}) {
   return useQuery({
-    queryKey: keys.impact(request),
+    queryKey: keys.impact(request, span),
     queryFn: ({ signal }) => {
       if (!request) throw new Error("replay without a request");
-      return unwrap(client.POST("/tickets/impact", { signal, body: request }));
+      return unwrap(client.POST("/tickets/impact", { signal, params: { query: span }, body: request }));
     },
     enabled: request !== undefined,
     placeholderData: keepPreviousData,
@@ -164,11 +173,25 @@ export function useImpactPreview(request: NewTicket | undefined) {
   });
 }
 
-/** useTicketImpact reads the replay of a ticket, or of its revocation. */
-export function useTicketImpact(id: string, change: "ticket" | "revoke", enabled = true) {
+/** useDraftImpact reads the replay of a drafted policy, and of the enforcement of resources. Nothing is read while the draft is undefined. */
+export function useDraftImpact(draft: NewDraft | undefined) {
   return useQuery({
-    queryKey: keys.ticket.impact(id, change),
-    queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}/impact", { signal, params: { path: { id }, query: { change } } })),
+    queryKey: keys.draftImpact(draft),
+    queryFn: ({ signal }) => {
+      if (!draft) throw new Error("replay without a draft");
+      return unwrap(client.POST("/flows/impact", { signal, body: draft }));
+    },
+    enabled: draft !== undefined,
+    retry: false,
+    staleTime: 30_000,
+  });
+}
+
+/** useTicketImpact reads the replay of a ticket, or of its revocation, over a period or the evidence window. */
+export function useTicketImpact(id: string, change: "ticket" | "revoke", enabled = true, span: Period = {}) {
+  return useQuery({
+    queryKey: keys.ticket.impact(id, change, span),
+    queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}/impact", { signal, params: { path: { id }, query: { change, ...span } } })),
     enabled,
     retry: false,
     staleTime: 30_000,

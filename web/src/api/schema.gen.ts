@@ -1453,6 +1453,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/flows/impact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a drafted policy, and the enforcement of resources, would have allowed and denied among the connections of the window; writes nothing
+         * @description People see the lines of applications and resources that they or one of their groups own; security and auditors see all.
+         */
+        post: operations["previewDraft"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/flows/raw": {
         parameters: {
             query?: never;
@@ -4297,6 +4317,23 @@ export interface components {
             /** @description go on after it stopped the rollout */
             arm?: boolean;
             reason: string;
+        };
+        /** @description a policy, resources to enforce, or both */
+        NewDraft: {
+            /** @description an AccessControlPolicy, or its spec, as YAML or JSON. It takes the place of the policy with its name, or is added */
+            policy?: string;
+            /** @description ids of resources that are enforced in every member */
+            enforce?: string[];
+            /**
+             * Format: date-time
+             * @description beginning of the window; absent: that of the evidence window
+             */
+            since?: string;
+            /**
+             * Format: date-time
+             * @description end of the window; absent: now
+             */
+            until?: string;
         };
         /**
          * @description pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, or to the earlier rules of a class, and it is halted
@@ -7283,6 +7320,31 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    previewDraft: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDraft"];
+            };
+        };
+        responses: {
+            /** @description The replay */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Impact"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listRawFlows: {
         parameters: {
             query?: {
@@ -7756,7 +7818,12 @@ export interface operations {
     };
     previewImpact: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: 24 hours before until */
+                since?: components["parameters"]["FlowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -7784,6 +7851,10 @@ export interface operations {
             query?: {
                 /** @description `ticket`: what the ticket does; `revoke`: what revoking its grants would do */
                 change?: "ticket" | "revoke";
+                /** @description the first instant, rounded down to a minute; absent: 24 hours before until */
+                since?: components["parameters"]["FlowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
             };
             header?: never;
             path: {

@@ -191,6 +191,8 @@ export type Impact = Schemas["Impact"];
 export type ImpactLine = Schemas["ImpactLine"];
 /** RolloutCard is a resource with its rollout stage and next step. */
 export type RolloutCard = Schemas["RolloutCard"];
+/** NewDraft is a drafted policy, resources to enforce, or both. */
+export type NewDraft = Schemas["NewDraft"];
 /** RolloutWaves is the progress of Enforce, or of a change of a class, through the waves of the class. */
 export type RolloutWaves = Schemas["RolloutWaves"];
 /** WavesAction is an instruction about the waves of a rollout. */

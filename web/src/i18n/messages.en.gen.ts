@@ -47,6 +47,7 @@ export const messages: Readonly<Record<string, string>> = {
   "history.gap-unread": "There are more records than one answer reads. The answer may lack changes until {at:time}.",
   "host.refuses": "The host cluster refuses this: {reason}",
   "host.refuses-workload": "the host cluster refuses it: {reason}",
+  "impact.draft-statement": "the statement {sid} has no effect: {reason}",
   "istio.configuration-default": "invalid Istio configuration: default: {reason}",
   "istio.configuration-invalid": "invalid Istio configuration: {reason}",
   "istio.configuration-member": "invalid Istio configuration: member {member}: {reason}",

@@ -40,6 +40,8 @@ function start(at = "/traffic", over: Partial<TrafficMap> = {}, roles: ("request
     "GET /flows/map": () => ({ body: { ...map, ...over } }),
     "GET /flows/coverage": () => ({ body: { available: true, items: [], since: map.since, until: map.until, lastFlow: { m1: map.lastFlow } } }),
     "GET /tickets/T-1/impact": () => ({ body: impact }),
+    "POST /flows/impact": () => ({ body: impact }),
+    "GET /resources/bobs-cluster/proposal": () => ({ body: { resource: bobsCluster, since: map.since, until: map.until, lines: [{}], unattributed: [], yaml: "spec: {}" } }),
   });
   const { router } = renderPage(<TrafficMapPage />, { path: "/traffic", at });
   return { calls, router };
@@ -140,6 +142,31 @@ describe("the traffic map", () => {
     await userEvent.click(screen.getByTestId("overlay-remove"));
     await waitFor(() => expect(searchOf(router).has("ticket")).toBe(false));
     expect(screen.queryByTestId("traffic-overlay")).toBeNull();
+  });
+
+  it("lays a drafted policy over the map, over the period of the map, and keeps it out of the address", async () => {
+    const { router, calls } = start("/traffic?level=resource");
+    await userEvent.click(await screen.findByTestId("overlay-open"));
+    await userEvent.click(await screen.findByTestId("overlay-draft"));
+    await userEvent.paste("statements: []");
+    await userEvent.click(screen.getByTestId("overlay-draft-show"));
+    await waitFor(() => expect(screen.getByTestId("overlay-sentence")).toHaveTextContent("The drafted policy: this 1 link would be cut, and 1 would be newly allowed"));
+    expect(calls.find(({ path }) => path === "/flows/impact")?.body).toEqual({ policy: "statements: []", since: map.since, until: map.until });
+    expect(router.state.location.search).not.toContain("statements");
+    await userEvent.click(screen.getByTestId("overlay-remove"));
+    await waitFor(() => expect(searchOf(router).has("draft")).toBe(false));
+    sessionStorage.clear();
+  });
+
+  it("says that the draft of another tab is not here", async () => {
+    start("/traffic?draft=1");
+    await waitFor(() => expect(screen.getByTestId("overlay-sentence")).toHaveTextContent("paste it again"));
+  });
+
+  it("lays the proposal for a resource over the map, with its enforcement", async () => {
+    const { calls } = start("/traffic?level=resource&proposal=bobs-cluster");
+    await waitFor(() => expect(screen.getByTestId("overlay-sentence")).toHaveTextContent("with the proposed grants: this 1 link would be cut"));
+    expect(calls.find(({ path }) => path === "/flows/impact")?.body).toEqual({ policy: "spec: {}", enforce: ["bobs-cluster"], since: map.since, until: map.until });
   });
 
   it("says that flows cannot be read, and draws nothing that would look unused", async () => {

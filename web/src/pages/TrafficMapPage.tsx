@@ -97,7 +97,7 @@ function Drawing({ map, filter, search, onChange }: Props & { map: TrafficMap })
   const words = useWords();
   const level = trafficLevelOf(search);
   const change = changeIn(search);
-  const answer = useChange(change);
+  const answer = useChange(change, { since: map.since, until: map.until });
   const hiddenText = search.getAll("hide").join(" ");
   const toggledText = search.getAll("open").join("\n");
   const team = search.get("team") ?? undefined;

@@ -1,6 +1,7 @@
 import { Button, Checkbox, Select } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
 import { useProposal } from "../../api/flows";
 import type { Proposal, Resource } from "../../api/types";
 import { isAdoptable, lineKey, reviewed } from "../../lib/proposal";
@@ -114,6 +115,9 @@ export function ProposalReview({ resource }: { resource: Resource }) {
         {(proposal) => (
           <>
             <Open resource={resource} proposal={proposal} />
+            <p className={classes.todo}>
+              <Link to={`/traffic?${new URLSearchParams({ resource: resource.name, level: "resource", proposal: resource.id }).toString()}`} data-testid="proposal-map">{t("proposal.overMap")}</Link>
+            </p>
             <UnproposedTraffic resource={resource} proposal={proposal} />
             <Yaml yaml={proposal.yaml} />
           </>

@@ -3,35 +3,55 @@ import { IconStack } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { useImpactPreview, useTicketImpact } from "../../api/flows";
+import { useDraftImpact, useImpactPreview, useProposal, useTicketImpact } from "../../api/flows";
+import type { Period } from "../../api/flows";
 import type { Impact, TrafficMap } from "../../api/types";
+import { keepDraft, keptDraft, mostDraft } from "../../lib/traffic-draft";
 import type { Overlay } from "../../lib/traffic-map";
 import { forPreview, modeBody } from "../../lib/request";
 import type { FilterChange } from "../../lib/use-filters";
 import { useWords } from "../../lib/use-words";
 import { ResourceSelect } from "../EntitySelect";
 import { ErrorState } from "../Feedback";
+import { FileTextField } from "../FileTextField";
 import classes from "./Traffic.module.css";
 
-/** Change is a change that is laid over the map: a ticket, its revocation, or the enforcement of a resource. */
-export type Change = { ticket: string; revoke: boolean } | { enforce: string } | undefined;
+/**
+ * Change is a change that is laid over the map: a ticket or its revocation, the enforcement of a resource, a drafted policy, or the proposal for a
+ * resource together with its enforcement.
+ */
+export type Change = { ticket: string; revoke: boolean } | { enforce: string } | { draft: true } | { proposal: string } | undefined;
+
+/** none removes every change from the address. */
+const none: FilterChange = { ticket: undefined, change: undefined, enforce: undefined, draft: undefined, proposal: undefined };
 
 /** changeIn reads the change from the URL. */
 export function changeIn(search: URLSearchParams): Change {
   const ticket = search.get("ticket")?.trim().toUpperCase() ?? "";
   if (/^T-[0-9]{1,12}$/.test(ticket)) return { ticket, revoke: search.get("change") === "revoke" };
   const enforce = search.get("enforce")?.trim();
-  return enforce ? { enforce } : undefined;
+  if (enforce) return { enforce };
+  const proposal = search.get("proposal")?.trim();
+  if (proposal) return { proposal };
+  return search.has("draft") ? { draft: true } : undefined;
 }
 
-/** useChange reads what a change would do. It returns undefined while there is no change or no answer. */
-export function useChange(change: Change) {
+/** useChange reads what a change would do to the connections of a period. It returns undefined while there is no change or no answer. */
+export function useChange(change: Change, span: Period) {
   const ticket = change && "ticket" in change ? change : undefined;
   const enforce = change && "enforce" in change ? change.enforce : "";
-  const ofTicket = useTicketImpact(ticket?.ticket ?? "", ticket?.revoke ? "revoke" : "ticket", ticket !== undefined);
+  const resource = change && "proposal" in change ? change.proposal : "";
+  const ofTicket = useTicketImpact(ticket?.ticket ?? "", ticket?.revoke ? "revoke" : "ticket", ticket !== undefined, span);
   const body = modeBody({ kind: "mode", resource: enforce, mode: "Enforce", clusterModes: {} });
-  const ofMode = useImpactPreview(body && forPreview(body));
-  return change === undefined ? undefined : ticket ? ofTicket : ofMode;
+  const ofMode = useImpactPreview(body && forPreview(body), span);
+  const proposal = useProposal(resource, span, resource !== "");
+  const drafted = change && "draft" in change ? keptDraft() : "";
+  const proposed = proposal.data && { ...(proposal.data.lines.length > 0 ? { policy: proposal.data.yaml } : {}), enforce: [resource], ...span };
+  const ofDraft = useDraftImpact(resource !== "" ? proposed : drafted !== "" ? { policy: drafted, ...span } : undefined);
+  if (change === undefined) return undefined;
+  if (ticket) return ofTicket;
+  if ("enforce" in change) return ofMode;
+  return proposal.error ? { ...proposal, data: undefined } : ofDraft;
 }
 
 /** ChangePicker selects the change that is laid over the map. */
@@ -39,14 +59,16 @@ export function ChangePicker({ change, onChange }: { change: Change; onChange: (
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);
   const [ticket, setTicket] = useState("");
+  const [draft, setDraft] = useState(keptDraft);
+  const tooLong = draft.length > mostDraft;
   const wrong = ticket.trim() !== "" && !/^t-[0-9]{1,12}$/i.test(ticket.trim());
   const choose = (next: FilterChange) => {
-    onChange({ ticket: undefined, change: undefined, enforce: undefined, ...next });
+    onChange({ ...none, ...next });
     setOpen(false);
     setTicket("");
   };
   return (
-    <Popover opened={open} onChange={setOpen} position="bottom-end" shadow="md" trapFocus returnFocus withRoles={false} width={320}>
+    <Popover opened={open} onChange={setOpen} position="bottom-end" shadow="md" trapFocus returnFocus withRoles={false} width={380}>
       <Popover.Target>
         <Button variant={change ? "light" : "default"} leftSection={<IconStack size={15} aria-hidden />} onClick={() => setOpen(!open)} aria-expanded={open} aria-haspopup="dialog" data-testid="overlay-open">
           {t("traffic.overlay.choose")}
@@ -65,6 +87,19 @@ export function ChangePicker({ change, onChange }: { change: Change; onChange: (
           </Button>
         </form>
         <ResourceSelect label={t("traffic.overlay.enforce")} value="" onChange={(enforce) => enforce && choose({ enforce })} nothingFound={t("resources.noMatch")} testId="overlay-enforce" />
+        <form
+          className={classes.draft}
+          onSubmit={(event) => {
+            event.preventDefault();
+            // A number that differs each time makes the page read the draft again.
+            if (!tooLong && draft.trim() !== "" && keepDraft(draft)) choose({ draft: String(Date.now() % 1_000_000) });
+          }}
+        >
+          <FileTextField label={t("traffic.overlay.draft")} description={t("traffic.overlay.draftHelp")} accept=".yaml,.yml,.json" choose={t("traffic.overlay.draftFile")} value={draft} onChange={setDraft} error={tooLong ? t("traffic.overlay.draftTooLong") : undefined} testId="overlay-draft" />
+          <Button type="submit" size="xs" variant="default" mt={8} disabled={tooLong || draft.trim() === ""} data-testid="overlay-draft-show">
+            {t("traffic.overlay.show")}
+          </Button>
+        </form>
       </Popover.Dropdown>
     </Popover>
   );
@@ -83,7 +118,14 @@ export function TrafficOverlay({ change, query, overlay, map, onChange }: Props)
   const { t } = useTranslation();
   const words = useWords();
   const impact = query.data;
-  const name = "ticket" in change ? (change.revoke ? t("traffic.overlay.revocation", { ticket: change.ticket }) : change.ticket) : t("traffic.overlay.enforcing", { resource: map.nodes.find(({ id, name: full }) => id === change.enforce || full === change.enforce)?.title ?? change.enforce });
+  const titleOf = (resource: string) => map.nodes.find(({ id, name: full }) => id === resource || full === resource)?.title ?? resource;
+  const nameOf = () => {
+    if ("ticket" in change) return change.revoke ? t("traffic.overlay.revocation", { ticket: change.ticket }) : change.ticket;
+    if ("enforce" in change) return t("traffic.overlay.enforcing", { resource: titleOf(change.enforce) });
+    return "proposal" in change ? t("traffic.overlay.proposed", { resource: titleOf(change.proposal) }) : t("traffic.overlay.drafted");
+  };
+  const name = nameOf();
+  const lost = "draft" in change && keptDraft() === "";
   const cut = overlay?.cut.size ?? 0;
   const allowed = overlay?.let.size ?? 0;
   const cuts = cut > 0 ? t("traffic.overlay.wouldCut", { count: cut, number: words.number(cut) }) : t("traffic.overlay.cutsNothing");
@@ -96,7 +138,7 @@ export function TrafficOverlay({ change, query, overlay, map, onChange }: Props)
         <p role="status" data-testid="overlay-sentence">
           {"ticket" in change ? <Link to={`/tickets/${change.ticket}`}>{name}</Link> : <strong>{name}</strong>}
           {t("traffic.overlay.colon")}
-          {impact === undefined ? t("traffic.overlay.reading") : !impact.available ? (impact.message ? words.message(impact.message) : t("connections.unavailable")) : sentence}
+          {lost ? t("traffic.overlay.draftLost") : impact === undefined ? t("traffic.overlay.reading") : !impact.available ? (impact.message ? words.message(impact.message) : t("connections.unavailable")) : sentence}
           {impact?.available && (
             <small>
               {t("traffic.overlay.basis")}
@@ -107,7 +149,7 @@ export function TrafficOverlay({ change, query, overlay, map, onChange }: Props)
         </p>
       )}
       {"ticket" in change && <SegmentedControl size="xs" aria-label={t("traffic.overlay.which")} data={[{ value: "ticket", label: t("traffic.overlay.asked") }, { value: "revoke", label: t("traffic.overlay.revoke") }]} value={change.revoke ? "revoke" : "ticket"} onChange={(next) => onChange({ change: next === "revoke" ? "revoke" : undefined })} data-testid="overlay-which" />}
-      <Button size="xs" variant="default" onClick={() => onChange({ ticket: undefined, change: undefined, enforce: undefined })} data-testid="overlay-remove">
+      <Button size="xs" variant="default" onClick={() => onChange(none)} data-testid="overlay-remove">
         {t("traffic.overlay.remove")}
       </Button>
     </div>

@@ -52,6 +52,7 @@ export const rollout = {
     title: "Proposal",
     intro: "The clients that were seen, as the lines that a policy would need. Nothing happens automatically: choose the clients that you know, and request access for them.",
     usualWindow: "As for the evidence",
+    overMap: "Show on the traffic map what enforcement with these grants would cut",
     lastDays: "Last {{duration}}",
     choose: "Choose",
     chooseOf: "Choose {{subject}} with {{action}}",

@@ -50,6 +50,7 @@ export const rollout = {
     title: "策略建议",
     intro: "把观察到的客户端列成策略所需的条目。不会自动生效：请勾选您认可的，再提交申请。",
     usualWindow: "与证据相同的范围",
+    overMap: "在流量图上显示：按这些授权强制执行会切断什么",
     lastDays: "最近 {{duration}}",
     choose: "勾选",
     chooseOf: "勾选 {{subject}} 的 {{action}}",

@@ -1,0 +1,149 @@
+package ticketapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/core"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+// maxDraftEnforced is the maximum number of resources that a draft enforces.
+const maxDraftEnforced = 50
+
+// draftName is the name of a drafted policy that states none. No object can have it.
+const draftName = "(draft)"
+
+// PreviewDraft implements openapi.StrictServerInterface. Everybody may replay a draft, and sees only what it would do to connections that
+// they may see.
+func (a *API) PreviewDraft(ctx context.Context, r openapi.PreviewDraftRequestObject) (openapi.PreviewDraftResponseObject, error) {
+	w, err := a.replayWindow(r.Body.Since, r.Body.Until)
+	if err != nil {
+		return nil, err
+	}
+	base, err := a.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	in, err := a.Input()
+	if err != nil {
+		return nil, err
+	}
+	touched, drafted := map[string]bool{}, ""
+	if text := core.Value(r.Body.Policy); text != "" {
+		draft, err := draftedPolicy(text)
+		if err != nil {
+			return nil, err
+		}
+		drafted = draft.Name
+		in.Policies = append(slices.DeleteFunc(slices.Clone(in.Policies), func(p *v1alpha1.AccessControlPolicy) bool { return p.Name == draft.Name }), draft)
+	}
+	enforce := core.Value(r.Body.Enforce)
+	if len(enforce) > maxDraftEnforced {
+		return nil, core.InvalidField("enforce", message.FieldCount(maxDraftEnforced))
+	}
+	if core.Value(r.Body.Policy) == "" && len(enforce) == 0 {
+		return nil, core.InvalidField("policy", message.ImpactDraftEmpty())
+	}
+	for _, id := range enforce {
+		e, err := views.EntityOrNotFound(a.Catalog().Resource(id))
+		if err != nil {
+			return nil, err
+		}
+		in.Resources = enforced(in.Resources, e.Name)
+		touched[e.Name] = true
+	}
+	out := emptyImpact(w)
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), views.FlowTimeout)
+	defer cancel()
+	after := base.Next(in)
+	if err := refusedIn(after, drafted); err != nil {
+		return nil, err
+	}
+	for _, name := range policy.ChangedUnits(base, after) {
+		touched[name] = true
+	}
+	found, err := a.replay(limited, base, after, slices.Sorted(maps.Keys(touched)), w)
+	if err != nil {
+		err = notReplayed(ctx, err, &out)
+		return openapi.PreviewDraft200JSONResponse(out), err
+	}
+	who := core.Caller(ctx)
+	a.impactOf(who, found, false, who.Security || who.Auditor, &out)
+	return openapi.PreviewDraft200JSONResponse(out), nil
+}
+
+// draftedPolicy reads an AccessControlPolicy, or its spec alone, from YAML or JSON.
+func draftedPolicy(text string) (*v1alpha1.AccessControlPolicy, error) {
+	if len(text) > maxSpec {
+		return nil, core.InvalidField("policy", message.FieldMaxBytes(maxSpec))
+	}
+	data, err := specJSON(text)
+	if err != nil {
+		return nil, core.InvalidField("policy", message.ImpactDraftUnreadable(shortened(err)))
+	}
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	out := &v1alpha1.AccessControlPolicy{}
+	var into any = &out.Spec
+	if err := json.Unmarshal(data, &head); err == nil && head.Kind != "" {
+		if head.Kind != "AccessControlPolicy" {
+			return nil, core.InvalidField("policy", message.ImpactDraftKind(message.Quoted(head.Kind)))
+		}
+		into = out
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return nil, core.InvalidField("policy", message.ImpactDraftUnreadable(shortened(err)))
+	}
+	if out.Name == "" {
+		out.Name = draftName
+	}
+	return out, nil
+}
+
+// shortened returns the text of an error about what the caller wrote, which may repeat all of it.
+func shortened(err error) string {
+	const most = 300
+	text := []rune(err.Error())
+	return string(text[:min(len(text), most)])
+}
+
+// refusedIn returns an error about the first statement of a policy that has no effect in any unit.
+func refusedIn(s *policy.Snapshot, name string) error {
+	for _, r := range s.Refusals() {
+		if r.Ref.Policy == name {
+			return core.InvalidField("policy", message.ImpactDraftStatement(r.Ref.SID, r.Message))
+		}
+	}
+	return nil
+}
+
+// enforced returns the resources with one enforced in every member, whether it is onboarded or not, as if no rollout were in progress.
+func enforced(all []*v1alpha1.ProtectedResource, name string) []*v1alpha1.ProtectedResource {
+	out := slices.Clone(all)
+	for i, p := range out {
+		if string(p.Spec.Resource) == name {
+			changed := *p
+			changed.Spec.Mode, changed.Spec.ClusterModes, changed.Spec.TemporaryAudit = v1alpha1.ModeEnforce, nil, nil
+			changed.Status.Rollout = nil
+			out[i] = &changed
+			return out
+		}
+	}
+	return append(out, &v1alpha1.ProtectedResource{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(name)},
+		Spec:       v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(name), Mode: v1alpha1.ModeEnforce},
+	})
+}
