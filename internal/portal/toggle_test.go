@@ -603,7 +603,11 @@ func TestImpactOfADraft(t *testing.T) {
 		t.Errorf("somebody who owns neither: %d %s", a.Status, a.Body)
 	}
 	since := time.Now().Add(-time.Minute).UTC()
-	if got, a := post("bob", map[string]any{"policy": allow, "since": since}); a.Status != http.StatusOK || !got.Since.Equal(since) || got.Allowed.Connections != 0 {
+	if got, a := post(
+		"bob",
+		map[string]any{"policy": allow, "since": since},
+	); a.Status != http.StatusOK || !got.Since.Equal(since) ||
+		got.Allowed.Connections != 0 {
 		t.Errorf("the window is not the one that was asked for: %d %s", a.Status, a.Body)
 	}
 	for reason, body := range map[string]map[string]any{

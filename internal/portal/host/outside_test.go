@@ -221,8 +221,15 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	expect("resource.waves-instructed ProtectedResource/bobs unknown  ")
 
 	// The same of a class.
-	class := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:o:redis:clusters:bobs-*",
-		LabelKey: "bobs", Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
+	class := &v1alpha1.ResourceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "bobs"},
+		Spec: v1alpha1.ResourceClassSpec{
+			Pattern:   "trnv1:rsc:o:redis:clusters:bobs-*",
+			LabelKey:  "bobs",
+			Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+			Actions:   []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}},
+		},
+	}
 	if err := kubectl.Create(ctx, class, client.FieldOwner("kubectl-create")); err != nil {
 		t.Fatal(err)
 	}
