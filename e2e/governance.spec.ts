@@ -57,6 +57,38 @@ test('who could reach a resource is answered for an instant, with what the recor
   await context.close();
 });
 
+test('an owner sees when an application could reach a resource, and an auditor its modes in the past', async ({ browser }) => {
+  const [bob, grace] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'grace')]);
+  await bob.page.goto('/resources/bobs-cluster');
+  await expect(bob.page.getByTestId('periods-choose')).toBeVisible();
+  await bob.page.getByTestId('periods-application').fill('888');
+  await bob.page.getByRole('option', { name: /888/ }).first().click();
+  await expect(bob.page.getByTestId('periods').locator('[data-testid^="period-"]').first()).toBeVisible();
+  await expect(bob.page.getByTestId('periods-begin')).toBeVisible();
+  const periods = await bob.page.request.get((await bob.page.getByTestId('periods-csv').getAttribute('href')) ?? '');
+  expect(periods.headers()['content-type']).toContain('text/csv');
+  await shot(bob.page, 'periods-owner');
+  await grace.page.goto('/resources/bobs-cluster#modes');
+  await expect(grace.page.getByTestId('modes').locator('table, [data-testid="modes-empty"]').first()).toBeVisible();
+  await expect(grace.page.getByTestId('modes-begin')).toBeVisible();
+  await shot(grace.page, 'modes-auditor');
+  expect(await serious(grace.page)).toEqual([]);
+  await Promise.all([bob.context.close(), grace.context.close()]);
+});
+
+test('a table sorts by the column that is pressed, and the address keeps the order', async ({ browser }) => {
+  const { page, context } = await logIn(browser, 'dave');
+  await page.goto('/classes');
+  const header = page.getByRole('columnheader', { name: /Name/ }).first();
+  await header.getByRole('button').click();
+  await expect(header).toHaveAttribute('aria-sort', /ascending|descending/);
+  await expect(page).toHaveURL(/ResourceClass-sort=/);
+  const order = await header.getAttribute('aria-sort');
+  await page.reload();
+  await expect(page.getByRole('columnheader', { name: /Name/ }).first()).toHaveAttribute('aria-sort', order ?? '');
+  await context.close();
+});
+
 test('a delegation is made, seen by the one who received it, and ended', async ({ browser }) => {
   const alice = await logIn(browser, 'alice');
   await alice.page.goto('/delegations');

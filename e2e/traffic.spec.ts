@@ -78,6 +78,43 @@ test('the traffic map: from the picture to one line, its numbers, its flows and 
   await context.close();
 });
 
+test('an owner lays the proposal for a resource, a drafted policy and a ticket over the map', async ({ browser }) => {
+  const bob = await logIn(browser, 'bob');
+  const { page, context } = bob;
+  await test.step('the proposal, from the page of the resource: nothing that it grants would be cut', async () => {
+    await page.goto('/resources/deals-cache');
+    await page.getByTestId('proposal-map').click();
+    await expect(page).toHaveURL(/proposal=deals-cache/);
+    await expect(page.getByTestId('overlay-sentence')).toContainText('with the proposed grants: no link of this map would be cut');
+    await shot(page, 'traffic-proposal');
+    await page.getByTestId('overlay-remove').click();
+  });
+  await test.step('a deny as a draft, over the period of the map; a mistake in it is named', async () => {
+    await page.goto('/traffic?window=7d&level=resource&resource=deals-cache');
+    const { nodes } = await read<TrafficMap>(bob, '/flows/map?resource=deals-cache');
+    const [resource, application] = ['deals-cache', 'app-888'].map((id) => nodes.find((node) => node.id === id)?.name);
+    const draft = `statements: [{sid: deny, effect: Deny, subjects: ["${application}"], actions: ["redis:connect"], resources: ["${resource}"]}]`;
+    await page.getByTestId('overlay-open').click();
+    await page.getByTestId('overlay-draft').fill('statements: [{sid: 1}]');
+    await page.getByTestId('overlay-draft-show').click();
+    await expect(page.getByTestId('traffic-overlay')).toContainText('cannot be read as an AccessControlPolicy');
+    await page.getByTestId('overlay-open').click();
+    await page.getByTestId('overlay-draft').fill(draft);
+    await page.getByTestId('overlay-draft-show').click();
+    await expect(page.getByTestId('overlay-sentence')).toContainText('The drafted policy: ');
+    await expect(page.getByTestId('overlay-sentence')).toContainText('the map’s period were replayed');
+    await shot(page, 'traffic-draft');
+    expect(await serious(page)).toEqual([]);
+  });
+  await test.step('a ticket that does not exist says so', async () => {
+    await page.getByTestId('overlay-open').click();
+    await page.getByTestId('overlay-ticket').fill('t-9999');
+    await page.getByTestId('overlay-ticket').press('Enter');
+    await expect(page.getByTestId('traffic-overlay')).toContainText('T-9999');
+  });
+  await context.close();
+});
+
 test('the traffic map of an owner shows what the owner’s things connect to, and nothing else', async ({ browser }) => {
   const [bob, dave] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'dave')]);
   const mine = new Set<string>();

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -113,10 +115,15 @@ func draftedPolicy(text string) (*v1alpha1.AccessControlPolicy, error) {
 	return out, nil
 }
 
-// shortened returns the text of an error about what the caller wrote, which may repeat all of it.
+// shortened returns the text of an error about what the caller wrote, which may repeat all of it. A value of the wrong type is named by its
+// field, without the types of this program.
 func shortened(err error) string {
 	const most = 300
 	text := []rune(err.Error())
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		text = []rune(fmt.Sprintf("%s cannot be a %s", wrong.Field, wrong.Value))
+	}
 	return string(text[:min(len(text), most)])
 }
 

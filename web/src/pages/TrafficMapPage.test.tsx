@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Impact, TrafficMap } from "../api/types";
 import { app888, bobsCluster, me } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import { TrafficMapPage } from "./TrafficMapPage";
 
 const map: TrafficMap = {
@@ -34,13 +34,13 @@ const impact = {
   newlyAllowed: [{ subject: { name: "app/2", title: "Billing" }, resource: bobsCluster, port: 6379, protocol: "TCP", count: 7, firstSeen: "2026-11-10T12:00:00Z", lastSeen: "2026-11-20T11:00:00Z", before: "default-denied", after: "allowed" }],
 } satisfies Impact;
 
-function start(at = "/traffic", over: Partial<TrafficMap> = {}, roles: ("requester" | "security")[] = ["requester"]) {
+function start(at = "/traffic", over: Partial<TrafficMap> = {}, roles: ("requester" | "security")[] = ["requester"], drafted: ReturnType<typeof problem> = { body: impact }) {
   const calls = serve({
     "GET /me": () => ({ body: me({ roles }) }),
     "GET /flows/map": () => ({ body: { ...map, ...over } }),
     "GET /flows/coverage": () => ({ body: { available: true, items: [], since: map.since, until: map.until, lastFlow: { m1: map.lastFlow } } }),
     "GET /tickets/T-1/impact": () => ({ body: impact }),
-    "POST /flows/impact": () => ({ body: impact }),
+    "POST /flows/impact": () => drafted,
     "GET /resources/bobs-cluster/proposal": () => ({ body: { resource: bobsCluster, since: map.since, until: map.until, lines: [{}], unattributed: [], yaml: "spec: {}" } }),
   });
   const { router } = renderPage(<TrafficMapPage />, { path: "/traffic", at });
@@ -155,6 +155,13 @@ describe("the traffic map", () => {
     expect(router.state.location.search).not.toContain("statements");
     await userEvent.click(screen.getByTestId("overlay-remove"));
     await waitFor(() => expect(searchOf(router).has("draft")).toBe(false));
+    sessionStorage.clear();
+  });
+
+  it("names what is wrong with a draft", async () => {
+    sessionStorage.setItem("acp.traffic-draft", "x: 1");
+    start("/traffic?draft=1", {}, ["requester"], problem(422, "invalid", { fields: [{ field: "policy", code: "invalid", message: verbatim("cannot be read") }] }));
+    await waitFor(() => expect(screen.getByTestId("overlay-wrong")).toHaveTextContent("The drafted policy cannot be read"));
     sessionStorage.clear();
   });
 

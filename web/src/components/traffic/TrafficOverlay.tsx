@@ -3,6 +3,7 @@ import { IconStack } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { asApiError } from "../../api/client";
 import { useDraftImpact, useImpactPreview, useProposal, useTicketImpact } from "../../api/flows";
 import type { Period } from "../../api/flows";
 import type { Impact, TrafficMap } from "../../api/types";
@@ -125,6 +126,7 @@ export function TrafficOverlay({ change, query, overlay, map, onChange }: Props)
     return "proposal" in change ? t("traffic.overlay.proposed", { resource: titleOf(change.proposal) }) : t("traffic.overlay.drafted");
   };
   const name = nameOf();
+  const wrong = query.error ? asApiError(query.error).fieldMessage("policy") : undefined;
   const lost = "draft" in change && keptDraft() === "";
   const cut = overlay?.cut.size ?? 0;
   const allowed = overlay?.let.size ?? 0;
@@ -132,7 +134,11 @@ export function TrafficOverlay({ change, query, overlay, map, onChange }: Props)
   const sentence = allowed > 0 ? t("traffic.overlay.both", { cuts, lets: t("traffic.overlay.wouldLet", { count: allowed, number: words.number(allowed) }) }) : cuts;
   return (
     <div className={classes.overlay} data-testid="traffic-overlay">
-      {query.error ? (
+      {wrong ? (
+        <p role="alert" data-testid="overlay-wrong">
+          <strong>{name}</strong> {words.message(wrong)}
+        </p>
+      ) : query.error ? (
         <ErrorState error={query.error} onRetry={() => void query.refetch()} />
       ) : (
         <p role="status" data-testid="overlay-sentence">
