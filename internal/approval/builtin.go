@@ -66,7 +66,11 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 		chain, err := a.packageChain()
 		a.addTimeouts(chain, kind)
 		return chain, err
-	case KindClass, KindApprovalPolicy:
+	case KindClass:
+		chain, err := a.classChain()
+		a.addTimeouts(chain, kind)
+		return chain, err
+	case KindApprovalPolicy:
 		if len(a.delegates) > 0 {
 			names = []string{StepAdministrator}
 			break

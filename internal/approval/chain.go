@@ -21,12 +21,14 @@ type about struct {
 	author      string // the person who wrote the request of a program, if it is known
 	application catalog.Entity
 	resource    catalog.Entity
-	reached     *Reached       // what the clients of a registration would reach; nil for other requests
+	reached     *Reached       // the resources whose owners decide about a registration, a package or a class; nil for other requests
 	timeouts    BuiltinTimeout // of the built-in chain
 	// organizations are those of the host cluster; nil if no approval policy is evaluated.
 	organizations *organization.Index
 	// delegates decide a change of an organization's object in place of the security team; see delegates.
 	delegates []v1alpha1.Approver
+	// instead says why the security team decides in the place of owners of resources that a change of a class affects; zero if it does not.
+	instead message.Message
 	// added are the steps of the approval policies of organizations.
 	added organizationRules
 }

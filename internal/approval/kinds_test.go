@@ -15,7 +15,7 @@ func quiet(t *testing.T, policies ...*v1alpha1.ApprovalPolicy) *model {
 	m := newModel(t)
 	store := &approvaltest.Memory{}
 	m.begin(1, store, func() []ledger.Entry { return store.Lines })
-	m.catalog, m.host.Policies, m.svc.Builtin = m.catalogs[0], policies, approval.BuiltinTimeout{}
+	m.catalog, m.host.Policies, m.host.Affects, m.svc.Builtin = m.catalogs[0], policies, nil, approval.BuiltinTimeout{}
 	return m
 }
 

@@ -198,6 +198,8 @@ func (m *model) begin(seed uint64, store approvaltest.Store, lines func() []ledg
 	m.host = &approvaltest.Host{Actions: []string{"x:read", "x:write"}, Policies: m.policies[m.r.IntN(len(m.policies))]}
 	class, _ := json.Marshal(v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:iam:sa:app/*"})
 	m.host.SetObject(approval.ObjectSubjectClass, "apps", class)
+	m.host.Affects = []map[string][]string{nil, {"SubjectClass/apps": {"trnv1:rsc:o:redis:clusters:low"}},
+		{"SubjectClass/apps": {"trnv1:rsc:o:redis:clusters:high", "trnv1:rsc:o:redis:clusters:low"}}}[seed%3]
 	m.onCall = approval.Duty{Known: true, People: []string{"bob", "erin"}}
 	m.svc.OnCall = func(string, int) approval.Duty { return m.onCall }
 	m.svc.Builtin = pickOf(m.r,
@@ -290,13 +292,23 @@ func (g *guard) Apply(ctx context.Context, c approval.Change, check approval.Che
 	})
 }
 
-// ownersAgreed checks that of each resource which the clients of an item reach, an owner or the security team decided.
+// ownersAgreed checks that of each resource which the clients of an item reach, or which a change of a class affects, an owner or the security
+// team decided.
 func (m *model) ownersAgreed(t *approval.Ticket, i int) {
 	it := t.Items[i]
-	if t.Kind != approval.KindWorkload || it.WrittenGeneration > 0 {
+	if it.WrittenGeneration > 0 {
 		return
 	}
-	reached, err := m.host.Reached(it.ApplicationName)
+	var reached approval.Reached
+	var err error
+	switch t.Kind {
+	case approval.KindWorkload:
+		reached, err = m.host.Reached(it.ApplicationName)
+	case approval.KindClass:
+		reached.Resources, err = m.host.Affected(*it.Change)
+	default:
+		return
+	}
 	if err != nil {
 		m.fail("reached: %v", err)
 	}

@@ -201,6 +201,15 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			return nil, err
 		}
 	}
+	if !a.instead.IsZero() && !slices.ContainsFunc(steps, wanted.bySecurity) {
+		w, err := a.builtinStep(StepSecurity, nil)
+		if err != nil {
+			return nil, err
+		}
+		w.step.Name, w.note = freeName(steps, StepSecurity), a.instead
+		steps = append(steps, w)
+		security = security && len(a.delegates) > 0
+	}
 	if security {
 		always := StepSecurity
 		if len(a.delegates) > 0 {

@@ -38,6 +38,9 @@ type Host interface {
 	Compiled(it Item) ([]string, error)
 	// Reached returns the resources that an application has access to.
 	Reached(application string) (Reached, error)
+	// Affected returns the names of the resources that a change of a class affects, sorted: those whose units differ with and without
+	// it and, if it changes where or by what the class is enforced, all that are onboarded.
+	Affected(c Change) ([]string, error)
 }
 
 // Reached are the resources that an application may reach by allows that have not ended, by its name or by a wildcard.

@@ -45,6 +45,13 @@ func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGl
 		to.reached = &Reached{Resources: spec.ResourceNames()}
 		to.application.Title = spec.Title // which errors name
 	}
+	if kind == KindClass && it.Change != nil {
+		affected, err := s.Host.Affected(*it.Change)
+		if err != nil {
+			return it, err
+		}
+		to.affect(affected)
+	}
 	return to.resolve(kind, breakGlass, it, s.compiled(policies), rulesRequest(c, kind, requester, breakGlass, it, facts, requestedAt), requestedAt)
 }
 

@@ -6644,6 +6644,11 @@ func StateZtunnelUnreported(object string) Message {
 	return build("state.ztunnel-unreported", param{"object", object})
 }
 
+// StepNoteAffectsMany is "the change affects {resources} resources, which are too many for their owners to decide one by one".
+func StepNoteAffectsMany(resources int) Message {
+	return build("step-note.affects-many", param{"resources", resources})
+}
+
 // StepNoteApproversChange is "To change who has to agree needs the security team.".
 func StepNoteApproversChange() Message {
 	return Message{Code: "step-note.approvers-change", Text: "To change who has to agree needs the security team."}
@@ -6807,6 +6812,11 @@ func StepSameOwnerReached(application string, group string) Message {
 // StepSamePerson is "The same person would have to fill two steps (leader, owner{names} of {resource}): name a further owner, leader or member of the group \"{group}\" in the catalog.".
 func StepSamePerson(names string, resource string, group string) Message {
 	return build("step.same-person", param{"group", group}, param{"names", names}, param{"resource", resource})
+}
+
+// StepSamePersonClass is "The owners of the resources that the change affects and the group {group} have too few different people to decide. Name a further owner, or a further member of the group \"{group}\", in the catalog.".
+func StepSamePersonClass(group string) Message {
+	return build("step.same-person-class", param{"group", group})
 }
 
 // StepSamePersonPackage is "The same person would have to fill two steps of the access package: name a further owner, leader or member of the group \"{group}\" in the catalog.".

@@ -20,6 +20,7 @@ import (
 // fakeHost is a host cluster in memory.
 type fakeHost struct {
 	compiled      []string // the result of compiling any item
+	affected      []string // by a change of a class
 	mu            sync.Mutex
 	input         policy.Input
 	away          time.Time
@@ -125,6 +126,9 @@ func (h *fakeHost) Reached(application string) (approval.Reached, error) {
 	s, _ := h.Snapshot()
 	return host.ReachedIn(s, application, time.Now()), nil
 }
+
+// Affected implements approval.Host.
+func (h *fakeHost) Affected(approval.Change) ([]string, error) { return h.affected, nil }
 
 func (h *fakeHost) Object(string, string) (approval.Object, bool, error) {
 	return approval.Object{}, false, nil

@@ -28,7 +28,9 @@ type Host struct {
 	Organized []*v1alpha1.Organization
 	About     map[string]approval.Facts
 	Reaches   map[string]approval.Reached // by application; see also Reached
-	Down      func() error                // returns the error of writing policies, unless nil
+	// Affects are the resources that a change of an object affects, by Kind/name.
+	Affects map[string][]string
+	Down    func() error // returns the error of writing policies, unless nil
 	// Contested are addresses of another application.
 	Contested map[string]bool
 	objects   map[string]*hostObject
@@ -90,6 +92,13 @@ func (h *Host) reached(application string) approval.Reached {
 	slices.Sort(r.Resources)
 	r.Resources = slices.Compact(r.Resources)
 	return r
+}
+
+// Affected implements approval.Host: what Affects says for the object.
+func (h *Host) Affected(c approval.Change) ([]string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Affects[c.Kind+"/"+c.Name], nil
 }
 
 // Propose implements approval.Registrations: everybody may register everything, in the form in which it is given, but what

@@ -136,6 +136,19 @@ func (h *Host) compiledChange(it approval.Item) ([]string, error) {
 	return ChangedLines(base, in, it, wallclock.Now()), nil
 }
 
+// Affected implements approval.Host.
+func (h *Host) Affected(c approval.Change) ([]string, error) {
+	base, ok := h.Snapshot()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	in, ok := h.Input()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	return change.Affected(base, in, c, wallclock.Now()), nil
+}
+
 func pointers[T any](items []T) []*T {
 	out := make([]*T, len(items))
 	for i := range items {
