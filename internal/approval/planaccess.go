@@ -35,7 +35,7 @@ func (x *planner) access(r RequestItem, path string) (Item, error) {
 	if !ok {
 		return Item{}, invalid(path+"application", message.RequestUnknownApplication(r.Application))
 	}
-	if !x.request.Adopt && !x.actor.asksFor(x.c, app) {
+	if !x.request.Adopt && !x.request.given && !x.actor.asksFor(x.c, app) {
 		return Item{}, fail(CodeForbidden, message.RequestApplicationNotOwner(app.Title, ownerNames(x.c, app)))
 	}
 	res, ok := x.c.Resource(r.Resource)

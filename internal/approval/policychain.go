@@ -68,6 +68,9 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 		if err := a.added.limit(&it, requestedAt); err != nil {
 			return it, err
 		}
+		if it.given() && !it.Package.Until.IsZero() && (it.Latest.IsZero() || it.Package.Until.Before(it.Latest)) {
+			it.Latest = it.Package.Until
+		}
 	}
 	if p == nil {
 		it.Steps, err = builtin(a, kind, it)
@@ -173,7 +176,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			asked, auto = true, false // no condition replaces the only people who confirm that the application asks
 		}
 		denied := auto && deniedBy != ""
-		auto = auto && mayAuto && !denied && !r.Adopt && !r.Override // exceptions are decided by a person
+		auto = auto && mayAuto && !denied && !r.Adopt && !r.Override && !a.given // exceptions are decided by a person
 		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers),
 			owners: onlyOwners(s.Approvers)}
 		if auto {
