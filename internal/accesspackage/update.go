@@ -217,7 +217,9 @@ func (s Spec) split(held []Held) (kept, lost []Held) {
 	return kept, lost
 }
 
-func (s Spec) has(resource, action string) bool { return slices.Contains(s.Resources[resource].Actions, action) }
+func (s Spec) has(resource, action string) bool {
+	return slices.Contains(s.Resources[resource].Actions, action)
+}
 
 func actionsOf(held []Held) map[string][]string {
 	out := map[string][]string{}

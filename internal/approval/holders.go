@@ -284,24 +284,31 @@ func giftKey(name string, version int, application string) string {
 	return fmt.Sprintf("access package %s version %d for %s", name, version, application)
 }
 
-// PlanGift checks the request for what an application is given of a version of a package, and returns the ticket of an earlier attempt, if
-// there is one. Access that the application has otherwise is left out. The requester is the person who requested the version.
-func (s *Service) PlanGift(ctx context.Context, name string, v accesspackage.Version, application string, gifts []accesspackage.Gift) (*Gift, error) {
-	key := giftKey(name, v.Number, application)
-	earlier, err := s.Store.List(ctx, Filter{Requester: v.PublishedBy, Package: name, Applications: []string{application}, Limit: maxHolderTickets})
+// FindGift returns the ticket that gives a version of a package to an application; nil if none was submitted.
+func (s *Service) FindGift(ctx context.Context, name string, v accesspackage.Version, application string) (*Ticket, error) {
+	list, err := s.Store.List(ctx, Filter{Requester: v.PublishedBy, Package: name, Applications: []string{application}, Limit: maxHolderTickets,
+		OmitEvents: true})
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range earlier {
-		if t.IdempotencyKey == key {
-			return &Gift{Ticket: t}, nil
-		}
+	key := giftKey(name, v.Number, application)
+	if i := slices.IndexFunc(list, func(t *Ticket) bool { return t.IdempotencyKey == key }); i >= 0 {
+		return list[i], nil
+	}
+	return nil, nil
+}
+
+// PlanGift checks the request for what an application is given of a version of a package, and returns the ticket of an earlier attempt, if
+// there is one. Access that the application has otherwise is left out. The requester is the person who requested the version.
+func (s *Service) PlanGift(ctx context.Context, name string, v accesspackage.Version, application string, gifts []accesspackage.Gift) (*Gift, error) {
+	if t, err := s.FindGift(ctx, name, v, application); err != nil || t != nil {
+		return &Gift{Ticket: t}, err
 	}
 	of, err := s.Store.Get(ctx, v.Ticket)
 	if err != nil {
 		return nil, err
 	}
-	g := &Gift{draft: Draft{Kind: KindGrant, Requester: v.PublishedBy, Reason: giftReason(of), IdempotencyKey: key}}
+	g := &Gift{draft: Draft{Kind: KindGrant, Requester: v.PublishedBy, Reason: giftReason(of), IdempotencyKey: giftKey(name, v.Number, application)}}
 	c := s.Catalog()
 	a := Actor{ID: v.PublishedBy, Security: c.InGroup(v.PublishedBy, catalog.GroupSecurity), Auditor: c.InGroup(v.PublishedBy, catalog.GroupAuditors)}
 	r, problem, err := s.giftRequest(ctx, name, v, application, gifts)
