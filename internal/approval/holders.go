@@ -321,7 +321,7 @@ func (s *Service) PlanGift(ctx context.Context, name string, v accesspackage.Ver
 	}
 	p, err := s.Plan(ctx, a, r)
 	if aboutItem(err) {
-		g.Problem = message.Of(err)
+		g.Problem = reasonOf(err)
 		return g, nil
 	}
 	if err != nil {
@@ -329,14 +329,22 @@ func (s *Service) PlanGift(ctx context.Context, name string, v accesspackage.Ver
 	}
 	for i, it := range p.Items {
 		switch {
-		case held(it.Err) || it.Covered != nil:
+		case held(it.Err):
 		case it.Err != nil:
-			g.Problem = cmp.Or(g.Problem, message.AccessPackageHolderResource(r.Items[i].Resource, message.Of(it.Err)))
+			g.Problem = cmp.Or(g.Problem, message.AccessPackageHolderResource(r.Items[i].Resource, reasonOf(it.Err)))
 		default:
 			g.draft.Items = append(g.draft.Items, it.Item)
 		}
 	}
 	return g, nil
+}
+
+// reasonOf returns the message of an error for people.
+func reasonOf(err error) message.Message {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e.Message
+	}
+	return message.Of(err)
 }
 
 // giftReason returns the reason of a ticket that gives a version: what the requester of the version wrote, with that ticket.

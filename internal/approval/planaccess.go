@@ -22,6 +22,9 @@ func (x *planner) grant(r RequestItem, path string) (PlanItem, error) {
 	if err != nil || target == nil {
 		return PlanItem{Item: it}, err
 	}
+	if x.request.given { // what the application has otherwise keeps its end
+		return PlanItem{}, fail(CodeConflict, message.RequestHasAccess(it.Application))
+	}
 	if err := x.checkLaterEnd(had, it, path); err != nil {
 		return PlanItem{}, err
 	}
