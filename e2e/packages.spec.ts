@@ -13,7 +13,14 @@ async function addResource(page: Page, position: number, title: string, action: 
 }
 
 test('a version of an access package is given to existing holders, if its approvers decide so', async ({ browser }) => {
-  const [alice, bob, carol, frank, nora, pavel] = await Promise.all(['alice', 'bob', 'carol', 'frank', 'nora', 'pavel'].map((name) => logIn(browser, name)));
+  const [alice, bob, carol, frank, nora, pavel] = await Promise.all([
+    logIn(browser, 'alice'),
+    logIn(browser, 'bob'),
+    logIn(browser, 'carol'),
+    logIn(browser, 'frank'),
+    logIn(browser, 'nora'),
+    logIn(browser, 'pavel'),
+  ]);
 
   await test.step('Bob publishes a package of his team, which his leader and the owner of the resource approve', async () => {
     const ticket = await ask(bob, 'kind=package', 'What every booking needs', async (page) => {

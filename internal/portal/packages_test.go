@@ -166,11 +166,11 @@ func TestVersionForHolders(t *testing.T) {
 		total, listed, waiting int
 		ticket                 bool
 	}{
-		"bob":   {2, 2, 1, true}, // of the team, and owner of the resource
-		"dave":  {2, 2, 1, true}, // security
-		"grace": {2, 2, 1, true}, // auditor
-		"alice": {1, 1, 1, true}, // owns app-888
-		"erin":  {0, 0, 0, false},
+		"bob":   {2, 2, 1, true},  // of the team, and owner of the resource
+		"dave":  {2, 2, 1, true},  // security
+		"grace": {2, 2, 1, true},  // auditor
+		"alice": {1, 1, 1, true},  // owns app-888
+		"erin":  {1, 1, 0, false}, // owns app-889
 	} {
 		var p openapi.AccessPackage
 		a := x.as(who).Get("/api/v1/packages/caches")
