@@ -6,7 +6,7 @@ import { shot } from './shots.js';
 /** Adds a resource with an action to the form of an access package, by the keyboard. */
 async function addResource(page: Page, position: number, title: string, action: string): Promise<void> {
   await page.getByTestId(`package-resource-${position}`).fill(title);
-  await page.getByRole('option', { name: new RegExp(title) }).click();
+  await page.getByRole('option', { name: `${title} redis` }).click(); // not its staging
   await page.getByTestId(`package-actions-${position}`).click();
   await page.getByRole('option', { name: action }).click();
   await page.keyboard.press('Escape');

@@ -78,7 +78,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	}
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps && !a.byProgram()
-	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy || len(a.delegates) > 0, !unbounded, autoDenier(a.concerning(all), r))
+	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy || len(a.delegates) > 0, !unbounded && !a.given, autoDenier(a.concerning(all), r))
 	return it, err
 }
 
@@ -176,7 +176,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			asked, auto = true, false // no condition replaces the only people who confirm that the application asks
 		}
 		denied := auto && deniedBy != ""
-		auto = auto && mayAuto && !denied && !r.Adopt && !r.Override && !a.given // exceptions are decided by a person
+		auto = auto && mayAuto && !denied && !r.Adopt && !r.Override // exceptions are decided by a person
 		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers),
 			owners: onlyOwners(s.Approvers)}
 		if auto {

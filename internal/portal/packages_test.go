@@ -150,12 +150,17 @@ func TestVersionForHolders(t *testing.T) {
 	}
 
 	spec := accesspackage.Spec{Title: "Caches", Team: "storage", Chain: accesspackage.ChainOwners, Holders: map[string]accesspackage.Holder{
-		portaltest.App888: {}, portaltest.App889: {}}, Resources: map[string]accesspackage.Resource{portaltest.BobsCluster: {Actions: []string{"redis:connect"}}}}
+		portaltest.App888: {},
+		portaltest.App889: {},
+	}, Resources: map[string]accesspackage.Resource{portaltest.BobsCluster: {Actions: []string{"redis:connect"}}}}
 	content, err := spec.JSON()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.config.Packages.Publish(t.Context(), accesspackage.Publication{Name: "caches", Base: 1, Content: content, Ticket: 990, By: "bob", At: x.now()}); err != nil {
+	if err := x.config.Packages.Publish(
+		t.Context(),
+		accesspackage.Publication{Name: "caches", Base: 1, Content: content, Ticket: 990, By: "bob", At: x.now()},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.config.Packages.SaveHolder(t.Context(), accesspackage.HolderUpdate{Package: "caches", Version: 2, Application: portaltest.App888,
