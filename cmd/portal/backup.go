@@ -286,6 +286,7 @@ func describe(out io.Writer, r backup.Report, held *lazyFile) error {
 	}
 	list("not restored, because they may have ended since: grants and requests of the tickets", r.Ended)
 	list("ended, because decisions made since are not known: access reviews", r.EndedReviews)
+	list("ended, because decisions made since are not known: versions of access packages for existing holders", r.EndedUpdates)
 	list("not restored, or without some statements", r.Withheld)
 	if held.file != nil {
 		fmt.Fprintf(&b, "the statements that were not made in the portal are in %s: look at them, and apply those that still stand with kubectl\n", held.path)

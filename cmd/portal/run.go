@@ -22,6 +22,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	packagestore "github.com/acp-io/acp/internal/accesspackage/gormstore"
+	"github.com/acp-io/acp/internal/accesspackage/holderupdate"
 	"github.com/acp-io/acp/internal/accessreview"
 	reviewstore "github.com/acp-io/acp/internal/accessreview/gormstore"
 	"github.com/acp-io/acp/internal/approval"
@@ -66,6 +67,8 @@ const (
 	pruneEvery   = 10 * time.Minute
 	guardEvery   = 10 * time.Second
 	reviewEvery  = 10 * time.Second
+	// packagesEvery is the interval of the work on versions of access packages that existing holders are given.
+	packagesEvery = 5 * time.Second
 	// downgradeMaxWait is how long a request for a downgrade waits for its completion. The downgrade then continues in the
 	// background.
 	downgradeMaxWait = 5 * time.Second
@@ -286,6 +289,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 			Now: wallclock.Now},
 	)
 	reviewer := accessreview.NewWorker(reviews, replica, &accessreview.Flows{Reader: flows, Snapshot: h.Snapshot, Fleet: h.Fleet}, reviewEvery, log)
+	updater := &holderupdate.Worker{Name: replica, Store: packages, Tickets: tickets, Reader: store, Now: wallclock.Now, Every: packagesEvery, Log: log}
 	for i := range workers {
 		outbox = append(
 			outbox,
@@ -359,6 +363,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	background.Go(func() { anchors.Run(ctx) })
 	background.Go(func() { guard.Run(ctx) })
 	background.Go(func() { reviewer.Run(ctx) })
+	background.Go(func() { updater.Run(ctx) })
 	background.Go(func() { recorder.Run(ctx) })
 	background.Go(func() { followSchedules(ctx) })
 	if asked != nil {

@@ -28,6 +28,8 @@ const (
 	MaxResources = 50
 	// MaxTitle is the maximum length of a title in characters.
 	MaxTitle = 100
+	// MaxHolders is the maximum number of applications to which one version is given.
+	MaxHolders = 100
 	// MaxDescription is the maximum length of a description in characters.
 	MaxDescription = 2000
 )
@@ -57,6 +59,24 @@ type Spec struct {
 	Chain           Chain                 `json:"chain"`
 	// Resources are the resources by their names.
 	Resources map[string]Resource `json:"resources"`
+	// Holders are the applications, by their names, that are given the version when it is published, because they held access by the package
+	// when it was requested. Without any, holders keep what they have. The field is omitted then, so that the digests of versions without it
+	// do not depend on it.
+	Holders map[string]Holder `json:"holders,omitempty"`
+	// Sensitive are the names of the resources that were highly sensitive when a version with Holders was requested, sorted. The approval of
+	// the security team counts for these only.
+	Sensitive []string `json:"sensitive,omitempty"`
+}
+
+// Holder is what a version changes for an application that holds access by the package, as approvers are shown it. Each field has actions,
+// sorted, by the names of resources.
+type Holder struct {
+	// Gets is what the application does not have by the package. It is given at most this.
+	Gets map[string][]string `json:"gets,omitempty"`
+	// Loses is what it has by the package, and what the version does not have.
+	Loses map[string][]string `json:"loses,omitempty"`
+	// Renews is what it has by an access that also has actions which it loses. That access is revoked as a whole, and this is given again.
+	Renews map[string][]string `json:"renews,omitempty"`
 }
 
 // Resource is the access of a package to one resource.
@@ -208,14 +228,18 @@ var (
 type Store interface {
 	// Package returns a package with its current version, or ErrUnknown.
 	Package(ctx context.Context, name string) (Package, error)
+	// Version returns a published version of a package, or ErrUnknown.
+	Version(ctx context.Context, name string, number int) (Version, error)
 	// Versions returns the newest versions of a package, at most limit.
 	Versions(ctx context.Context, name string, limit int) ([]Version, error)
 	// List returns all packages, sorted by name.
 	List(ctx context.Context) ([]Summary, error)
-	// Publish stores a version and makes it the current one. It changes nothing if the ticket of the publication has published a version of
-	// the package already. It returns ErrStale or ErrTooMany if it cannot be published.
+	// Publish stores a version and makes it the current one. If the version has Holders, it stores an update of them, too, in the state
+	// UpdateQueued. It changes nothing if the ticket of the publication has published a version of the package already. It returns ErrStale or
+	// ErrTooMany if it cannot be published.
 	Publish(ctx context.Context, p Publication) error
 	// Archive makes a package unavailable for requests, with a ledger entry. It changes nothing if it is archived already, and returns
 	// ErrUnknown if there is none.
 	Archive(ctx context.Context, name, by string, at time.Time) error
+	Updates
 }

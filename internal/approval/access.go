@@ -173,6 +173,10 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 		if _, ok := c.ByName(it.ApplicationName); !ok {
 			return fail(CodeConflict, message.DecideEntityUnknown(it.Application))
 		}
+	case it.given():
+		if !MayPublish(c, t.Requester, it.Package.Team) {
+			return fail(CodeConflict, message.DecideRequesterNotInTeam(displayName(c, t.Requester)))
+		}
 	case t.Kind.Access(), t.Kind == KindWorkload:
 		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
 			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Application))

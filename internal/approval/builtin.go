@@ -41,6 +41,11 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 	var names []string
 	switch kind {
 	case KindGrant, KindExtend:
+		if w, ok := a.consentStep(it); ok {
+			chain, _ := choose([]wanted{w}, false) // an automatic step needs no person
+			a.addTimeouts(chain, kind)
+			return chain, nil
+		}
 		names = []string{StepLeader, StepOwner}
 		if a.byProgram() {
 			names[0] = StepApplication

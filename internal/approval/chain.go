@@ -21,6 +21,7 @@ type about struct {
 	author      string // the person who wrote the request of a program, if it is known
 	application catalog.Entity
 	resource    catalog.Entity
+	given       bool           // the application is given a version of a package that it holds
 	reached     *Reached       // the resources whose owners decide about a registration, a package or a class; nil for other requests
 	timeouts    BuiltinTimeout // of the built-in chain
 	// organizations are those of the host cluster; nil if no approval policy is evaluated.

@@ -258,7 +258,7 @@ func (s *Service) endExtensions(ctx context.Context, a Actor, number int64, item
 	if err := s.review(a, t.Clone(), item, false, comment); err != nil || !t.Items[item].State.MayBeOnHost() {
 		return err
 	}
-	return s.revokeExtensions(ctx, Target{number, item}, a.ID, comment, map[Target]bool{})
+	return s.revokeExtensions(ctx, Target{number, item}, Event{Actor: a.ID, Comment: comment}, map[Target]bool{})
 }
 
 // text trims a text and checks its length.

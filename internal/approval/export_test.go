@@ -12,3 +12,6 @@ func (w *Worker) SetStep(f func(point string)) { w.step = f }
 func (f *Follower) Follow(ctx context.Context, policy string) error {
 	return f.follow(ctx, policy)
 }
+
+// HolderLines is holderLines, for tests.
+var HolderLines = holderLines

@@ -83,10 +83,32 @@ func lineMessage(line string) message.Message {
 		return packageMessage(strings.TrimPrefix(line, linePackage))
 	case "only":
 		return message.LineHours(strings.TrimPrefix(line, lineHours))
+	case "given":
+		return message.LineGiven(strings.TrimPrefix(line, lineGiven))
+	case "give", "take", "renew", "nothing":
+		return holderMessage(line)
 	case "nothing:":
 		return message.LineNotCompiled()
 	}
 	return approversMessage(line)
+}
+
+// holderMessage returns the message of a line about what a version of an access package changes for a holder.
+func holderMessage(line string) message.Message {
+	if application, ok := strings.CutPrefix(line, lineHolderUnchanged); ok {
+		return message.LineHolderUnchanged(application)
+	}
+	for _, p := range []struct {
+		begin string
+		of    func(application string, actions []string, resource string) message.Message
+	}{{lineHolderGets, message.LineHolderGets}, {lineHolderLoses, message.LineHolderLoses}, {lineHolderRenews, message.LineHolderRenews}} {
+		if rest, ok := strings.CutPrefix(line, p.begin); ok {
+			application, rest, _ := strings.Cut(rest, ": ")
+			actions, resource, _ := strings.Cut(rest, " on ")
+			return p.of(application, strings.Split(actions, ", "), resource)
+		}
+	}
+	return message.Message{}
 }
 
 // packageMessage returns the message of a line without linePackage.

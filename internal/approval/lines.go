@@ -22,4 +22,6 @@ const (
 	lineHours = "only during "
 	// linePackage precedes the access package that an item is a part of.
 	linePackage = "package "
+	// lineGiven precedes the ticket of the version that is given to a holder of an access package.
+	lineGiven = "given to a holder of the access package by "
 )

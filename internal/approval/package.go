@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/accesspackage"
@@ -34,6 +35,15 @@ type PackageRef struct {
 	// the version, in the form of accesspackage.Resource.
 	Team   string   `json:",omitempty"`
 	Owners []string `json:",omitempty"`
+
+	// Given reports that the application is given the version because it holds the package, as the approvers of the version decided. Team is
+	// then that of the version, whose member the requester has to be.
+	Given bool `json:",omitempty"`
+	// Ticket published the version, and Until is the latest end; zero means that there is none. Security reports that the security team
+	// approved the version, in which the resource was highly sensitive already. They are set if Given is.
+	Ticket   int64     `json:",omitempty"`
+	Until    time.Time `json:",omitzero"`
+	Security bool      `json:",omitempty"`
 }
 
 // PackageChoice is the version of an access package that is requested.
@@ -47,6 +57,8 @@ type PackageDraft struct {
 	Name      string
 	Spec      accesspackage.Spec // without Resources
 	Resources []PackageResource
+	// ToHolders gives the version to the applications that hold the package.
+	ToHolders bool
 }
 
 // PackageResource is the access of a PackageDraft to one resource.
@@ -58,7 +70,7 @@ type PackageResource struct {
 // teamDecides reports whether the team of the package decides in the place of the owners of a resource: they approved the version, are still
 // the owners, and the resource is known not to be highly sensitive.
 func (p *PackageRef) teamDecides(resource catalog.Entity) bool {
-	return p != nil && p.Team != "" && len(p.Owners) > 0 && slices.Equal(p.Owners, ownersOf(resource)) &&
+	return p != nil && !p.Given && p.Team != "" && len(p.Owners) > 0 && slices.Equal(p.Owners, ownersOf(resource)) &&
 		(resource.Sensitivity == catalog.SensitivityLow || resource.Sensitivity == catalog.SensitivityMedium)
 }
 
@@ -93,13 +105,13 @@ func (x *planner) publication(r RequestItem, path string) (Item, error) {
 	}
 	c := &Change{Kind: ObjectAccessPackage, Name: d.Name, Verb: VerbCreate}
 	teams := []string{d.Spec.Team}
+	var before accesspackage.Spec
 	switch had, err := x.Packages.Package(x.ctx, d.Name); {
 	case errors.Is(err, accesspackage.ErrUnknown):
 	case err != nil:
 		return Item{}, err
 	default:
-		before, err := had.Current.Spec()
-		if err != nil {
+		if before, err = had.Current.Spec(); err != nil {
 			return Item{}, err
 		}
 		teams = append(teams, before.Team)
@@ -118,13 +130,23 @@ func (x *planner) publication(r RequestItem, path string) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
+	if d.ToHolders {
+		if err := x.addHolders(&spec, d.Name, path); err != nil {
+			return Item{}, err
+		}
+	}
 	if c.After, err = spec.JSON(); err != nil {
 		return Item{}, err
 	}
+	same, err := changesNothing(spec, before)
 	switch {
+	case err != nil:
+		return Item{}, err
+	case len(c.After) > maxSpec && d.ToHolders:
+		return Item{}, invalid(path+"toHolders", message.AccessPackageHoldersTooLarge(len(c.After), maxSpec))
 	case len(c.After) > maxSpec:
 		return Item{}, invalid(path+"resources", message.SpecTooLarge(len(c.After), maxSpec))
-	case string(c.Before) == string(c.After):
+	case same:
 		return Item{}, invalid("items", message.RequestNoChange())
 	}
 	return Item{Change: c}, nil
@@ -240,34 +262,13 @@ func (r RequestItem) onlyApplication() bool {
 }
 
 // consent returns the resources of which an owner approved exactly this version, so that the team of the package can decide in their
-// place. The ticket that published the version is the evidence. An approval by the security team or by a condition is none.
+// place.
 func (x *planner) consent(v accesspackage.Version, spec accesspackage.Spec) (map[string]bool, error) {
-	out := map[string]bool{}
 	if spec.Chain != accesspackage.ChainPublisher {
-		return out, nil
+		return nil, nil
 	}
-	t, err := x.Store.Get(x.ctx, v.Ticket)
-	if CodeOf(err) == CodeNotFound {
-		return out, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if t.Kind != KindPackage || len(t.Items) != 1 || t.Items[0].Change == nil || string(t.Items[0].Change.After) != string(v.Content) {
-		return out, nil
-	}
-	for i := range t.Items[0].Steps {
-		s := &t.Items[0].Steps[i]
-		if s.State != StepApproved || s.Auto || s.Escalated || s.Left() > 0 || slices.Contains(s.From, fromSecurity) {
-			continue
-		}
-		for _, from := range s.From {
-			if kind, name := splitApprover(from); kind == FromOwnerOf {
-				out[name] = true
-			}
-		}
-	}
-	return out, nil
+	out, err := x.consentTo(x.ctx, v)
+	return out.owners, err
 }
 
 // held reports whether an item of a request for a package was refused because the application has the access already, for as long. Such items

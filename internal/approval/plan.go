@@ -181,6 +181,11 @@ func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, erro
 		}
 		d.Items = append(d.Items, it.Item)
 	}
+	return s.submit(ctx, d)
+}
+
+// submit stores the ticket of a checked request.
+func (s *Service) submit(ctx context.Context, d Draft) (*Ticket, error) {
 	t := NewTicket(d, s.Now())
 	jobs := len(t.Jobs()) > 0
 	stored, err := s.create(ctx, t)

@@ -68,6 +68,9 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 		if err := a.added.limit(&it, requestedAt); err != nil {
 			return it, err
 		}
+		if it.given() && !it.Package.Until.IsZero() && (it.Latest.IsZero() || it.Package.Until.Before(it.Latest)) {
+			it.Latest = it.Package.Until
+		}
 	}
 	if p == nil {
 		it.Steps, err = builtin(a, kind, it)
@@ -75,7 +78,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	}
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps && !a.byProgram()
-	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy || len(a.delegates) > 0, !unbounded, autoDenier(a.concerning(all), r))
+	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy || len(a.delegates) > 0, !unbounded && !a.given, autoDenier(a.concerning(all), r))
 	return it, err
 }
 

@@ -26,7 +26,7 @@ func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGl
 	if err != nil {
 		return it, err
 	}
-	to := about{c: c, requester: requester, author: it.Author, timeouts: s.Builtin, organizations: organizations,
+	to := about{c: c, requester: requester, author: it.Author, given: it.given(), timeouts: s.Builtin, organizations: organizations,
 		delegates: delegates(c, organizations, requester, it.Change)}
 	to.application, _ = c.ByName(it.ApplicationName)
 	to.resource, _ = c.ByName(it.ResourceName)

@@ -23,7 +23,7 @@ func (s *Service) Revoke(ctx context.Context, a Actor, number int64, item int, r
 		return nil, err
 	}
 	for _, i := range items {
-		if err := s.revokeExtensions(ctx, Target{number, i}, a.ID, reason, map[Target]bool{}); err != nil {
+		if err := s.revokeExtensions(ctx, Target{number, i}, Event{Actor: a.ID, Comment: reason}, map[Target]bool{}); err != nil {
 			return nil, err
 		}
 	}
@@ -65,8 +65,8 @@ func revocable(s *Service, a Actor, t *Ticket, item int, reason string) ([]int, 
 	return out, nil
 }
 
-// revokeExtensions revokes the grants that extend one, directly or indirectly, the last one first.
-func (s *Service) revokeExtensions(ctx context.Context, of Target, person, reason string, seen map[Target]bool) error {
+// revokeExtensions revokes the grants that extend one, directly or indirectly, the last one first. The event says who revokes them and why.
+func (s *Service) revokeExtensions(ctx context.Context, of Target, why Event, seen map[Target]bool) error {
 	if seen[of] {
 		return nil
 	}
@@ -80,10 +80,10 @@ func (s *Service) revokeExtensions(ctx context.Context, of Target, person, reaso
 			if it.Target == nil || *it.Target != of || !it.State.MayBeOnHost() {
 				continue
 			}
-			if err := s.revokeExtensions(ctx, Target{t.Number, i}, person, reason, seen); err != nil {
+			if err := s.revokeExtensions(ctx, Target{t.Number, i}, why, seen); err != nil {
 				return err
 			}
-			if err := s.revokeFor(ctx, Target{t.Number, i}, person, reason); err != nil {
+			if err := s.revokeFor(ctx, Target{t.Number, i}, why); err != nil {
 				return err
 			}
 		}
@@ -91,24 +91,25 @@ func (s *Service) revokeExtensions(ctx context.Context, of Target, person, reaso
 	return nil
 }
 
-// revokeFor revokes one grant if it is still in force.
-func (s *Service) revokeFor(ctx context.Context, of Target, person, reason string) error {
+// revokeFor revokes one grant if it is still in force. The event says who revokes it and why.
+func (s *Service) revokeFor(ctx context.Context, of Target, why Event) error {
 	_, err := s.Apply(ctx, of.Ticket, func(t *Ticket) error {
 		if of.Item >= len(t.Items) || !t.Kind.Access() || !t.Items[of.Item].State.MayBeOnHost() {
 			return nil
 		}
-		return t.Revoke(of.Item, person, reason, s.Now())
+		t.revoke(of.Item, why, s.Now())
+		return nil
 	})
 	return err
 }
 
 // revokeTarget executes an approved revocation.
 func (s *Service) revokeTarget(ctx context.Context, t *Ticket, i int) error {
-	target := *t.Items[i].Target
-	if err := s.revokeExtensions(ctx, target, t.Requester, t.Reason, map[Target]bool{}); err != nil {
+	target, why := *t.Items[i].Target, Event{Actor: t.Requester, Comment: t.Reason}
+	if err := s.revokeExtensions(ctx, target, why, map[Target]bool{}); err != nil {
 		return err
 	}
-	return s.revokeFor(ctx, target, t.Requester, t.Reason)
+	return s.revokeFor(ctx, target, why)
 }
 
 var errTargetRevoked = errors.New("the grant that it extends was revoked")

@@ -3,6 +3,7 @@ package approval
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -59,6 +60,9 @@ func StatementLines(it Item) []string {
 	}
 	if p := it.Package; p != nil {
 		lines = append(lines, fmt.Sprintf("%s%s version %d: %s", linePackage, p.Name, p.Version, p.Digest))
+		if p.Given {
+			lines = append(lines, lineGiven+FormatID(p.Ticket))
+		}
 	}
 	return lines
 }
@@ -69,6 +73,12 @@ func changedLines(c Change) []string {
 	before, after := map[string]string{}, map[string]string{}
 	flatten(before, "spec", c.Before)
 	flatten(after, "spec", c.After)
+	if c.Kind == ObjectAccessPackage {
+		// What an earlier version was to change for holders is no value of the package.
+		maps.DeleteFunc(before, func(path, _ string) bool { return isHolderValue(path) })
+		maps.DeleteFunc(after, func(path, _ string) bool { return isHolderValue(path) })
+		lines = append(lines, holderLines(c)...)
+	}
 	for at, was := range before {
 		switch now, stays := after[at]; {
 		case !stays:

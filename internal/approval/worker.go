@@ -177,7 +177,8 @@ func settled(err error) bool {
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
-	return errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &exceeds) || errors.As(err, &stricter) ||
+	_, stopped := stoppedGift(err)
+	return stopped || errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &exceeds) || errors.As(err, &stricter) ||
 		errors.As(err, &refused) && refused.Final
 }
 
@@ -187,6 +188,7 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end tim
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
+	stopped, isStopped := stoppedGift(why)
 	switch {
 	case errors.As(why, &exceeds):
 		t.Void(j.Item, exceeds.now, now)
@@ -199,6 +201,8 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end tim
 		t.Fail(j.Item, message.TicketHostRefusedChange(refused.Message), now)
 	case errors.Is(why, errTargetRevoked) && t.Items[j.Item].State.MayBeOnHost():
 		t.revoke(j.Item, Event{Message: message.TicketExtendedGrantRevoked()}, now)
+	case isStopped && t.Items[j.Item].State.MayBeOnHost():
+		t.revoke(j.Item, Event{Message: stopped}, now)
 	case why != nil:
 	case j.Kind == JobShorten:
 		t.ShortenWritten(j.Item, written, end, now)
@@ -320,6 +324,9 @@ func (w *Worker) checkApproval(ctx context.Context, j *Job, t *Ticket) error {
 	}
 	if t.BreakGlass {
 		return nil
+	}
+	if err := w.Service.checkGift(ctx, &it); err != nil {
+		return err
 	}
 	now, err := w.Service.shown(t.itemKind(j.Item), it)
 	if err != nil {

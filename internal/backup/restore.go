@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	packagestore "github.com/acp-io/acp/internal/accesspackage/gormstore"
+	"github.com/acp-io/acp/internal/accesspackage/holderupdate"
 	"github.com/acp-io/acp/internal/accessreview"
 	reviewstore "github.com/acp-io/acp/internal/accessreview/gormstore"
 	"github.com/acp-io/acp/internal/approval"
@@ -76,6 +78,8 @@ type Report struct {
 	Ended []string
 	// EndedReviews are the access reviews that were in progress and ended, as R-NUMBER.
 	EndedReviews []string
+	// EndedUpdates are the updates of holders of access packages that were in progress and ended, as package/version.
+	EndedUpdates []string
 	// Withheld are the policies that lack statements which were not made in the portal, and the objects that are not restored.
 	Withheld []string
 	// Changed are the objects that changed after the backup and are restored as they were at the backup, as KIND/NAME.
@@ -117,6 +121,11 @@ func Restore(ctx context.Context, a *Archive, t Target) (r Report, err error) {
 	t.Progress("ending what may have ended since the backup")
 	if err := t.end(ctx, a, l, scratch, &r); err != nil {
 		return r, err
+	}
+	if t.Mode != ModeNothingSince {
+		if r.EndedUpdates, err = holderupdate.AfterRestore(ctx, packagestore.New(scratch), a.At, t.Now()); err != nil {
+			return r, fmt.Errorf("end the updates of holders of access packages: %w", err)
+		}
 	}
 	if r.EndedReviews, err = accessreview.AfterRestore(ctx, reviewstore.New(scratch), a.At, t.Now(), t.Mode == ModeNothingSince); err != nil {
 		return r, fmt.Errorf("change the access reviews in progress: %w", err)

@@ -45,6 +45,8 @@ func tables() []table {
 		{name: "saved_views", order: "id", serial: "id"},
 		{name: "access_packages", order: "name"},
 		{name: "access_package_versions", order: "package, number"},
+		{name: "access_package_updates", order: "package, version"},
+		{name: "access_package_holders", order: "package, version, application"},
 		{name: "rollout_states", order: "resource"},
 		{name: "reviews", order: "id", serial: "id"},
 		{name: "review_lines", order: "review, line"},

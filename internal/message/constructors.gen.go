@@ -34,9 +34,49 @@ func AccessPackageHeld(application string) Message {
 	return build("access-package.held", param{"application", application})
 }
 
+// AccessPackageHolderDuplicate is "{ticket} already requests the same: it has to be decided first.".
+func AccessPackageHolderDuplicate(ticket string) Message {
+	return build("access-package.holder-duplicate", param{"ticket", ticket})
+}
+
+// AccessPackageHolderEnds is "The access that {application} has by the package ends too soon to give it more.".
+func AccessPackageHolderEnds(application string) Message {
+	return build("access-package.holder-ends", param{"application", application})
+}
+
+// AccessPackageHolderLeft is "{application} holds nothing of the package any more.".
+func AccessPackageHolderLeft(application string) Message {
+	return build("access-package.holder-left", param{"application", application})
+}
+
+// AccessPackageHolderNotApproved is "Not everything in {ticket} was approved.".
+func AccessPackageHolderNotApproved(ticket string) Message {
+	return build("access-package.holder-not-approved", param{"ticket", ticket})
+}
+
+// AccessPackageHolderNotInForce is "Not everything in {ticket} is in force.".
+func AccessPackageHolderNotInForce(ticket string) Message {
+	return build("access-package.holder-not-in-force", param{"ticket", ticket})
+}
+
+// AccessPackageHolderResource is "{resource}: {reason}".
+func AccessPackageHolderResource(resource string, reason Message) Message {
+	return build("access-package.holder-resource", param{"reason", reason}, param{"resource", resource})
+}
+
+// AccessPackageHoldersTooLarge is "The list of what each application gets has {size} bytes, and at most {most} are possible: change fewer resources at once, or publish the version without giving it to the applications.".
+func AccessPackageHoldersTooLarge(size int, most int) Message {
+	return build("access-package.holders-too-large", param{"most", most}, param{"size", size})
+}
+
 // AccessPackageName is "must have 1 to 63 lowercase letters, digits and hyphens, and begin and end with a letter or digit".
 func AccessPackageName() Message {
 	return Message{Code: "access-package.name", Text: "must have 1 to 63 lowercase letters, digits and hyphens, and begin and end with a letter or digit"}
+}
+
+// AccessPackageNoHolders is "No application holds access by the package, so the version cannot be given to any.".
+func AccessPackageNoHolders() Message {
+	return Message{Code: "access-package.no-holders", Text: "No application holds access by the package, so the version cannot be given to any."}
 }
 
 // AccessPackageNotFound is "There is no such access package.".
@@ -52,6 +92,11 @@ func AccessPackageNotHere() Message {
 // AccessPackageNotInTeam is "Only members of the team {team} and the security team may publish or archive this access package.".
 func AccessPackageNotInTeam(team string) Message {
 	return build("access-package.not-in-team", param{"team", team})
+}
+
+// AccessPackageNotListed is "Version {version} of the access package {name} was not approved for {application}.".
+func AccessPackageNotListed(application string, name string, version int) Message {
+	return build("access-package.not-listed", param{"application", application}, param{"name", name}, param{"version", version})
 }
 
 // AccessPackageOtherVersion is "The access package {name} has version {version} now: read it, and request it again.".
@@ -79,6 +124,11 @@ func AccessPackageTooMany(most int) Message {
 	return build("access-package.too-many", param{"most", most})
 }
 
+// AccessPackageTooManyHolders is "More than {most} applications hold access by the package: publish the version without giving it to them, and let them request it.".
+func AccessPackageTooManyHolders(most int) Message {
+	return build("access-package.too-many-holders", param{"most", most})
+}
+
 // AccessPackageUnknown is "There is no access package {name}.".
 func AccessPackageUnknown(name string) Message {
 	return build("access-package.unknown", param{"name", name})
@@ -87,6 +137,21 @@ func AccessPackageUnknown(name string) Message {
 // AccessPackageUnknownTeam is "The catalog has no group {team}.".
 func AccessPackageUnknownTeam(team string) Message {
 	return build("access-package.unknown-team", param{"team", team})
+}
+
+// AccessPackageUpdateArchived is "The access package {name} was archived: nothing more is given to holders.".
+func AccessPackageUpdateArchived(name string) Message {
+	return build("access-package.update-archived", param{"name", name})
+}
+
+// AccessPackageUpdateReplaced is "Version {version} of the access package {name} was published: the earlier version is not given to holders any more.".
+func AccessPackageUpdateReplaced(name string, version int) Message {
+	return build("access-package.update-replaced", param{"name", name}, param{"version", version})
+}
+
+// AccessPackageUpdateRestored is "The portal was restored from a backup of {at}: what was decided since is not known, so nothing more is given to holders.".
+func AccessPackageUpdateRestored(at string) Message {
+	return build("access-package.update-restored", param{"at", at})
 }
 
 // AccessPolicyNotAccepted is "The policy is not accepted: {reason}".
@@ -2204,6 +2269,21 @@ func LedgerActionPackageArchived() Message {
 	return Message{Code: "ledger.action.package.archived", Text: "An access package was archived."}
 }
 
+// LedgerActionPackageHoldersBegun is "The holders of an access package began to be given a version.".
+func LedgerActionPackageHoldersBegun() Message {
+	return Message{Code: "ledger.action.package.holders-begun", Text: "The holders of an access package began to be given a version."}
+}
+
+// LedgerActionPackageHoldersCompleted is "The holders of an access package were given a version.".
+func LedgerActionPackageHoldersCompleted() Message {
+	return Message{Code: "ledger.action.package.holders-completed", Text: "The holders of an access package were given a version."}
+}
+
+// LedgerActionPackageHoldersStopped is "The holders of an access package are not given a version any more.".
+func LedgerActionPackageHoldersStopped() Message {
+	return Message{Code: "ledger.action.package.holders-stopped", Text: "The holders of an access package are not given a version any more."}
+}
+
 // LedgerActionPackagePublished is "A version of an access package was published.".
 func LedgerActionPackagePublished() Message {
 	return Message{Code: "ledger.action.package.published", Text: "A version of an access package was published."}
@@ -2509,6 +2589,11 @@ func LedgerDetailApplication() Message {
 	return Message{Code: "ledger.detail.application", Text: "application"}
 }
 
+// LedgerDetailApplications is "applications".
+func LedgerDetailApplications() Message {
+	return Message{Code: "ledger.detail.applications", Text: "applications"}
+}
+
 // LedgerDetailApproval is "approval policy".
 func LedgerDetailApproval() Message {
 	return Message{Code: "ledger.detail.approval", Text: "approval policy"}
@@ -2604,6 +2689,11 @@ func LedgerDetailDo() Message {
 	return Message{Code: "ledger.detail.do", Text: "instruction"}
 }
 
+// LedgerDetailDone is "given".
+func LedgerDetailDone() Message {
+	return Message{Code: "ledger.detail.done", Text: "given"}
+}
+
 // LedgerDetailDowngrade is "part of the downgrade".
 func LedgerDetailDowngrade() Message {
 	return Message{Code: "ledger.detail.downgrade", Text: "part of the downgrade"}
@@ -2642,6 +2732,11 @@ func LedgerDetailEvidence() Message {
 // LedgerDetailExpires is "expires".
 func LedgerDetailExpires() Message {
 	return Message{Code: "ledger.detail.expires", Text: "expires"}
+}
+
+// LedgerDetailFailed is "failed".
+func LedgerDetailFailed() Message {
+	return Message{Code: "ledger.detail.failed", Text: "failed"}
 }
 
 // LedgerDetailGeneration is "generation".
@@ -3334,6 +3429,31 @@ func LineEnforcedBy(enforcer string) Message {
 	return build("line.enforced-by", param{"enforcer", enforcer})
 }
 
+// LineGiven is "given to a holder of the access package by {ticket}".
+func LineGiven(ticket string) Message {
+	return build("line.given", param{"ticket", ticket})
+}
+
+// LineHolderGets is "give {application}: {actions} on {resource}".
+func LineHolderGets(application string, actions []string, resource string) Message {
+	return build("line.holder-gets", param{"actions", actions}, param{"application", application}, param{"resource", resource})
+}
+
+// LineHolderLoses is "take from {application}: {actions} on {resource}".
+func LineHolderLoses(application string, actions []string, resource string) Message {
+	return build("line.holder-loses", param{"actions", actions}, param{"application", application}, param{"resource", resource})
+}
+
+// LineHolderRenews is "renew for {application}: {actions} on {resource}".
+func LineHolderRenews(application string, actions []string, resource string) Message {
+	return build("line.holder-renews", param{"actions", actions}, param{"application", application}, param{"resource", resource})
+}
+
+// LineHolderUnchanged is "nothing changes for {application}".
+func LineHolderUnchanged(application string) Message {
+	return build("line.holder-unchanged", param{"application", application})
+}
+
 // LineHours is "only during {hours}".
 func LineHours(hours string) Message {
 	return build("line.hours", param{"hours", hours})
@@ -4002,6 +4122,16 @@ func NotificationAccessAdoptedBody(requester string) Message {
 // NotificationAccessAdoptedTitle is "{ticket}: {requester} requests access for your application: {subject}".
 func NotificationAccessAdoptedTitle(ticket string, requester string, subject Message) Message {
 	return build("notification.access-adopted.title", param{"requester", requester}, param{"subject", subject}, param{"ticket", ticket})
+}
+
+// NotificationAccessGivenBody is "{requester} requested a version of an access package that your application holds, and that existing holders are given.".
+func NotificationAccessGivenBody(requester string) Message {
+	return build("notification.access-given.body", param{"requester", requester})
+}
+
+// NotificationAccessGivenTitle is "{ticket}: access for your application by an access package: {subject}".
+func NotificationAccessGivenTitle(ticket string, subject Message) Message {
+	return build("notification.access-given.title", param{"subject", subject}, param{"ticket", ticket})
 }
 
 // NotificationAccessReviewAbandonedBody is "Its accesses could not be collected: the page of the review states why. Begin a new review with a smaller scope.".
@@ -6709,6 +6839,11 @@ func StepNotePackageHighlySensitive() Message {
 	return Message{Code: "step-note.package-highly-sensitive", Text: "A resource of the access package is highly sensitive."}
 }
 
+// StepNotePackageVersion is "The owners of the resource approved in {ticket} that this application is given version {version} of the access package {name}.".
+func StepNotePackageVersion(name string, version int, ticket string) Message {
+	return build("step-note.package-version", param{"name", name}, param{"ticket", ticket}, param{"version", version})
+}
+
 // StepNotePolicyCondition is "Approved by the policy's own condition.".
 func StepNotePolicyCondition() Message {
 	return Message{Code: "step-note.policy-condition", Text: "Approved by the policy's own condition."}
@@ -6937,6 +7072,11 @@ func TicketObjectVanished() Message {
 // TicketOutsideHours is "The access is outside of its hours, so it is closed now. They begin at {begin:time}.".
 func TicketOutsideHours(begin time.Time) Message {
 	return build("ticket.outside-hours", param{"begin", begin})
+}
+
+// TicketPackageRemoved is "Version {version} of the access package {name}, which {ticket} gives to this application, does not have this access.".
+func TicketPackageRemoved(name string, version int, ticket string) Message {
+	return build("ticket.package-removed", param{"name", name}, param{"ticket", ticket}, param{"version", version})
 }
 
 // TicketPolicyDeleted is "The policy was deleted outside the portal; it is written again to see that no member has the statement.".

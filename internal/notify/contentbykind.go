@@ -189,6 +189,9 @@ var rolloutMessages = messagesByEvent{
 	"submitted": func(d contentData) (title, body message.Message) {
 		return message.NotificationAccessAdoptedTitle(d.ticket, d.Requester, d.subject), message.NotificationAccessAdoptedBody(d.Requester)
 	},
+	eventGiven: func(d contentData) (title, body message.Message) {
+		return message.NotificationAccessGivenTitle(d.ticket, d.subject), message.NotificationAccessGivenBody(d.Requester)
+	},
 	EventAnnounced: func(d contentData) (title, body message.Message) {
 		body = message.NotificationAnnouncedBody(d.Actor)
 		if d.Until.IsZero() {

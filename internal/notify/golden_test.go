@@ -21,8 +21,11 @@ var kindsAndEvents = []struct {
 	{KindNeeded, []string{"submitted", "break-glass", "reminded", "last-reminder", "escalated", "other"}},
 	{KindUndecided, []string{"last-reminder", "review-undecided", "schedule-missing", "other"}},
 	{KindFailed, []string{"failed", "other"}},
-	{KindRollout, []string{"submitted", "announced", "temporary-audit", "temporary-audit-ended", "downgrade", "downgrade-ended", "stopped", "flows-unwatched",
-		"flows-lost", "waves-halted", "class-waves-halted", "other"}},
+	{
+		KindRollout,
+		[]string{"submitted", "given", "announced", "temporary-audit", "temporary-audit-ended", "downgrade", "downgrade-ended", "stopped", "flows-unwatched",
+			"flows-lost", "waves-halted", "class-waves-halted", "other"},
+	},
 	{KindAccessReview, []string{"review-opened", "review-reminded", "review-reopened", "review-abandoned", "review-closed", "other"}},
 	{KindDecided, []string{"step-approved", "approved", "step-rejected", "reviewed", "timed-out", "other"}},
 	{KindEffective, []string{"effective", "other"}},

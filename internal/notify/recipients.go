@@ -56,6 +56,7 @@ func (x *messageBuilder) process(e approval.Event) {
 			x.askApprovers(e)
 		}
 		x.adopted(e)
+		x.given(e)
 	case approval.EventBreakGlass:
 		x.breakGlass(e)
 	case approval.EventStepApproved:
@@ -290,6 +291,24 @@ func (x *messageBuilder) adopted(e approval.Event) {
 		}
 		of := e
 		of.Item = i
+		application, _ := x.people.Owners(x.ticket.Items[i])
+		for _, p := range application {
+			x.add(p, KindRollout, of)
+		}
+	}
+}
+
+// eventGiven is the event of messages to owners of an application that is given a version of an access package.
+const eventGiven = "given"
+
+// given informs the owners of an application that is given a version of an access package, which it holds.
+func (x *messageBuilder) given(e approval.Event) {
+	for _, i := range x.items(e) {
+		if p := x.ticket.Items[i].Package; p == nil || !p.Given {
+			continue
+		}
+		of := e
+		of.Item, of.Kind = i, eventGiven
 		application, _ := x.people.Owners(x.ticket.Items[i])
 		for _, p := range application {
 			x.add(p, KindRollout, of)

@@ -405,3 +405,23 @@ func TestMessagesForDelegation(t *testing.T) {
 		t.Errorf("got %+v, want messages to both sides", got)
 	}
 }
+
+// TestOwnersOfHolders checks that the owners of an application that is given a version of an access package are notified, also if nobody has to
+// decide it.
+func TestOwnersOfHolders(t *testing.T) {
+	for _, auto := range []bool{false, true} {
+		it := item("cache")
+		it.Package = &approval.PackageRef{Name: "pay", Version: 2, Given: true}
+		for i := range it.Steps {
+			it.Steps[i].Auto = auto
+		}
+		x := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "requester", Reason: "T-3: more", Items: []approval.Item{it}}, start)
+		x.Numbered(7)
+		i := slices.IndexFunc(MessagesForTicket(x, 0, len(x.Events), company{}), func(m Message) bool {
+			return m.Person == "app-owner" && m.Kind == KindRollout && m.Facts.Event == eventGiven && len(m.Facts.Items) == 1
+		})
+		if i < 0 {
+			t.Errorf("decided by nobody %v: the application's owner is not notified: %+v", auto, MessagesForTicket(x, 0, len(x.Events), company{}))
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/internal/accesspackage"
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -115,6 +116,80 @@ func TestPublishingAndRequesting(t *testing.T) {
 		a := x.as(who).Get("/api/v1/packages/caches/holders")
 		if a.Into(t, &holders); a.Status != http.StatusOK || len(holders.Items) != 0 {
 			t.Errorf("%s sees %d %s", who, a.Status, a.Body)
+		}
+	}
+}
+
+// TestVersionForHolders checks who sees which applications of an update, and what the ticket of such a version shows.
+func TestVersionForHolders(t *testing.T) {
+	x := newSite(t)
+	x.publish("caches", "Caches")
+	forHolders := newPackage("storage")
+	body := forHolders["items"].([]any)[0].(map[string]any)["package"].(map[string]any)
+	body["name"], body["toHolders"] = "caches", true
+	var problem problemBody
+	if a := x.as("bob").Post("/api/v1/tickets", forHolders); a.Status != http.StatusUnprocessableEntity {
+		t.Errorf("nobody holds the package: %d %s", a.Status, a.Body)
+	} else if a.Into(t, &problem); len(problem.Fields) != 1 || problem.Fields[0].Field != "items[0].package.toHolders" {
+		t.Errorf("the problem: %+v", problem)
+	}
+
+	held, err := x.config.Tickets.Store.Create(t.Context(), approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "carts",
+		Items: []approval.Item{{Application: "app-888", ApplicationName: portaltest.App888, Resource: "bobs-cluster", ResourceName: portaltest.BobsCluster,
+			Actions: []string{"redis:connect"}, Package: &approval.PackageRef{Name: "caches", Version: 1},
+			Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1, Auto: true}}}}}, x.now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := held.Number
+	a := x.as("bob").Post("/api/v1/tickets", forHolders)
+	var ticket openapi.Ticket
+	if a.Into(t, &ticket); a.Status != http.StatusCreated || ticket.Items[0].Package == nil || ticket.Items[0].Package.Holders == nil ||
+		*ticket.Items[0].Package.Holders != 1 {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+
+	spec := accesspackage.Spec{Title: "Caches", Team: "storage", Chain: accesspackage.ChainOwners, Holders: map[string]accesspackage.Holder{
+		portaltest.App888: {},
+		portaltest.App889: {},
+	}, Resources: map[string]accesspackage.Resource{portaltest.BobsCluster: {Actions: []string{"redis:connect"}}}}
+	content, err := spec.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.config.Packages.Publish(
+		t.Context(),
+		accesspackage.Publication{Name: "caches", Base: 1, Content: content, Ticket: 990, By: "bob", At: x.now()},
+	); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.config.Packages.SaveHolder(t.Context(), accesspackage.HolderUpdate{Package: "caches", Version: 2, Application: portaltest.App888,
+		State: accesspackage.HolderWaiting, Ticket: n, UpdatedAt: x.now()}, accesspackage.HolderPending); err != nil {
+		t.Fatal(err)
+	}
+	for who, want := range map[string]struct {
+		total, listed, waiting int
+		ticket                 bool
+	}{
+		"bob":   {2, 2, 1, true},  // of the team, and owner of the resource
+		"dave":  {2, 2, 1, true},  // security
+		"grace": {2, 2, 1, true},  // auditor
+		"alice": {1, 1, 1, true},  // owns app-888
+		"erin":  {1, 1, 0, false}, // owns app-889
+	} {
+		var p openapi.AccessPackage
+		a := x.as(who).Get("/api/v1/packages/caches")
+		if a.Into(t, &p); a.Status != http.StatusOK || len(p.Versions) != 2 || p.Versions[0].Holders == nil || p.Versions[1].Holders != nil {
+			t.Errorf("%s: %d %s", who, a.Status, a.Body)
+			continue
+		}
+		u := p.Versions[0].Holders
+		hasTicket := false
+		for _, app := range u.Applications {
+			hasTicket = hasTicket || app.Ticket != nil
+		}
+		if u.State != "queued" || u.Total != want.total || len(u.Applications) != want.listed || u.Waiting != want.waiting || hasTicket != want.ticket {
+			t.Errorf("%s sees %+v, want %+v", who, u, want)
 		}
 	}
 }

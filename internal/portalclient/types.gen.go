@@ -772,6 +772,60 @@ func (e PackageChain) Valid() bool {
 	}
 }
 
+// Defines values for PackageUpdateState.
+const (
+	PackageUpdateStateCompleted PackageUpdateState = "completed"
+	PackageUpdateStateQueued    PackageUpdateState = "queued"
+	PackageUpdateStateRunning   PackageUpdateState = "running"
+	PackageUpdateStateStopped   PackageUpdateState = "stopped"
+)
+
+// Valid indicates whether the value is a known member of the PackageUpdateState enum.
+func (e PackageUpdateState) Valid() bool {
+	switch e {
+	case PackageUpdateStateCompleted:
+		return true
+	case PackageUpdateStateQueued:
+		return true
+	case PackageUpdateStateRunning:
+		return true
+	case PackageUpdateStateStopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PackageUpdateApplicationState.
+const (
+	PackageUpdateApplicationStateDone    PackageUpdateApplicationState = "done"
+	PackageUpdateApplicationStateFailed  PackageUpdateApplicationState = "failed"
+	PackageUpdateApplicationStatePending PackageUpdateApplicationState = "pending"
+	PackageUpdateApplicationStateSkipped PackageUpdateApplicationState = "skipped"
+	PackageUpdateApplicationStateWaiting PackageUpdateApplicationState = "waiting"
+	PackageUpdateApplicationStateWorking PackageUpdateApplicationState = "working"
+)
+
+// Valid indicates whether the value is a known member of the PackageUpdateApplicationState enum.
+func (e PackageUpdateApplicationState) Valid() bool {
+	switch e {
+	case PackageUpdateApplicationStateDone:
+		return true
+	case PackageUpdateApplicationStateFailed:
+		return true
+	case PackageUpdateApplicationStatePending:
+		return true
+	case PackageUpdateApplicationStateSkipped:
+		return true
+	case PackageUpdateApplicationStateWaiting:
+		return true
+	case PackageUpdateApplicationStateWorking:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PastAccessEffect.
 const (
 	PastAccessEffectAllow PastAccessEffect = "Allow"
@@ -3852,6 +3906,9 @@ type NewPackage struct {
 	// Team the id of the group that publishes the package
 	Team  string `json:"team"`
 	Title string `json:"title"`
+
+	// ToHolders give the version to the applications that hold access by the package (at most 100): the approvers of the version decide what each of them gets and loses; absent: they keep what they have
+	ToHolders *bool `json:"toHolders,omitempty"`
 }
 
 // NewPackageResource defines model for NewPackageResource.
@@ -4188,7 +4245,12 @@ type PackageMay struct {
 
 // PackageRef the version of an access package that an item is a part of, or publishes
 type PackageRef struct {
-	Name string `json:"name"`
+	// Given of an item of access: the application is given the version because it holds the package
+	Given *bool `json:"given,omitempty"`
+
+	// Holders of an item that publishes it: the number of applications that are given the version; absent: none
+	Holders *int   `json:"holders,omitempty"`
+	Name    string `json:"name"`
 
 	// Title only of an item that publishes it
 	Title   *string `json:"title,omitempty"`
@@ -4227,12 +4289,56 @@ type PackageTeam struct {
 	Id          string `json:"id"`
 }
 
+// PackageUpdate the update that gives a version to the applications that held the package. The numbers are those of applications
+type PackageUpdate struct {
+	// Applications by name: all of them for members of the team, security and auditors, and the caller's own for others; empty for all but the newest update
+	Applications []PackageUpdateApplication `json:"applications"`
+	BegunAt      *time.Time                 `json:"begunAt,omitempty"`
+	Done         int                        `json:"done"`
+	EndedAt      *time.Time                 `json:"endedAt,omitempty"`
+	Failed       int                        `json:"failed"`
+
+	// Reason why it was stopped
+	Reason *Message `json:"reason,omitempty"`
+
+	// Skipped they held nothing any more, or the update was stopped before them
+	Skipped int `json:"skipped"`
+
+	// State stopped: the package was archived, or a later version was published, before every application was done
+	State PackageUpdateState `json:"state"`
+	Total int                `json:"total"`
+
+	// Waiting for decisions, or until the access is written; those with which nothing was begun are in none of the numbers but total
+	Waiting int `json:"waiting"`
+}
+
+// PackageUpdateState stopped: the package was archived, or a later version was published, before every application was done
+type PackageUpdateState string
+
+// PackageUpdateApplication defines model for PackageUpdateApplication.
+type PackageUpdateApplication struct {
+	Application CatalogRef `json:"application"`
+
+	// Message what it waits for, or why it was skipped or failed
+	Message *Message                      `json:"message,omitempty"`
+	State   PackageUpdateApplicationState `json:"state"`
+
+	// Ticket which requests what it is given; absent: none, or the caller may not see it
+	Ticket *string `json:"ticket,omitempty"`
+}
+
+// PackageUpdateApplicationState defines model for PackageUpdateApplication.State.
+type PackageUpdateApplicationState string
+
 // PackageVersion defines model for PackageVersion.
 type PackageVersion struct {
-	Digest      string    `json:"digest"`
-	Number      int       `json:"number"`
-	PublishedAt time.Time `json:"publishedAt"`
-	PublishedBy Person    `json:"publishedBy"`
+	Digest string `json:"digest"`
+
+	// Holders how far it has been given to existing holders; absent: they keep what they have
+	Holders     *PackageUpdate `json:"holders,omitempty"`
+	Number      int            `json:"number"`
+	PublishedAt time.Time      `json:"publishedAt"`
+	PublishedBy Person         `json:"publishedBy"`
 
 	// Ticket which published it; absent: the caller may not see it
 	Ticket *string `json:"ticket,omitempty"`

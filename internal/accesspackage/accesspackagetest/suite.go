@@ -30,6 +30,8 @@ func Run(t *testing.T, empty func(t *testing.T) accesspackage.Store) {
 	t.Helper()
 	t.Run("publish", func(t *testing.T) { publish(t, empty(t)) })
 	t.Run("stale", func(t *testing.T) { stale(t, empty(t)) })
+	t.Run("updates", func(t *testing.T) { updates(t, empty(t)) })
+	t.Run("stopped update", func(t *testing.T) { stopped(t, empty(t)) })
 	t.Run("archive", func(t *testing.T) { archive(t, empty(t)) })
 }
 

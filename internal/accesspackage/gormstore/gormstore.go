@@ -92,6 +92,15 @@ func version(tx *gorm.DB, name string, number int) (accesspackage.Version, error
 	return r.version(), nil
 }
 
+// Version implements accesspackage.Store.
+func (s *Store) Version(ctx context.Context, name string, number int) (out accesspackage.Version, err error) {
+	err = s.db.ReadOne(ctx, func(tx *gorm.DB) error {
+		out, err = version(tx, name, number)
+		return err
+	})
+	return out, err
+}
+
 // Versions implements accesspackage.Store.
 func (s *Store) Versions(ctx context.Context, name string, limit int) ([]accesspackage.Version, error) {
 	var rows []versionRow
@@ -151,6 +160,9 @@ func (s *Store) Publish(ctx context.Context, p accesspackage.Publication) error 
 		r := packageRow{Name: p.Name, Version: v.Number, Title: spec.Title, Description: spec.Description, Team: spec.Team, Chain: spec.Chain,
 			Resources: len(spec.Resources), PublishedAt: v.PublishedAt}
 		if err := tx.Save(&r).Error; err != nil {
+			return err
+		}
+		if err := queueUpdate(tx, p.Name, v.Number, spec, p.At); err != nil {
 			return err
 		}
 		return ledgerstore.Append(tx, ledger.Entry{At: p.At, Actor: p.By, Action: "package.published", Object: p.Name, Details: map[string]string{

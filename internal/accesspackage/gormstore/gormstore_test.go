@@ -20,7 +20,7 @@ func TestStore(t *testing.T) {
 		accesspackagetest.Run(t, func(t *testing.T) accesspackage.Store {
 			t.Helper()
 			if err := db.Write(t.Context(), func(tx *gorm.DB) error {
-				for _, table := range []string{"access_packages", "access_package_versions"} {
+				for _, table := range []string{"access_packages", "access_package_versions", "access_package_updates", "access_package_holders"} {
 					if _, err := database.Exec(tx, "DELETE FROM "+table); err != nil {
 						return err
 					}

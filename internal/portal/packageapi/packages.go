@@ -92,8 +92,14 @@ func (a *API) GetPackage(ctx context.Context, r openapi.GetPackageRequestObject)
 		}
 		out.Resources = append(out.Resources, x)
 	}
+	updates, err := a.updates(ctx, c, p.Name, spec.Team)
+	if err != nil {
+		return nil, err
+	}
 	for _, v := range versions {
-		out.Versions = append(out.Versions, a.version(ctx, c, v))
+		x := a.version(ctx, c, v)
+		x.Holders = updates[v.Number]
+		out.Versions = append(out.Versions, x)
 	}
 	claim := approval.Claim{Resource: approval.ObjectAccessPackage + "/" + p.Name, Action: "change"}
 	pending, err := a.Tickets.Store.ClaimedBy(core.RequestContext(ctx), []approval.Claim{claim})
@@ -152,7 +158,7 @@ func (a *API) ListPackageHolders(ctx context.Context, r openapi.ListPackageHolde
 	}
 	c, who := a.Catalog(), core.Caller(ctx)
 	f := approval.Filter{Package: p.Name, ItemStates: inForce, Limit: maxTickets, OmitEvents: true}
-	if !who.Security && !who.Auditor && !c.InGroup(who.ID, spec.Team) {
+	if !seesHolders(c, who, spec.Team) {
 		own, _ := c.Owned(who.ID)
 		if f.Applications = views.Names(own); len(own) == 0 {
 			return openapi.ListPackageHolders200JSONResponse{Items: []openapi.PackageHolder{}}, nil
@@ -179,6 +185,11 @@ func (a *API) ListPackageHolders(ctx context.Context, r openapi.ListPackageHolde
 		})
 	}
 	return out, nil
+}
+
+// seesHolders reports whether a person sees every application that holds a package of a team. Others see their own applications.
+func seesHolders(c *catalog.Catalog, who approval.Actor, team string) bool {
+	return who.Security || who.Auditor || c.InGroup(who.ID, team)
 }
 
 // inForce are the states of the items by which an application holds a package.

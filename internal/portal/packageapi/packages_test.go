@@ -6,8 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/acp-io/acp/internal/accesspackage"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -43,5 +45,26 @@ func TestHoldersOf(t *testing.T) {
 	}
 	if got := holdersOf(&catalog.Catalog{}, "pay", tickets, func(name string) bool { return name == "b" }); len(got) != 1 || got[0].Application.Name != "b" {
 		t.Errorf("the owner of b sees %+v", got)
+	}
+}
+
+// TestUpdateOf checks that the numbers of an update are those of the applications which the caller sees.
+func TestUpdateOf(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	u := accesspackage.Update{Package: "pay", Version: 2, State: accesspackage.UpdateStopped, Reason: message.AccessPackageUpdateArchived("pay"), BegunAt: at,
+		EndedAt: at.Add(time.Hour)}
+	var holders []accesspackage.HolderUpdate
+	for i, s := range []accesspackage.HolderState{accesspackage.HolderPending, accesspackage.HolderPlanned, accesspackage.HolderRevoked,
+		accesspackage.HolderWaiting, accesspackage.HolderDone, accesspackage.HolderSkipped, accesspackage.HolderFailed} {
+		holders = append(holders, accesspackage.HolderUpdate{Application: string(rune('a' + i)), State: s})
+	}
+	want := &openapi.PackageUpdate{State: "stopped", Reason: &u.Reason, BegunAt: &u.BegunAt, EndedAt: &u.EndedAt, Total: 7, Waiting: 3, Done: 1, Skipped: 1,
+		Failed: 1, Applications: []openapi.PackageUpdateApplication{}}
+	if d := cmp.Diff(want, updateOf(u, holders, func(string) bool { return true })); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	want.Total, want.Waiting, want.Skipped, want.Failed = 1, 0, 0, 0
+	if d := cmp.Diff(want, updateOf(u, holders, func(name string) bool { return name == "e" })); d != "" {
+		t.Errorf("the owner of e (-want +got)\n%s", d)
 	}
 }

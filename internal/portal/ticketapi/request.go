@@ -134,7 +134,8 @@ func packageDraft(path string, p openapi.NewPackage) (*approval.PackageDraft, er
 		return nil, err
 	}
 	out := &approval.PackageDraft{Name: p.Name, Spec: accesspackage.Spec{Title: p.Title, Description: core.Value(p.Description), Team: p.Team,
-		DurationSeconds: int64(longest / time.Second), Hours: hoursOf(p.Hours), Chain: accesspackage.Chain(p.Chain)}}
+		DurationSeconds: int64(longest / time.Second), Hours: hoursOf(p.Hours), Chain: accesspackage.Chain(p.Chain)},
+		ToHolders: core.Value(p.ToHolders)}
 	for i, r := range p.Resources {
 		if len(r.Actions) > maxActions {
 			return nil, core.InvalidField(fmt.Sprintf("%sresources[%d].actions", path, i), message.FieldMaxCount(maxActions))

@@ -149,6 +149,9 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 	}
 	if p := it.Package; p != nil {
 		out.Package = &openapi.PackageRef{Name: p.Name, Version: p.Version}
+		if p.Given {
+			out.Package.Given = new(true)
+		}
 	}
 	if it.State.InProgress() {
 		a.liveState(t, it, &out)
@@ -181,6 +184,9 @@ func publishedPackage(c *approval.Change) *openapi.PackageRef {
 	}
 	if spec, err := accesspackage.ParseSpec(c.After); err == nil {
 		out.Title = core.Optional(spec.Title)
+		if n := len(spec.Holders); n > 0 {
+			out.Holders = &n
+		}
 	}
 	return out
 }

@@ -2,6 +2,7 @@
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import { client, settled, unwrap } from "./client";
 import { keys } from "./keys";
+import type { AccessPackage } from "./types";
 import { useReread } from "./reread";
 
 /** usePackages reads the access packages that match a text. */
@@ -15,12 +16,16 @@ export function usePackages(filter: { q?: string; archived?: boolean }) {
   });
 }
 
-/** usePackage reads one access package with its current version. Nothing is read without a name. */
+/** isUpdating reports whether existing holders are being given a version of a package. */
+const isUpdating = (of: AccessPackage | undefined): boolean => of?.versions.some(({ holders }) => holders?.state === "queued" || holders?.state === "running") ?? false;
+
+/** usePackage reads one access package with its current version, and again while holders are given a version. Nothing is read without a name. */
 export function usePackage(name: string) {
   return useQuery({
     queryKey: keys.package.one(name),
     queryFn: ({ signal }) => unwrap(client.GET("/packages/{id}", { signal, params: { path: { id: name } } })),
     enabled: name !== "",
+    refetchInterval: ({ state }) => (isUpdating(state.data) ? 5_000 : false),
   });
 }
 

@@ -2639,6 +2639,8 @@ export interface components {
             hours?: components["schemas"]["WeeklyHours"];
             chain: components["schemas"]["PackageChain"];
             resources: components["schemas"]["NewPackageResource"][];
+            /** @description give the version to the applications that hold access by the package (at most 100): the approvers of the version decide what each of them gets and loses; absent: they keep what they have */
+            toHolders?: boolean;
         };
         NewPackageResource: {
             /** @description its id in the catalog */
@@ -2656,6 +2658,10 @@ export interface components {
             version: number;
             /** @description only of an item that publishes it */
             title?: string;
+            /** @description of an item that publishes it: the number of applications that are given the version; absent: none */
+            holders?: number;
+            /** @description of an item of access: the application is given the version because it holds the package */
+            given?: boolean;
         };
         PackageSummary: {
             name: string;
@@ -2692,6 +2698,40 @@ export interface components {
             publishedBy: components["schemas"]["Person"];
             /** Format: date-time */
             publishedAt: string;
+            /** @description how far it has been given to existing holders; absent: they keep what they have */
+            holders?: components["schemas"]["PackageUpdate"];
+        };
+        /** @description the update that gives a version to the applications that held the package. The numbers are those of applications */
+        PackageUpdate: {
+            /**
+             * @description stopped: the package was archived, or a later version was published, before every application was done
+             * @enum {string}
+             */
+            state: "queued" | "running" | "completed" | "stopped";
+            /** @description why it was stopped */
+            reason?: components["schemas"]["Message"];
+            /** Format: date-time */
+            begunAt?: string;
+            /** Format: date-time */
+            endedAt?: string;
+            total: number;
+            done: number;
+            /** @description for decisions, or until the access is written; those with which nothing was begun are in none of the numbers but total */
+            waiting: number;
+            /** @description they held nothing any more, or the update was stopped before them */
+            skipped: number;
+            failed: number;
+            /** @description by name: all of them for members of the team, security and auditors, and the caller's own for others; empty for all but the newest update */
+            applications: components["schemas"]["PackageUpdateApplication"][];
+        };
+        PackageUpdateApplication: {
+            application: components["schemas"]["CatalogRef"];
+            /** @enum {string} */
+            state: "pending" | "working" | "waiting" | "done" | "skipped" | "failed";
+            /** @description which requests what it is given; absent: none, or the caller may not see it */
+            ticket?: string;
+            /** @description what it waits for, or why it was skipped or failed */
+            message?: components["schemas"]["Message"];
         };
         AccessPackage: {
             name: string;

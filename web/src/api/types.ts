@@ -297,5 +297,9 @@ export type AccessPackage = Schemas["AccessPackage"];
 export type PackageChain = Schemas["PackageChain"];
 /** PackageHolder is an application that holds access by a package. */
 export type PackageHolder = Schemas["PackageHolder"];
+/** PackageUpdate is how far a version has been given to the applications that hold the package. */
+export type PackageUpdate = Schemas["PackageUpdate"];
+/** PackageUpdateApplication is one application of an update. */
+export type PackageUpdateApplication = Schemas["PackageUpdateApplication"];
 /** NewPackage is a version of an access package that is requested to be published. */
 export type NewPackage = Schemas["NewPackage"];

@@ -19,7 +19,7 @@ export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKin
         <>
           <Trans i18nKey={kind === "grant" ? "decide.lets" : "decide.keeps"} values={{ application, resource, actions: words.list(item.actions ?? []), duration: kind === "grant" ? words.lasting(item.durationSeconds) : words.duration(item.durationSeconds) }} components={b} />
           {item.hours && <> <Trans i18nKey="decide.onlyDuring" values={{ hours: hoursText(item.hours, i18n.language) }} components={b} /></>}
-          {item.package && <> <Trans i18nKey="packages.partOf" values={{ name: item.package.name, version: item.package.version }} components={{ to: <Link to={`/packages/${item.package.name}`} /> }} /></>}
+          {item.package && <> <Trans i18nKey="packages.partOf" values={{ name: item.package.name, version: item.package.version }} components={{ to: <Link to={`/packages/${item.package.name}`} /> }} />{item.package.given && <> {t("packages.givenNote")}</>}</>}
         </>
       );
     case "revoke":
@@ -44,7 +44,12 @@ export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKin
     case "workload":
       return item.workload ? <Trans i18nKey={item.workload.before.length > 0 ? "decide.changesWorkload" : "decide.registersWorkload"} values={{ id: item.workload.id, application, addresses: words.list(item.workload.after) }} components={b} /> : null;
     case "package":
-      return item.package ? <Trans i18nKey="packages.publishes" values={{ title: item.package.title ?? item.package.name, version: item.package.version }} components={b} /> : null;
+      return item.package ? (
+        <>
+          <Trans i18nKey="packages.publishes" values={{ title: item.package.title ?? item.package.name, version: item.package.version }} components={b} />
+          {item.package.holders !== undefined && <> {t("packages.givesHolders", { count: item.package.holders })}</>}
+        </>
+      ) : null;
   }
 }
 

@@ -2,6 +2,7 @@
 
 /** English texts of the messages that are rendered again: those with times, and those that may contain one in another message, by their codes; the parameters are in braces. */
 export const messages: Readonly<Record<string, string>> = {
+  "access-package.holder-resource": "{resource}: {reason}",
   "action.http-method": "http method: {reason}",
   "action.http-path": "http path: {reason}",
   "catalog.defined-twice": "{entity} is also defined in {place}: remove one of the two",
@@ -93,6 +94,7 @@ export const messages: Readonly<Record<string, string>> = {
   "note.denied-in-other-mesh": "{subject}, which is denied, has or may have pods in {members}, of another cluster mesh than {target}, so all addresses are denied the same ports there",
   "note.no-identity": "{subject} has no pods in the cluster mesh of {members}, and those in {elsewhere} have no identity there",
   "notification.access-adopted.title": "{ticket}: {requester} requests access for your application: {subject}",
+  "notification.access-given.title": "{ticket}: access for your application by an access package: {subject}",
   "notification.access-review-opened.body": "Each line shows when the access was last used, and a recommendation. What nobody decides by {until:time} is decided as the review says.",
   "notification.access-review-opened.title": "Access review \"{review}\": {count} accesses wait for your decision until {until:time}",
   "notification.access-review-opened.title-one": "Access review \"{review}\": 1 access waits for your decision until {until:time}",

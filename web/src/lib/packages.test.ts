@@ -10,6 +10,8 @@ describe("packageBody", () => {
       kind: "package",
       items: [{ package: { name: "pay", title: "Payments", team: "pub", chain: "owners", durationSeconds: 86_400, resources: [{ resource: "mid", actions: ["connect"] }] } }],
     });
+    expect(packageBody({ ...form, toHolders: true })?.items[0]?.package).toHaveProperty("toHolders", true);
+    expect(packageBody({ ...form, toHolders: false })?.items[0]?.package).not.toHaveProperty("toHolders");
     expect(packageBody({ ...form, duration: durationOf(undefined) })?.items[0]?.package).not.toHaveProperty("durationSeconds");
   });
 

@@ -20,6 +20,8 @@ export interface PackageForm {
   hours?: WeeklyHours | undefined;
   chain: PackageChain;
   parts: PackagePart[];
+  /** toHolders gives the version to the applications that hold the package. */
+  toHolders?: boolean | undefined;
   reason: string;
 }
 
@@ -56,7 +58,7 @@ export const isWhole = ({ resource, actions }: PackagePart): boolean => resource
 
 /** packageBody returns the request to publish a version. It is undefined while the form is not complete. */
 export function packageBody(form: PackageForm): Draftable | undefined {
-  const { name, title, description, team, duration, hours, chain, parts } = form;
+  const { name, title, description, team, duration, hours, chain, parts, toHolders } = form;
   const seconds = durationSeconds(duration);
   if (!packageName.test(name) || title.trim() === "" || team === "" || parts.length === 0 || parts.length > partLimit || !parts.every(isWhole)) return undefined;
   if (durationError(duration) || hoursError(hours)) return undefined;
@@ -73,6 +75,7 @@ export function packageBody(form: PackageForm): Draftable | undefined {
           ...(description.trim() === "" ? {} : { description: description.trim() }),
           ...(seconds === undefined ? {} : { durationSeconds: seconds }),
           ...(hours ? { hours: hoursBody(hours) } : {}),
+          ...(toHolders ? { toHolders } : {}),
         },
       },
     ],

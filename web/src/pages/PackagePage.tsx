@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useParams } from "react-router";
 import { useArchivePackage, usePackage, usePackageHolders } from "../api/packages";
-import type { AccessPackage, PackageHolder } from "../api/types";
+import type { AccessPackage, PackageHolder, PackageUpdate, PackageUpdateApplication } from "../api/types";
 import { ConfirmDialog } from "../components/ConfirmDialog";
 import { DataTable } from "../components/DataTable";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
@@ -62,6 +62,41 @@ function Holders({ of }: { of: AccessPackage }) {
   );
 }
 
+/** Reached says whether a version is given to existing holders, and how far that has come. */
+function Reached({ update }: { update: PackageUpdate | undefined }) {
+  const { t } = useTranslation();
+  if (!update) return t("packages.reachNone");
+  const parts = (["done", "waiting", "skipped", "failed"] as const).filter((part) => update[part] > 0).map((part) => t(`packages.reachCount.${part}`, { count: update[part] }));
+  return [t(`packages.reachState.${update.state}`), ...(update.total > 0 ? [t("packages.reachTotal", { count: update.total })] : []), ...parts].join(" · ");
+}
+
+/** Update lists what becomes of each holder of the newest version that they are given. */
+function Update({ of }: { of: AccessPackage }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const version = of.versions.find(({ holders }) => holders && holders.applications.length > 0);
+  if (!version?.holders) return null;
+  const { applications, reason } = version.holders;
+  const about = (row: PackageUpdateApplication) => (row.message ? words.message(row.message) : null);
+  return (
+    <Section title={t("packages.update", { version: version.number })} count={applications.length} testId="package-update">
+      {reason && <Notice testId="package-update-stopped">{words.message(reason)}</Notice>}
+      <DataTable
+        label={t("packages.update", { version: version.number })}
+        columns={[
+          { key: "application", header: t("packages.application"), cell: (row) => <RefName kind="applications" about={row.application} />, sortBy: (row) => row.application.title },
+          { key: "state", header: t("packages.updateState"), nowrap: true, cell: (row) => t(`packages.holderState.${row.state}`), sortBy: (row) => row.state },
+          { key: "ticket", header: t("packages.ticket"), cell: (row) => row.ticket && <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link> },
+          { key: "message", header: t("packages.updateReason"), cell: about },
+        ]}
+        rows={applications}
+        rowKey={(row) => row.application.name}
+        rowTestId={(row) => `update-${row.application.id ?? row.application.name}`}
+      />
+    </Section>
+  );
+}
+
 function Content({ of }: { of: AccessPackage }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -92,6 +127,7 @@ function Content({ of }: { of: AccessPackage }) {
         />
       </Section>
       <Holders of={of} />
+      <Update of={of} />
       <Section title={t("packages.versions")} count={of.versions.length} testId="package-versions">
         <DataTable
           label={t("packages.versions")}
@@ -99,11 +135,13 @@ function Content({ of }: { of: AccessPackage }) {
             { key: "number", header: t("packages.version"), cell: (row) => row.number },
             { key: "by", header: t("packages.by"), cell: (row) => row.publishedBy.displayName },
             { key: "at", header: t("packages.published"), nowrap: true, cell: (row) => <RelativeTime at={row.publishedAt} /> },
+            { key: "holders", header: t("packages.reached"), cell: (row) => <Reached update={row.holders} /> },
             { key: "ticket", header: t("packages.ticket"), cell: (row) => row.ticket && <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link> },
             { key: "digest", header: t("packages.digest"), cell: (row) => <code className={tables.code} title={row.digest}>{row.digest.slice(0, 12)}</code> },
           ]}
           rows={of.versions}
           rowKey={(row) => String(row.number)}
+          rowTestId={(row) => `version-${row.number}`}
         />
       </Section>
     </>

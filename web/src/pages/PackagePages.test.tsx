@@ -1,7 +1,7 @@
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import type { AccessPackage, Role } from "../api/types";
+import type { AccessPackage, PackageHolder, Role } from "../api/types";
 import { app888, application, me } from "../testing/fixtures";
 import { renderPage, serve } from "../testing/render";
 import { NewRequestPage } from "./NewRequestPage";
@@ -16,14 +16,16 @@ const of = (over: Partial<AccessPackage> = {}): AccessPackage => ({
   ...over,
 });
 
-function answers(data = of(), roles: Role[] = ["requester", "application-owner"]) {
+const holder: PackageHolder = { application: { id: app888.id, name: app888.name, title: app888.title }, version: 2, items: 1, tickets: ["T-7"] };
+
+function answers(data = of(), roles: Role[] = ["requester", "application-owner"], holders = [holder]) {
   return serve({
     "GET /me": () => ({ body: me({ roles }) }),
     "GET /packages": ({ search }) => ({
       body: { items: search.get("q") === "none" ? [] : [{ name: "stores", title: "Payment stores", team, chain: "owners", version: 3, resources: 1, publishedAt: "2026-03-01T09:00:00Z", archived: false }] },
     }),
     "GET /packages/stores": () => ({ body: data }),
-    "GET /packages/stores/holders": () => ({ body: { items: [{ application: { id: app888.id, name: app888.name, title: app888.title }, version: 2, items: 1, tickets: ["T-7"] }] } }),
+    "GET /packages/stores/holders": () => ({ body: { items: holders } }),
     "GET /applications": () => ({ body: { items: [application()] } }),
     "GET /applications/app-888": () => ({ body: application() }),
     "POST /packages/stores/archive": () => ({ status: 204, body: undefined }),
@@ -46,6 +48,48 @@ describe("access packages", () => {
     expect((await screen.findByTestId("package-chain")).textContent).toContain("the team Storage");
     expect((await screen.findByTestId("holder-app-888")).textContent).toContain("2 (older)");
     expect(screen.queryByTestId("archive-package")).toBeNull();
+  });
+
+  it("show per version how far it has come to existing holders, and what became of each", async () => {
+    const version = (number: number) => ({ number, digest: "0a1b2c3d4e5f6071", publishedBy: { id: "bob", displayName: "Bob" }, publishedAt: "2026-03-01T09:00:00Z" });
+    const name = { id: app888.id, name: app888.name, title: app888.title };
+    const message = { code: "access-package.holder-not-approved", params: { ticket: "T-9" }, text: "Not everything in T-9 was approved." };
+    answers(
+      of({
+        versions: [
+          { ...version(3), holders: { state: "running", total: 3, done: 1, waiting: 1, skipped: 0, failed: 1, applications: [{ application: name, state: "failed", ticket: "T-9", message }] } },
+          { ...version(2), holders: { state: "completed", total: 2, done: 2, waiting: 0, skipped: 0, failed: 0, applications: [] } },
+          version(1),
+        ],
+      }),
+    );
+    renderPage(<PackagePage />, { path: "/packages/:name", at: "/packages/stores" });
+    const row = await screen.findByTestId("version-3");
+    expect(row.textContent).toContain("are being given the version · 3 applications · 1 done · 1 waits · 1 failed");
+    expect(screen.getByTestId("version-2").textContent).toContain("were given the version · 2 applications · 2 done");
+    expect(screen.getByTestId("version-1").textContent).toContain("keep what they have");
+    const failed = screen.getByTestId("update-app-888").textContent;
+    expect(failed).toContain("Failed");
+    expect(failed).toContain("Not everything in T-9 was approved.");
+  });
+
+  it("are given to existing holders only if that is chosen, and only if there are any", async () => {
+    const publishes = of({ can: { publish: true, request: true } });
+    const calls = answers(publishes);
+    renderPage(<NewRequestPage />, { path: "/requests/new", at: "/requests/new?kind=package&name=stores" });
+    expect((await screen.findByTestId<HTMLInputElement>("package-reach-keep")).checked).toBe(true);
+    const previews = () => calls.filter(({ path }) => path === "/tickets/preview").map(({ body }) => JSON.stringify(body));
+    await waitFor(() => expect(previews()).toHaveLength(1));
+    expect(previews()[0]).not.toContain("toHolders");
+    await userEvent.click(screen.getByTestId("package-reach-give"));
+    await waitFor(() => expect(previews().at(-1)).toContain('"toHolders":true'));
+  });
+
+  it("offer no choice about holders when there are none", async () => {
+    answers(of({ can: { publish: true, request: true } }), undefined, []);
+    renderPage(<NewRequestPage />, { path: "/requests/new", at: "/requests/new?kind=package&name=stores" });
+    await screen.findByTestId("package-title");
+    await waitFor(() => expect(screen.queryByTestId("package-reach-give")).toBeNull());
   });
 
   it("are archived by their team after a confirmation", async () => {

@@ -2,7 +2,7 @@ import { ActionIcon, Button, Group, MultiSelect, Radio, Select, Stack, Text, Tex
 import { IconX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { asApiError } from "../../api/client";
-import { usePackage } from "../../api/packages";
+import { usePackage, usePackageHolders } from "../../api/packages";
 import { usePerson, useResource } from "../../api/queries";
 import type { PackageChain } from "../../api/types";
 import { hoursError } from "../../lib/hours";
@@ -54,6 +54,27 @@ function Part({ part, position, tried, onChange, onRemove }: PartProps) {
         </ActionIcon>
       )}
     </Group>
+  );
+}
+
+interface ReachProps {
+  name: string;
+  value: boolean;
+  onChange: (toHolders: boolean) => void;
+}
+
+/** Reach chooses whether existing holders are given the version. It shows nothing if no application holds the package. */
+function Reach({ name, value, onChange }: ReachProps) {
+  const { t } = useTranslation();
+  const held = usePackageHolders(name).data?.pages.some(({ items }) => items.length > 0) ?? false;
+  if (!held && !value) return null;
+  return (
+    <Radio.Group label={t("packages.reach")} description={t("packages.reachHint")} value={value ? "give" : "keep"} onChange={(next) => onChange(next === "give")}>
+      <Stack gap="xs" mt="xs">
+        <Radio value="keep" label={t("packages.reachChoice.keep")} data-testid="package-reach-keep" />
+        <Radio value="give" label={t("packages.reachChoice.give")} data-testid="package-reach-give" />
+      </Stack>
+    </Radio.Group>
   );
 }
 
@@ -114,6 +135,7 @@ function Form({ person, initial }: { person: string; initial: Values }) {
           ))}
         </Stack>
       </Radio.Group>
+      {!isNew && <Reach name={form.name} value={form.toHolders ?? false} onChange={(toHolders) => change({ toHolders })} />}
     </RequestFrame>
   );
 }
