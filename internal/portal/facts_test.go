@@ -250,3 +250,34 @@ func TestFactsOfEarlierTickets(t *testing.T) {
 		t.Errorf("without the flow store: %+v", got)
 	}
 }
+
+// TestFactsOfAClass checks that an approver of a change of a class sees how many resources and clients it concerns, until the decision.
+func TestFactsOfAClass(t *testing.T) {
+	x := newSite(t)
+	x.host.approvals = []*v1alpha1.ApprovalPolicy{{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec:       v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"person:carol"}}}},
+	}}
+	a := x.as("dave").Post("/api/v1/tickets", map[string]any{"kind": "class", "reason": "another port", "override": map[string]any{"reason": "a test"}, "items": []map[string]any{{"object": map[string]any{
+		"kind": "ResourceClass", "name": "redis", "verb": "create", "spec": "pattern: 'trnv1:rsc:trip-com:redis:clusters:*'\n" +
+			"labelKey: com.trip/redis-cluster\nactions: [{name: 'redis:connect', ports: [{port: 6380, protocol: TCP}]}]\nplacement: {clusterSelector: {}}",
+	}}}})
+	if a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for _, who := range []string{"carol", "dave", "grace"} {
+		if f := x.facts(t, who, "T-1/facts").Items[0]; f.Affected == nil || f.Affected.Resources != 1 || f.Affected.Clients != 2 || f.Hidden != nil {
+			t.Errorf("%s: %+v", who, f)
+		}
+	}
+	if a := x.as("bob").Get("/api/v1/tickets/T-1/facts"); a.Status != http.StatusNotFound {
+		t.Errorf("an owner of a resource of the class, who may not see the ticket: %d %s", a.Status, a.Body)
+	}
+	if a := x.as("carol").Post("/api/v1/tickets/T-1/decision",
+		map[string]any{"decision": "reject", "comment": "not now", "version": 1}); a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	if a := x.as("carol").Get("/api/v1/tickets/T-1/facts"); a.Status != http.StatusForbidden {
+		t.Errorf("a former approver: %d %s", a.Status, a.Body)
+	}
+}
