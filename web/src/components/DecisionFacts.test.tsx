@@ -16,7 +16,7 @@ const facts = (over: Partial<ItemFacts> = {}): ItemFacts => ({
   application: ref("app-888", "Payments API"),
   sensitivity: "high",
   mode: "Enforce",
-  owners: [{ kind: "user", id: "bob", displayName: "Bob" }],
+  owners: [{ kind: "person", id: "bob", displayName: "Bob" }],
   clients: { total: 12, items: [ref("app-1", "One"), ref("app-2", "Two")] },
   observed: { total: 1, unnamed: 3, items: [{ subject: ref("app-1", "One"), count: 40, refused: 2, lastSeen: "2026-11-20T10:00:00Z" }], watched },
   reached: { total: 1, items: [{ resource: ref("orders", "Orders"), sensitivity: "high", anyone: false }] },
@@ -38,7 +38,7 @@ afterEach(() => chooseLanguage("en"));
 describe("the facts of a ticket", () => {
   it("shows what a decision needs to know, with what is left out of each list", async () => {
     show(() => ({ body: page([facts()]) }));
-    expect(await screen.findByTestId("facts-resource")).toHaveTextContent("high");
+    expect(await screen.findByTestId("facts-resource")).toHaveTextContent("High sensitivity");
     expect(screen.getByTestId("facts-resource")).toHaveTextContent("Owned by Bob");
     expect(screen.getByTestId("facts-clients")).toHaveTextContent("12 clientsOneTwo10 more");
     expect(screen.getByTestId("facts-observed")).toHaveTextContent("Seen in 14 days1 clientOne (40, refused: 2)3 connections from sources without a namem2 was watched 41.5% of the time");
