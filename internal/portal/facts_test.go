@@ -258,10 +258,12 @@ func TestFactsOfAClass(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "p"},
 		Spec:       v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"person:carol"}}}},
 	}}
-	a := x.as("dave").Post("/api/v1/tickets", map[string]any{"kind": "class", "reason": "another port", "override": map[string]any{"reason": "a test"}, "items": []map[string]any{{"object": map[string]any{
+	object := map[string]any{
 		"kind": "ResourceClass", "name": "redis", "verb": "create", "spec": "pattern: 'trnv1:rsc:trip-com:redis:clusters:*'\n" +
 			"labelKey: com.trip/redis-cluster\nactions: [{name: 'redis:connect', ports: [{port: 6380, protocol: TCP}]}]\nplacement: {clusterSelector: {}}",
-	}}}})
+	}
+	a := x.as("dave").Post("/api/v1/tickets", map[string]any{"kind": "class", "reason": "another port", "override": map[string]any{"reason": "a test"},
+		"items": []map[string]any{{"object": object}}})
 	if a.Status != http.StatusCreated {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
