@@ -289,6 +289,11 @@ func AccessSecurityOnly() Message {
 	return Message{Code: "access.security-only", Text: "Only security administrators can do this."}
 }
 
+// AccessTicketFacts is "The facts of a ticket are for the people who decide it, until they have decided, and for owners, the security team and auditors.".
+func AccessTicketFacts() Message {
+	return Message{Code: "access.ticket-facts", Text: "The facts of a ticket are for the people who decide it, until they have decided, and for owners, the security team and auditors."}
+}
+
 // ActionHTTPEmpty is "an http match needs a method or a path".
 func ActionHTTPEmpty() Message {
 	return Message{Code: "action.http-empty", Text: "an http match needs a method or a path"}

@@ -89,6 +89,7 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"getTicketChange":   {"T-1", "T-999", nil, 404},
 		"listTicketLedger":  {"T-1", "T-999", nil, 404},
 		"getTicketImpact":   {"T-1", "T-999", nil, 404},
+		"listTicketFacts":   {"T-1", "T-999", nil, 404},
 		"revokeToken":       {token.Token.ID, "AAAAAAAAAAAAAAAAAAAAAAAAAA", nil, 404},
 		"deleteSavedView":   {view.ID, "999", nil, 404},
 		"endDelegation":     {delegation.ID, "999", nil, 404},

@@ -565,6 +565,33 @@ func (e HistoryGapKind) Valid() bool {
 	}
 }
 
+// Defines values for ItemFactsHidden.
+const (
+	ItemFactsHiddenAffected ItemFactsHidden = "affected"
+	ItemFactsHiddenClients  ItemFactsHidden = "clients"
+	ItemFactsHiddenEarlier  ItemFactsHidden = "earlier"
+	ItemFactsHiddenReached  ItemFactsHidden = "reached"
+	ItemFactsHiddenUse      ItemFactsHidden = "use"
+)
+
+// Valid indicates whether the value is a known member of the ItemFactsHidden enum.
+func (e ItemFactsHidden) Valid() bool {
+	switch e {
+	case ItemFactsHiddenAffected:
+		return true
+	case ItemFactsHiddenClients:
+		return true
+	case ItemFactsHiddenEarlier:
+		return true
+	case ItemFactsHiddenReached:
+		return true
+	case ItemFactsHiddenUse:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MeLanguage.
 const (
 	MeLanguageEn MeLanguage = "en"
@@ -1672,6 +1699,27 @@ func (e UnusedEffect) Valid() bool {
 	}
 }
 
+// Defines values for UseFactsState.
+const (
+	UseFactsStateUnknown UseFactsState = "unknown"
+	UseFactsStateUnused  UseFactsState = "unused"
+	UseFactsStateUsed    UseFactsState = "used"
+)
+
+// Valid indicates whether the value is a known member of the UseFactsState enum.
+func (e UseFactsState) Valid() bool {
+	switch e {
+	case UseFactsStateUnknown:
+		return true
+	case UseFactsStateUnused:
+		return true
+	case UseFactsStateUsed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Verdict.
 const (
 	VerdictAudit     Verdict = "audit"
@@ -2594,6 +2642,19 @@ type ActiveDowngrade struct {
 	Until     time.Time      `json:"until"`
 }
 
+// AffectedFacts defines model for AffectedFacts.
+type AffectedFacts struct {
+	// Clients clients that were observed at them in the evidence window; absent: unknown
+	Clients *int `json:"clients,omitempty"`
+
+	// Examined of these
+	Examined       int           `json:"examined"`
+	FirstResources *[]CatalogRef `json:"firstResources,omitempty"`
+
+	// Resources resources whose access or enforcement the change concerns
+	Resources int `json:"resources"`
+}
+
 // AnchorVerification defines model for AnchorVerification.
 type AnchorVerification struct {
 	Anchor  string     `json:"anchor"`
@@ -2766,6 +2827,13 @@ type ClassInfoKind string
 // ClassList defines model for ClassList.
 type ClassList struct {
 	Items []ClassInfo `json:"items"`
+}
+
+// ClientFacts the subjects of allows in force about the resource
+type ClientFacts struct {
+	// Items the first ones, by title
+	Items []CatalogRef `json:"items"`
+	Total int          `json:"total"`
 }
 
 // ClusterState defines model for ClusterState.
@@ -2998,6 +3066,36 @@ type DowngradeRun struct {
 
 // DowngradeScope defines model for DowngradeScope.
 type DowngradeScope string
+
+// EarlierFacts earlier tickets about the same application and resource, or of a change of the resource, about the same resource
+type EarlierFacts struct {
+	// Items newest first
+	Items []EarlierTicket `json:"items"`
+
+	// More there are more than total
+	More bool `json:"more"`
+
+	// Total up to 50
+	Total int `json:"total"`
+}
+
+// EarlierTicket defines model for EarlierTicket.
+type EarlierTicket struct {
+	CreatedAt time.Time `json:"createdAt"`
+
+	// DecidedAt of the last vote; absent: none
+	DecidedAt *time.Time `json:"decidedAt,omitempty"`
+
+	// Deciders who voted; absent: the caller may not see the ticket
+	Deciders *[]Person  `json:"deciders,omitempty"`
+	Kind     TicketKind `json:"kind"`
+
+	// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
+	State TicketState `json:"state"`
+
+	// Ticket absent: the caller may not see the ticket
+	Ticket *string `json:"ticket,omitempty"`
+}
 
 // EndDowngrade defines model for EndDowngrade.
 type EndDowngrade struct {
@@ -3488,6 +3586,45 @@ type InboxList struct {
 	NextCursor *string     `json:"nextCursor,omitempty"`
 	Unread     int         `json:"unread"`
 }
+
+// ItemFacts the facts about one item; a list or part that the caller may not see is absent, and hidden names it
+type ItemFacts struct {
+	// Affected of a change of a class
+	Affected    *AffectedFacts `json:"affected,omitempty"`
+	Application *CatalogRef    `json:"application,omitempty"`
+
+	// Clients the subjects of allows in force about the resource
+	Clients *ClientFacts `json:"clients,omitempty"`
+
+	// Earlier earlier tickets about the same application and resource, or of a change of the resource, about the same resource
+	Earlier *EarlierFacts `json:"earlier,omitempty"`
+
+	// Hidden parts that exist and that the caller may not see
+	Hidden *[]ItemFactsHidden `json:"hidden,omitempty"`
+
+	// Mode base mode of the resource now; absent: it is not onboarded
+	Mode *Mode `json:"mode,omitempty"`
+
+	// Observed the clients that were observed to connect to the resource in the evidence window, whether they were let in or not
+	Observed *ObservedFacts `json:"observed,omitempty"`
+
+	// Owners of the resource
+	Owners   *[]OwnerRef `json:"owners,omitempty"`
+	Position int         `json:"position"`
+
+	// Reached the resources of allows in force about the application, as the statements name them
+	Reached  *ReachedFacts `json:"reached,omitempty"`
+	Resource *CatalogRef   `json:"resource,omitempty"`
+
+	// Sensitivity of the resource; absent: the catalog does not have it
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
+
+	// Use the connections of the application to the resource since the access was granted
+	Use *UseFacts `json:"use,omitempty"`
+}
+
+// ItemFactsHidden defines model for ItemFacts.Hidden.
+type ItemFactsHidden string
 
 // ItemMay defines model for ItemMay.
 type ItemMay struct {
@@ -4128,6 +4265,30 @@ type ObjectDiff struct {
 
 // ObjectDiffLayer defines model for ObjectDiff.Layer.
 type ObjectDiffLayer string
+
+// ObservedClient defines model for ObservedClient.
+type ObservedClient struct {
+	// Count connections that were let in
+	Count    int64      `json:"count"`
+	LastSeen time.Time  `json:"lastSeen"`
+	Refused  int64      `json:"refused"`
+	Subject  CatalogRef `json:"subject"`
+}
+
+// ObservedFacts the clients that were observed to connect to the resource in the evidence window, whether they were let in or not
+type ObservedFacts struct {
+	// Items those with the most connections
+	Items []ObservedClient `json:"items"`
+
+	// Total clients with a name
+	Total int `json:"total"`
+
+	// Unnamed connections from sources without a name
+	Unnamed int64 `json:"unnamed"`
+
+	// Watched how completely the members of the resource were watched, by the worst one
+	Watched WatchFacts `json:"watched"`
+}
 
 // Organization defines model for Organization.
 type Organization struct {
@@ -4772,6 +4933,23 @@ type RawFlowList struct {
 	NextCursor *string   `json:"nextCursor,omitempty"`
 	Since      time.Time `json:"since"`
 	Until      time.Time `json:"until"`
+}
+
+// ReachedFacts the resources of allows in force about the application, as the statements name them
+type ReachedFacts struct {
+	// Items the first ones, the most sensitive first
+	Items []ReachedResource `json:"items"`
+	Total int               `json:"total"`
+}
+
+// ReachedResource defines model for ReachedResource.
+type ReachedResource struct {
+	// Anyone only by statements about anyone
+	Anyone   bool       `json:"anyone"`
+	Resource CatalogRef `json:"resource"`
+
+	// Sensitivity absent: a wildcard, or not in the catalog
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 }
 
 // ReasonBody defines model for ReasonBody.
@@ -5488,6 +5666,21 @@ type Ticket struct {
 	Version int64 `json:"version"`
 }
 
+// TicketFacts defines model for TicketFacts.
+type TicketFacts struct {
+	// FlowsAvailable false: the flows could not be read in time, so what was observed is unknown; message says why
+	FlowsAvailable bool        `json:"flowsAvailable"`
+	Items          []ItemFacts `json:"items"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message    *Message `json:"message,omitempty"`
+	NextCursor *string  `json:"nextCursor,omitempty"`
+
+	// Since beginning of the evidence window
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+}
+
 // TicketItem defines model for TicketItem.
 type TicketItem struct {
 	Actions     *[]string   `json:"actions,omitempty"`
@@ -5532,7 +5725,10 @@ type TicketItem struct {
 	Position int         `json:"position"`
 	Resource *CatalogRef `json:"resource,omitempty"`
 	Review   *Step       `json:"review,omitempty"`
-	Sid      *string     `json:"sid,omitempty"`
+
+	// Sensitivity of the resource now; absent: the catalog does not have it
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
+	Sid         *string      `json:"sid,omitempty"`
 
 	// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
 	State TicketState `json:"state"`
@@ -5747,6 +5943,46 @@ type UnusedList struct {
 	Unobserved *[]string `json:"unobserved,omitempty"`
 }
 
+// UseFacts the connections of the application to the resource since the access was granted
+type UseFacts struct {
+	// Count connections that were let in
+	Count int64 `json:"count"`
+
+	// From those with the most connections
+	From     []UseSource `json:"from"`
+	LastUsed *time.Time  `json:"lastUsed,omitempty"`
+
+	// Refused connections that were refused
+	Refused int64 `json:"refused"`
+
+	// Since when the access was granted, at most 366 days ago
+	Since time.Time `json:"since"`
+
+	// State unused: watched completely enough to say so; unknown: nothing was observed, which proves nothing
+	State UseFactsState `json:"state"`
+
+	// Total pairs of members on which it was used
+	Total int `json:"total"`
+
+	// Watched how completely the members of the resource were watched, by the worst one
+	Watched WatchFacts `json:"watched"`
+}
+
+// UseFactsState unused: watched completely enough to say so; unknown: nothing was observed, which proves nothing
+type UseFactsState string
+
+// UseSource defines model for UseSource.
+type UseSource struct {
+	Count int64 `json:"count"`
+
+	// From the member in which the application runs; empty: not known
+	From     string    `json:"from"`
+	LastUsed time.Time `json:"lastUsed"`
+
+	// To the member in which the resource was reached
+	To string `json:"to"`
+}
+
 // Verdict what the dataplane did
 type Verdict string
 
@@ -5760,6 +5996,21 @@ type Vote struct {
 
 	// Through channel of a decision that was not made in the portal: slack, or webhook:NAME
 	Through *string `json:"through,omitempty"`
+}
+
+// WatchFacts how completely the members of the resource were watched, by the worst one
+type WatchFacts struct {
+	// Enough an absence of connections proves that there were none
+	Enough bool `json:"enough"`
+
+	// LostPercent share of the flows
+	LostPercent float32 `json:"lostPercent"`
+
+	// Member the worst member; absent: the placement of the resource is not known
+	Member *string `json:"member,omitempty"`
+
+	// Percent share of the time
+	Percent float32 `json:"percent"`
 }
 
 // WavesAction pause: no further wave begins; resume: go on after a halt; skip: the next wave begins at once; finish: all waves begin at once; rollback: the members of the rollout return to Audit, or to the earlier rules of a class, and it is halted
@@ -6701,6 +6952,15 @@ type CommentTicketParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListTicketFactsParams defines parameters for ListTicketFacts.
+type ListTicketFactsParams struct {
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit items of a page
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // GetTicketImpactParams defines parameters for GetTicketImpact.
 type GetTicketImpactParams struct {
 	// Change `ticket`: what the ticket does; `revoke`: what revoking its grants would do
@@ -7199,6 +7459,9 @@ type ServerInterface interface {
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(c *gin.Context, id TicketId)
+	// ListTicketFacts What a decision about each item needs to know as of now - who uses the resource, what the application reaches, earlier tickets, and the use of the access
+	// (GET /tickets/{id}/facts)
+	ListTicketFacts(c *gin.Context, id TicketId, params ListTicketFactsParams)
 	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off
 	// (GET /tickets/{id}/impact)
 	GetTicketImpact(c *gin.Context, id TicketId, params GetTicketImpactParams)
@@ -11222,6 +11485,50 @@ func (siw *ServerInterfaceWrapper) DecideTicket(c *gin.Context) {
 	siw.Handler.DecideTicket(c, id)
 }
 
+// ListTicketFacts operation middleware
+func (siw *ServerInterfaceWrapper) ListTicketFacts(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTicketFactsParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListTicketFacts(c, id, params)
+}
+
 // GetTicketImpact operation middleware
 func (siw *ServerInterfaceWrapper) GetTicketImpact(c *gin.Context) {
 
@@ -11696,6 +12003,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.PUT(options.BaseURL+"/rollout/:id/waves", wrapper.PutRolloutWaves)
 	router.POST(options.BaseURL+"/tickets/impact", wrapper.PreviewImpact)
 	router.GET(options.BaseURL+"/tickets/:id/impact", wrapper.GetTicketImpact)
+	router.GET(options.BaseURL+"/tickets/:id/facts", wrapper.ListTicketFacts)
 	router.GET(options.BaseURL+"/fleet", wrapper.ListFleet)
 	router.GET(options.BaseURL+"/fleet/:member", wrapper.GetMember)
 	router.GET(options.BaseURL+"/access", wrapper.ListAccess)
@@ -16076,6 +16384,46 @@ func (response DecideTicketdefaultApplicationProblemPlusJSONResponse) VisitDecid
 	return err
 }
 
+type ListTicketFactsRequestObject struct {
+	Id     TicketId `json:"id"`
+	Params ListTicketFactsParams
+}
+
+type ListTicketFactsResponseObject interface {
+	VisitListTicketFactsResponse(w http.ResponseWriter) error
+}
+
+type ListTicketFacts200JSONResponse TicketFacts
+
+func (response ListTicketFacts200JSONResponse) VisitListTicketFactsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTicketFactsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTicketFactsdefaultApplicationProblemPlusJSONResponse) VisitListTicketFactsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetTicketImpactRequestObject struct {
 	Id     TicketId `json:"id"`
 	Params GetTicketImpactParams
@@ -16794,6 +17142,9 @@ type StrictServerInterface interface {
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(ctx context.Context, request DecideTicketRequestObject) (DecideTicketResponseObject, error)
+	// ListTicketFacts What a decision about each item needs to know as of now - who uses the resource, what the application reaches, earlier tickets, and the use of the access
+	// (GET /tickets/{id}/facts)
+	ListTicketFacts(ctx context.Context, request ListTicketFactsRequestObject) (ListTicketFactsResponseObject, error)
 	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off
 	// (GET /tickets/{id}/impact)
 	GetTicketImpact(ctx context.Context, request GetTicketImpactRequestObject) (GetTicketImpactResponseObject, error)
@@ -19905,6 +20256,33 @@ func (sh *strictHandler) DecideTicket(ctx *gin.Context, id TicketId) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(DecideTicketResponseObject); ok {
 		if err := validResponse.VisitDecideTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTicketFacts operation middleware
+func (sh *strictHandler) ListTicketFacts(ctx *gin.Context, id TicketId, params ListTicketFactsParams) {
+	var request ListTicketFactsRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTicketFacts(ctx, request.(ListTicketFactsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTicketFacts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListTicketFactsResponseObject); ok {
+		if err := validResponse.VisitListTicketFactsResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

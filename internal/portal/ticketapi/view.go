@@ -121,6 +121,7 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 	}
 	if it.ResourceName != "" {
 		out.Resource = new(refOf(c, it.Resource, it.ResourceName))
+		out.Sensitivity = sensitivityOf(c, it.ResourceName)
 	}
 	if len(it.Actions) > 0 {
 		out.Actions = &it.Actions

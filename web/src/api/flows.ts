@@ -198,6 +198,18 @@ export function useTicketImpact(id: string, change: "ticket" | "revoke", enabled
   });
 }
 
+/** useTicketFacts reads the facts about the items of a ticket, in pages of 10 items. The server refuses them to people who may see none of them. */
+export function useTicketFacts(id: string) {
+  return useInfiniteQuery({
+    queryKey: keys.ticket.facts(id),
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/tickets/{id}/facts", { signal, params: { path: { id }, query: { cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    retry: false,
+    staleTime: 30_000,
+  });
+}
+
 /** RolloutFilter selects the resources of the rollout board. */
 export interface RolloutFilter {
   class?: string;

@@ -87,6 +87,7 @@ export const keys = {
     change: (id: string) => ["ticket", id, "part", "change"],
     ledger: (id: string) => ["ticket", id, "part", "ledger"],
     impact: (id: string, change: string, span: Params) => ["ticket", id, "part", "impact", change, span],
+    facts: (id: string) => ["ticket", id, "part", "facts"],
   },
   preview: (request: Params) => ["preview", request],
   whatIf: (request: Params, as: string) => ["preview", "what-if", request, as],

@@ -1810,6 +1810,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tickets/{id}/facts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * What a decision about each item needs to know as of now - who uses the resource, what the application reaches, earlier tickets, and the use of the access
+         * @description Those who decide an item see all of its facts until it is decided. Others see the parts that they would see on the pages of the resource and of the application; 403 if these are none of the ticket.
+         */
+        get: operations["listTicketFacts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/fleet": {
         parameters: {
             query?: never;
@@ -2828,6 +2850,8 @@ export interface components {
             state: components["schemas"]["TicketState"];
             application?: components["schemas"]["CatalogRef"];
             resource?: components["schemas"]["CatalogRef"];
+            /** @description of the resource now; absent: the catalog does not have it */
+            sensitivity?: components["schemas"]["Sensitivity"];
             actions?: string[];
             sid?: string;
             target?: components["schemas"]["ItemRef"];
@@ -4254,6 +4278,169 @@ export interface components {
             /** Format: date-time */
             to: string;
             reason: components["schemas"]["Message"];
+        };
+        TicketFacts: {
+            items: components["schemas"]["ItemFacts"][];
+            nextCursor?: string;
+            /**
+             * Format: date-time
+             * @description beginning of the evidence window
+             */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /** @description false: the flows could not be read in time, so what was observed is unknown; message says why */
+            flowsAvailable: boolean;
+            message?: components["schemas"]["Message"];
+        };
+        /** @description the facts about one item; a list or part that the caller may not see is absent, and hidden names it */
+        ItemFacts: {
+            position: number;
+            resource?: components["schemas"]["CatalogRef"];
+            application?: components["schemas"]["CatalogRef"];
+            /** @description of the resource; absent: the catalog does not have it */
+            sensitivity?: components["schemas"]["Sensitivity"];
+            /** @description base mode of the resource now; absent: it is not onboarded */
+            mode?: components["schemas"]["Mode"];
+            /** @description of the resource */
+            owners?: components["schemas"]["OwnerRef"][];
+            clients?: components["schemas"]["ClientFacts"];
+            observed?: components["schemas"]["ObservedFacts"];
+            reached?: components["schemas"]["ReachedFacts"];
+            earlier?: components["schemas"]["EarlierFacts"];
+            use?: components["schemas"]["UseFacts"];
+            /** @description of a change of a class */
+            affected?: components["schemas"]["AffectedFacts"];
+            /** @description parts that exist and that the caller may not see */
+            hidden?: ("clients" | "reached" | "earlier" | "use" | "affected")[];
+        };
+        /** @description the subjects of allows in force about the resource */
+        ClientFacts: {
+            total: number;
+            /** @description the first ones, by title */
+            items: components["schemas"]["CatalogRef"][];
+        };
+        /** @description the clients that were observed to connect to the resource in the evidence window, whether they were let in or not */
+        ObservedFacts: {
+            /** @description clients with a name */
+            total: number;
+            /**
+             * Format: int64
+             * @description connections from sources without a name
+             */
+            unnamed: number;
+            /** @description those with the most connections */
+            items: components["schemas"]["ObservedClient"][];
+            watched: components["schemas"]["WatchFacts"];
+        };
+        ObservedClient: {
+            subject: components["schemas"]["CatalogRef"];
+            /**
+             * Format: int64
+             * @description connections that were let in
+             */
+            count: number;
+            /** Format: int64 */
+            refused: number;
+            /** Format: date-time */
+            lastSeen: string;
+        };
+        /** @description the resources of allows in force about the application, as the statements name them */
+        ReachedFacts: {
+            total: number;
+            /** @description the first ones, the most sensitive first */
+            items: components["schemas"]["ReachedResource"][];
+        };
+        ReachedResource: {
+            resource: components["schemas"]["CatalogRef"];
+            /** @description absent: a wildcard, or not in the catalog */
+            sensitivity?: components["schemas"]["Sensitivity"];
+            /** @description only by statements about anyone */
+            anyone: boolean;
+        };
+        /** @description earlier tickets about the same application and resource, or of a change of the resource, about the same resource */
+        EarlierFacts: {
+            /** @description up to 50 */
+            total: number;
+            /** @description there are more than total */
+            more: boolean;
+            /** @description newest first */
+            items: components["schemas"]["EarlierTicket"][];
+        };
+        EarlierTicket: {
+            /** @description absent: the caller may not see the ticket */
+            ticket?: string;
+            kind: components["schemas"]["TicketKind"];
+            state: components["schemas"]["TicketState"];
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description of the last vote; absent: none
+             */
+            decidedAt?: string;
+            /** @description who voted; absent: the caller may not see the ticket */
+            deciders?: components["schemas"]["Person"][];
+        };
+        /** @description the connections of the application to the resource since the access was granted */
+        UseFacts: {
+            /**
+             * Format: date-time
+             * @description when the access was granted, at most 366 days ago
+             */
+            since: string;
+            /**
+             * @description unused: watched completely enough to say so; unknown: nothing was observed, which proves nothing
+             * @enum {string}
+             */
+            state: "used" | "unused" | "unknown";
+            /** Format: date-time */
+            lastUsed?: string;
+            /**
+             * Format: int64
+             * @description connections that were let in
+             */
+            count: number;
+            /**
+             * Format: int64
+             * @description connections that were refused
+             */
+            refused: number;
+            /** @description those with the most connections */
+            from: components["schemas"]["UseSource"][];
+            /** @description pairs of members on which it was used */
+            total: number;
+            watched: components["schemas"]["WatchFacts"];
+        };
+        UseSource: {
+            /** @description the member in which the application runs; empty: not known */
+            from: string;
+            /** @description the member in which the resource was reached */
+            to: string;
+            /** Format: int64 */
+            count: number;
+            /** Format: date-time */
+            lastUsed: string;
+        };
+        /** @description how completely the members of the resource were watched, by the worst one */
+        WatchFacts: {
+            /** @description an absence of connections proves that there were none */
+            enough: boolean;
+            /** @description share of the time */
+            percent: number;
+            /** @description share of the flows */
+            lostPercent: number;
+            /** @description the worst member; absent: the placement of the resource is not known */
+            member?: string;
+        };
+        AffectedFacts: {
+            /** @description resources whose access or enforcement the change concerns */
+            resources: number;
+            /** @description of these */
+            examined: number;
+            /** @description clients that were observed at them in the evidence window; absent: unknown */
+            clients?: number;
+            firstResources?: components["schemas"]["CatalogRef"][];
         };
         ResourceScore: {
             resource: components["schemas"]["CatalogRef"];
@@ -7911,6 +8098,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Impact"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listTicketFacts: {
+        parameters: {
+            query?: {
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description items of a page */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of items, by position */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TicketFacts"];
                 };
             };
             default: components["responses"]["Problem"];

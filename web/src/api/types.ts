@@ -91,6 +91,10 @@ export type TicketPreview = Schemas["TicketPreview"];
 export type PreviewItem = Schemas["PreviewItem"];
 /** NewTicket is a request as it is submitted. */
 export type NewTicket = Schemas["NewTicket"];
+/** TicketFacts is one page of facts about the items of a ticket. */
+export type TicketFacts = Schemas["TicketFacts"];
+/** ItemFacts contains what a decision about one item needs to know. */
+export type ItemFacts = Schemas["ItemFacts"];
 /** NewTicketItem is one item of a request as it is submitted. */
 export type NewTicketItem = Schemas["NewTicketItem"];
 /** ObjectChange is the change of a class or an approval policy. */

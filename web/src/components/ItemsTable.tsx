@@ -6,7 +6,7 @@ import type { Ticket, TicketItem } from "../api/types";
 import { itemsThatMay } from "../lib/items";
 import { useHeading } from "../lib/use-heading";
 import { useWords } from "../lib/use-words";
-import { TicketStateBadge } from "./Badge";
+import { SensitivityBadge, TicketStateBadge } from "./Badge";
 import { ItemActions } from "./ItemActions";
 import classes from "./ItemsTable.module.css";
 import { TicketProgress } from "./TicketProgress";
@@ -24,6 +24,7 @@ function Row({ ticket, item, open, onToggle }: { ticket: Ticket; item: TicketIte
           <Chevron size={16} aria-hidden />
           <span>{heading.item(item, ticket.kind)}</span>
         </UnstyledButton>
+        {item.sensitivity && <SensitivityBadge sensitivity={item.sensitivity} />}
         <TicketStateBadge state={item.state} testId={`item-state-${item.position}`} />
         <div className={classes.second}>
           {item.workload && <code>{item.workload.before.length > 0 ? `${words.list(item.workload.before)} → ` : ""}{words.list(item.workload.after)}</code>}

@@ -8,9 +8,10 @@ import { useMayRequest, useMe, useTicketLedger } from "../api/queries";
 import type { Ticket } from "../api/types";
 import { matterOf } from "../lib/items";
 import { useWords } from "../lib/use-words";
-import { KindBadge, TicketStateBadge } from "./Badge";
+import { KindBadge, SensitivityBadge, TicketStateBadge } from "./Badge";
 import { TicketChanges } from "./ObjectChanges";
 import { CommentBox } from "./CommentBox";
+import { DecisionFacts } from "./DecisionFacts";
 import { DecisionBar } from "./DecisionBar";
 import { Impact, ImpactSummary } from "./evidence/Impact";
 import { ErrorState, Loaded, RowsSkeleton } from "./Feedback";
@@ -39,6 +40,7 @@ function State({ ticket }: { ticket: Ticket }) {
     <div className={classes.state} aria-live="polite">
       <TicketStateBadge state={ticket.state} testId="ticket-state" />
       <KindBadge kind={ticket.kind} breakGlass={ticket.breakGlass} />
+      {only?.sensitivity && <SensitivityBadge sensitivity={only.sensitivity} />}
       {message ? (
         <span className={classes.message} data-testid="ticket-message">{words.message(message)}</span>
       ) : (
@@ -51,12 +53,12 @@ function State({ ticket }: { ticket: Ticket }) {
 /** replayed returns which change to replay: the requested change until it is applied, and afterwards the end of a grant. */
 function replayed(ticket: Ticket): "ticket" | "revoke" | undefined {
   const matter = matterOf(ticket.kind);
-  if (matter === "object") return undefined;
+  if (matter === "object" && ticket.kind !== "class") return undefined;
   if (["pending", "approved", "applying"].includes(ticket.state)) return "ticket";
   return matter === "access" && ticket.state === "effective" && ticket.can.revoke ? "revoke" : undefined;
 }
 
-function TicketImpact({ id, change }: { id: string; change: "ticket" | "revoke" }) {
+function TicketImpact({ id, change, ofClass }: { id: string; change: "ticket" | "revoke"; ofClass: boolean }) {
   const { t } = useTranslation();
   const query = useTicketImpact(id, change);
   return (
@@ -64,7 +66,7 @@ function TicketImpact({ id, change }: { id: string; change: "ticket" | "revoke" 
       <p className={classes.about}>
         {t(`impact.about.${change}`)} <Link to={`/traffic?${new URLSearchParams({ window: "14d", ticket: id, ...(change === "revoke" ? { change } : {}) }).toString()}`} data-testid="impact-map">{t("impact.map")}</Link>
       </p>
-      <Loaded query={query}>{(impact) => <Impact impact={impact} />}</Loaded>
+      <Loaded query={query}>{(impact) => <Impact impact={impact} ofClass={ofClass} />}</Loaded>
     </>
   );
 }
@@ -112,6 +114,7 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
       <div className={classes.layout}>
         <div className={classes.main}>
           {decides && replay === "ticket" && <DecidersImpact id={ticket.id} onMore={() => setTab("impact")} />}
+          <DecisionFacts id={ticket.id} items={ticket.items} />
           {ticket.override && (
             <div className={classes.override} role="note" data-testid="override">
               <strong>{t("override.ticket")}</strong> {ticket.override.reason}
@@ -138,7 +141,7 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
             </Tabs.Panel>
             {replay && (
               <Tabs.Panel value="impact">
-                <TicketImpact id={ticket.id} change={replay} />
+                <TicketImpact id={ticket.id} change={replay} ofClass={ticket.kind === "class"} />
               </Tabs.Panel>
             )}
             <Tabs.Panel value="history">

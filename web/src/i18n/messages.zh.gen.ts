@@ -59,6 +59,7 @@ export const messages: Readonly<Record<string, string>> = {
   "access.resource-users": "只有资源负责人、安全团队和审计员可以看到谁在使用它。",
   "access.security-and-auditors": "只有安全团队和审计员可以查看。",
   "access.security-only": "只有安全管理员可以执行此操作。",
+  "access.ticket-facts": "工单的背景信息仅供审批人在作出决定之前查看，以及供负责人、安全团队和审计员查看。",
   "action.http-empty": "http 匹配须有方法或路径",
   "action.http-method": "http 方法：{reason}",
   "action.http-path": "http 路径：{reason}",

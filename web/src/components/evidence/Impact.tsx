@@ -91,8 +91,8 @@ function Uncertain({ impact }: { impact: ImpactData }) {
 /** reported returns connections that would still pass but be reported as audited. */
 const reported = ({ otherwise = [] }: ImpactData) => otherwise.filter(({ before, after }) => after === "audited" && before !== after);
 
-/** Impact shows what the change would have done to the connections of the evidence window. */
-export function Impact({ impact }: { impact: ImpactData }) {
+/** Impact shows what the change would have done to the connections of the evidence window. The replay of a class may not contain all of its resources. */
+export function Impact({ impact, ofClass = false }: { impact: ImpactData; ofClass?: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   if (!impact.available) return <Notice testId="impact-unavailable">{impact.message ? words.message(impact.message) : t("connections.unavailable")}</Notice>;
@@ -102,7 +102,7 @@ export function Impact({ impact }: { impact: ImpactData }) {
         {t("impact.window")} <DayAndTime at={impact.since} /> – <DayAndTime at={impact.until} />
       </p>
       <Figures impact={impact} />
-      {impact.truncated && <Notice>{t("impact.truncated")}</Notice>}
+      {impact.truncated && <Notice testId="impact-truncated">{t(ofClass ? "impact.truncatedClass" : "impact.truncated")}</Notice>}
       {impact.newlyDenied.length > 0 && (
         <Section title={t("impact.cutOff")} count={impact.newlyDenied.length} testId="newly-denied">
           <Lines lines={impact.newlyDenied} label={t("impact.cutOff")} />
@@ -146,7 +146,7 @@ export function ImpactSummary({ impact }: { impact: ImpactData }) {
   const words = useWords();
   const namesOf = useNames();
   if (!impact.available) return <p className={tables.muted} data-testid="impact-short">{impact.message ? words.message(impact.message) : t("connections.unavailable")}</p>;
-  const { denied, allowed, newlyDenied, uncertain } = impact;
+  const { denied, allowed, newlyDenied, uncertain, truncated } = impact;
   const reportedLines = reported(impact);
   const passing = reportedLines.reduce((sum, { count }) => sum + count, 0);
   return (
@@ -172,6 +172,12 @@ export function ImpactSummary({ impact }: { impact: ImpactData }) {
         <li className={classes.quiet} data-testid="short-reported">
           <IconEyeExclamation size={15} aria-hidden />
           <span>{t("impact.shortReported", { count: passing, number: words.number(passing), clients: namesOf(reportedLines) })}</span>
+        </li>
+      )}
+      {truncated && (
+        <li className={classes.quiet} data-testid="short-truncated">
+          <IconInfoCircle size={15} aria-hidden />
+          <span>{t("impact.shortTruncated")}</span>
         </li>
       )}
       {uncertain.length > 0 && (

@@ -156,6 +156,8 @@ export const rollout = {
     shortAllowed_other: "Lets in {{number}} connections that were refused.",
     shortReported_one: "Reports {{number}} connection that passes and that Enforce would refuse, of {{clients}}.",
     shortReported_other: "Reports {{number}} connections that pass and that Enforce would refuse, of {{clients}}.",
+    shortTruncated: "The replay was cut at its bound, so more may be affected.",
+    truncatedClass: "The replay was cut at its bound: of many resources only the first are replayed, and of many connections only the first are listed.",
     shortUncertain: "Flows of {{clusters}} are missing in part, so more may be affected.",
   },
   override: {

@@ -138,6 +138,8 @@ export const rollout = {
     shortNobody: "不会断开最近几天出现过的任何客户端。",
     shortAllowed_other: "会放行之前被拒绝的 {{number}} 次连接。",
     shortReported_other: "会记录 {{number}} 次通过、但强制后会被拒绝的连接：{{clients}}。",
+    shortTruncated: "重放达到上限而中止，实际影响可能更大。",
+    truncatedClass: "重放达到上限而中止：资源很多时只重放前一部分，连接很多时只列出前一部分。",
     shortUncertain: "{{clusters}} 的流量有缺失，实际影响可能更大。",
   },
   override: {
