@@ -22,7 +22,7 @@ var kindsAndEvents = []struct {
 	{KindUndecided, []string{"last-reminder", "review-undecided", "schedule-missing", "other"}},
 	{KindFailed, []string{"failed", "other"}},
 	{KindRollout, []string{"submitted", "announced", "temporary-audit", "temporary-audit-ended", "downgrade", "downgrade-ended", "stopped", "flows-unwatched",
-		"flows-lost", "waves-halted", "other"}},
+		"flows-lost", "waves-halted", "proposal-review-due", "client-notice", "other"}},
 	{KindAccessReview, []string{"review-opened", "review-reminded", "review-reopened", "review-abandoned", "review-closed", "other"}},
 	{KindDecided, []string{"step-approved", "approved", "step-rejected", "reviewed", "timed-out", "other"}},
 	{KindEffective, []string{"effective", "other"}},

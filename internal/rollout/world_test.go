@@ -356,8 +356,11 @@ func (w *world) told() map[string][]string {
 			}
 			text := (&notify.Renderer{Portal: portalURL}).Render(m, notify.Preferences{})
 			page := "resources/orders"
-			if strings.HasPrefix(m.Facts.Event, "downgrade") { // it is about many
+			switch {
+			case strings.HasPrefix(m.Facts.Event, "downgrade"): // it is about many
 				page = "resources"
+			case m.Facts.Event == notify.EventClientNotice: // it is for the owners of the application
+				page = "applications/cart"
 			}
 			if text.Link != "https://acp.example.com/"+page || notify.ContentOf(m).Title.Code == message.NotificationUnknownTitle("").Code {
 				w.t.Errorf("the notification of %s is %+v, want its own messages and the page %s", m.Facts.Event, text, page)

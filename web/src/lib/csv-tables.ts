@@ -4,7 +4,8 @@
  */
 import type {
   Access, AccessEdge, AccessReview, Application, CatalogRef, ClassInfo, ClusterState, Connection, Delegation, Entity, Finding, FlowLoss, LedgerLine, Member, MemberCounts, Person,
-  PolicyStatement, PolicySummary, ProposalLine, RawFlow, Resource, ReviewLine, Ticket, TicketItem, Undelivered, Unused, Workload,
+  PolicyStatement, PolicySummary, ProposalLine, RawFlow, Resource, ReviewLine, SeenEvidence, Ticket, TicketItem, UnattributedLine, Undelivered, UnknownPortLine, Unused,
+  Workload,
 } from "../api/types";
 import type { CsvTable } from "./csv";
 import type { FoldedConnection } from "./fold";
@@ -26,6 +27,15 @@ const ends = <Row extends { subject: CatalogRef; resource: CatalogRef }>() => ({
   "subject title": (row: Row) => row.subject.title,
   resource: (row: Row) => row.resource.name,
   "resource title": (row: Row) => row.resource.title,
+});
+
+/** seen returns the columns of what was seen of a client. */
+const seen = <Row extends { evidence: SeenEvidence }>() => ({
+  connections: (row: Row) => row.evidence.count,
+  "first seen": (row: Row) => row.evidence.firstSeen,
+  "last seen": (row: Row) => row.evidence.lastSeen,
+  days: (row: Row) => row.evidence.days,
+  members: (row: Row) => row.evidence.clusters,
 });
 
 /** itemText returns what an item of a ticket is about. */
@@ -435,8 +445,22 @@ export const proposalCSV: CsvTable<ProposalLine> = {
     owners: (row) => people(row.owners),
     action: (row) => row.action,
     state: (row) => row.state,
-    connections: (row) => row.evidence.count,
-    "first seen": (row) => row.evidence.firstSeen,
-    "last seen": (row) => row.evidence.lastSeen,
+    "new since the last review": (row) => row.newSinceReview,
+    ...seen<ProposalLine>(),
+    "owners notified": (row) => row.notice?.at,
+    "notified by": (row) => person(row.notice?.by),
+    "notice reason": (row) => row.notice?.reason,
   },
 };
+
+/** unattributedCSV is the table of sources without a name. */
+export const unattributedCSV = (about: string): CsvTable<UnattributedLine> => ({
+  file: `unnamed-sources-${about}`,
+  columns: { source: (row) => row.source, ports: (row) => row.ports, "new since the last review": (row) => row.newSinceReview, ...seen<UnattributedLine>() },
+});
+
+/** unknownPortsCSV is the table of ports that no action names. */
+export const unknownPortsCSV = (about: string): CsvTable<UnknownPortLine> => ({
+  file: `unknown-ports-${about}`,
+  columns: { port: (row) => row.port, protocol: (row) => row.protocol, source: (row) => row.source, "new since the last review": (row) => row.newSinceReview, ...seen<UnknownPortLine>() },
+});
