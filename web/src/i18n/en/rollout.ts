@@ -148,6 +148,8 @@ export const rollout = {
     unobserved_one: "Too few flows of {{names}} were collected to know what is unused.",
     unobserved_other: "Too few flows of {{count}} resources were collected to know what is unused, such as {{names}}.",
     empty: "Every grant was used.",
+    askRevoke: "Request revocation",
+    review: "Begin an access review…",
     noMatch: "No unused grant matches these filters.",
     search: "Application, resource or statement",
   },

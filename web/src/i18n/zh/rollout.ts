@@ -135,6 +135,8 @@ export const rollout = {
     revokeText: "这些授权没有被任何连接使用。每条通过各自的工单撤销，理由相同。之后如有需要可重新申请。",
     unobserved_other: "有 {{count}} 个资源观察得还不够充分，无法判断哪些授权未使用，例如 {{names}}。",
     empty: "所有授权都在使用。",
+    askRevoke: "申请撤销",
+    review: "发起访问复核…",
     noMatch: "没有符合筛选条件的未使用授权。",
     search: "应用、资源或语句",
   },
