@@ -59,7 +59,12 @@ func TestProposalReview(t *testing.T) {
 		"past":         map[string]any{"reviewed": true, "nextReview": x.now().Add(-time.Hour)},
 		"unknown":      map[string]any{"reviewed": true, "x": 1},
 	} {
-		if a := put(x.as("bob"), "/resources/bobs-cluster/proposal/review", body); a.Status != http.StatusUnprocessableEntity && a.Status != http.StatusBadRequest {
+		if a := put(
+			x.as("bob"),
+			"/resources/bobs-cluster/proposal/review",
+			body,
+		); a.Status != http.StatusUnprocessableEntity &&
+			a.Status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", name, a.Status, a.Body)
 		}
 	}
@@ -77,14 +82,20 @@ func TestProposalReview(t *testing.T) {
 		t.Error("the date of the next review has passed")
 	}
 	home := func(who string) int {
-		var h struct{ ProposalReviewsDue []struct{ Resource struct{ ID string } } }
+		var h struct {
+			ProposalReviewsDue []struct{ Resource struct{ ID string } }
+		}
 		x.as(who).Get("/api/v1/home").Into(t, &h)
 		return len(h.ProposalReviewsDue)
 	}
 	if home("bob") != 1 || home("alice") != 0 || home("dave") != 0 {
 		t.Errorf("due reviews at home: %d of the owner, %d of another person, %d of security", home("bob"), home("alice"), home("dave"))
 	}
-	if a := put(x.as("bob"), "/resources/bobs-cluster/proposal/review", map[string]any{"reviewed": true, "until": x.now().Add(-7 * 24 * time.Hour)}); a.Status != http.StatusOK {
+	if a := put(
+		x.as("bob"),
+		"/resources/bobs-cluster/proposal/review",
+		map[string]any{"reviewed": true, "until": x.now().Add(-7 * 24 * time.Hour)},
+	); a.Status != http.StatusOK {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	if p := read(); p.Review.NextReview != nil || p.Review.Due || home("bob") != 0 {
@@ -118,13 +129,15 @@ func TestClientNotices(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", tc.reason, a.Status, tc.want, a.Body)
 		}
 	}
-	if a := x.as("bob").Post("/api/v1/resources/none/proposal/notices", map[string]any{"application": "app-889", "reason": "r"}); a.Status != http.StatusNotFound {
+	if a := x.as("bob").
+		Post("/api/v1/resources/none/proposal/notices", map[string]any{"application": "app-889", "reason": "r"}); a.Status != http.StatusNotFound {
 		t.Errorf("no such resource: %d %s", a.Status, a.Body)
 	}
 	var p reviewedProposal
 	x.as("bob").Get(path).Into(t, &p)
 	for _, l := range p.Lines {
-		told := l.Notice != nil && l.Notice.By.ID == "bob" && l.Notice.Reason == "We do not know it" && l.Notice.Recipients > 0 && l.Notice.RepeatableAt.After(x.now())
+		told := l.Notice != nil && l.Notice.By.ID == "bob" && l.Notice.Reason == "We do not know it" && l.Notice.Recipients > 0 &&
+			l.Notice.RepeatableAt.After(x.now())
 		if l.CanNotify || told != (l.Subject.ID == "app-889") {
 			t.Errorf("%+v", l)
 		}

@@ -1155,16 +1155,31 @@ func (e RolloutStage) Valid() bool {
 
 // Defines values for SavedViewPage.
 const (
-	SavedViewPageFlows    SavedViewPage = "flows"
-	SavedViewPageRequests SavedViewPage = "requests"
+	SavedViewPageApprovals SavedViewPage = "approvals"
+	SavedViewPageFindings  SavedViewPage = "findings"
+	SavedViewPageFleet     SavedViewPage = "fleet"
+	SavedViewPageFlows     SavedViewPage = "flows"
+	SavedViewPageRequests  SavedViewPage = "requests"
+	SavedViewPageTraffic   SavedViewPage = "traffic"
+	SavedViewPageUnused    SavedViewPage = "unused"
 )
 
 // Valid indicates whether the value is a known member of the SavedViewPage enum.
 func (e SavedViewPage) Valid() bool {
 	switch e {
+	case SavedViewPageApprovals:
+		return true
+	case SavedViewPageFindings:
+		return true
+	case SavedViewPageFleet:
+		return true
 	case SavedViewPageFlows:
 		return true
 	case SavedViewPageRequests:
+		return true
+	case SavedViewPageTraffic:
+		return true
+	case SavedViewPageUnused:
 		return true
 	default:
 		return false

@@ -42,7 +42,9 @@ type ProposalReview struct {
 }
 
 // Due reports whether the date of the next review has passed.
-func (r ProposalReview) Due(now time.Time) bool { return !r.NextReview.IsZero() && !now.Before(r.NextReview) }
+func (r ProposalReview) Due(now time.Time) bool {
+	return !r.NextReview.IsZero() && !now.Before(r.NextReview)
+}
 
 // ClientNotice is the last notice to the owners of an application that its access to a resource is not wanted. The zero value means
 // that there was none.
@@ -142,28 +144,35 @@ func (s *Service) NotifyClient(ctx context.Context, a approval.Actor, e, app cat
 		return ClientNotice{}, fail(approval.CodeConflict, message.ClientNoticeNoOwner(app.Title))
 	}
 	now := s.Now().UTC()
-	return s.Store.AddClientNotice(ctx, e.Name, app.Name, a.ID, now.Add(-noticeBudgetWindow), func(previous ClientNotice, recent int64) (ClientNotice, News, error) {
-		switch {
-		case !previous.At.IsZero() && now.Before(previous.RepeatableAt()):
-			return ClientNotice{}, News{}, fail(approval.CodeConflict, message.ClientNoticeTooSoon(app.Title, previous.RepeatableAt()))
-		case recent >= noticesPerDay:
-			return ClientNotice{}, News{}, fail(approval.CodeConflict, message.ClientNoticeBudget(noticesPerDay))
-		}
-		n := ClientNotice{At: now, By: a.ID, Reason: reason, Recipients: len(people)}
-		details := map[string]string{
-			"application": app.Name, "actions": strings.Join(seen.Actions, ", "), "connections": strconv.FormatInt(seen.Count, 10),
-			"lastSeen": seen.LastSeen.UTC().Format(time.RFC3339), "reason": reason, "recipients": strconv.Itoa(len(people)),
-		}
-		event := notify.ResourceEvent{
-			// The application is part of the identifier, because several notices about a resource can have the same time.
-			Event: fmt.Sprintf("%s/%s/%s/%d", e.ID, notify.EventClientNotice, app.ID, now.UnixNano()), At: now, People: people,
-			Facts: notify.Facts{
-				Event: notify.EventClientNotice, ActorID: a.ID, Reason: reason, Count: seen.Count, Begin: seen.LastSeen.UTC(),
-				Items: []notify.About{{Application: app.Title, Resource: e.Title, Actions: seen.Actions}}, Page: "applications/" + app.ID,
-			},
-		}
-		return n, News{Entries: []ledger.Entry{line(now, a.ID, "resource.client-notice", e, details)}, ResourceEvents: []notify.ResourceEvent{event}}, nil
-	})
+	return s.Store.AddClientNotice(
+		ctx,
+		e.Name,
+		app.Name,
+		a.ID,
+		now.Add(-noticeBudgetWindow),
+		func(previous ClientNotice, recent int64) (ClientNotice, News, error) {
+			switch {
+			case !previous.At.IsZero() && now.Before(previous.RepeatableAt()):
+				return ClientNotice{}, News{}, fail(approval.CodeConflict, message.ClientNoticeTooSoon(app.Title, previous.RepeatableAt()))
+			case recent >= noticesPerDay:
+				return ClientNotice{}, News{}, fail(approval.CodeConflict, message.ClientNoticeBudget(noticesPerDay))
+			}
+			n := ClientNotice{At: now, By: a.ID, Reason: reason, Recipients: len(people)}
+			details := map[string]string{
+				"application": app.Name, "actions": strings.Join(seen.Actions, ", "), "connections": strconv.FormatInt(seen.Count, 10),
+				"lastSeen": seen.LastSeen.UTC().Format(time.RFC3339), "reason": reason, "recipients": strconv.Itoa(len(people)),
+			}
+			event := notify.ResourceEvent{
+				// The application is part of the identifier, because several notices about a resource can have the same time.
+				Event: fmt.Sprintf("%s/%s/%s/%d", e.ID, notify.EventClientNotice, app.ID, now.UnixNano()), At: now, People: people,
+				Facts: notify.Facts{
+					Event: notify.EventClientNotice, ActorID: a.ID, Reason: reason, Count: seen.Count, Begin: seen.LastSeen.UTC(),
+					Items: []notify.About{{Application: app.Title, Resource: e.Title, Actions: seen.Actions}}, Page: "applications/" + app.ID,
+				},
+			}
+			return n, News{Entries: []ledger.Entry{line(now, a.ID, "resource.client-notice", e, details)}, ResourceEvents: []notify.ResourceEvent{event}}, nil
+		},
+	)
 }
 
 // RemindReviews notifies the owners of resources whose review is due, once for each date.

@@ -72,7 +72,9 @@ func (k *KnownClients) Line(l ProposalLine) bool {
 }
 
 // Source reports whether a source without a name was seen before the instant.
-func (k *KnownClients) Source(l UnattributedLine) bool { return k.old(l.Evidence) || k.sources[l.Source] }
+func (k *KnownClients) Source(l UnattributedLine) bool {
+	return k.old(l.Evidence) || k.sources[l.Source]
+}
 
 // Port reports whether a client used a port that no action has before the instant. The evidence of a port does not prove it, because it is
 // that of all its clients.

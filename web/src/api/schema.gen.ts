@@ -3306,7 +3306,7 @@ export interface components {
          * @description a page whose filters can be saved
          * @enum {string}
          */
-        SavedViewPage: "requests" | "flows";
+        SavedViewPage: "requests" | "flows" | "traffic" | "approvals" | "unused" | "findings" | "fleet";
         NewSavedView: {
             page: components["schemas"]["SavedViewPage"];
             /** @description one line */

@@ -10,6 +10,7 @@ import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
 import { canManageGovernance, canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
+import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import { useFilters } from "../lib/use-filters";
 
@@ -30,11 +31,14 @@ export function UnusedPage() {
       title={t("unused.page")}
       sub={t("unused.intro")}
       actions={
-        canManageGovernance(me) && (
-          <Button component={Link} to={`/reviews/new${of ? `?${new URLSearchParams({ class: of }).toString()}` : ""}`} variant="default" data-testid="unused-review">
-            {t("unused.review")}
-          </Button>
-        )
+        <Group gap="sm">
+          <SavedViews page="unused" query={search.toString()} />
+          {canManageGovernance(me) && (
+            <Button component={Link} to={`/reviews/new${of ? `?${new URLSearchParams({ class: of }).toString()}` : ""}`} variant="default" data-testid="unused-review">
+              {t("unused.review")}
+            </Button>
+          )}
+        </Group>
       }
     >
       <Group gap={10} mb="md" role="search" aria-label={t("flows.filters")}>
