@@ -198,6 +198,13 @@ describe("a proposal", () => {
 describe("unused grants", () => {
   const unused = (sid: string, over: Partial<Unused> = {}): Unused => ({ policy: "p", sid, effect: "Allow", subjects: [app888], resources: [bobsCluster], actions: ["redis:connect"], daysObserved: 14, reason: verbatim("Quiet."), ticket: `T-${sid}`, ticketItem: 0, ticketVisible: true, canRevoke: true, ...over });
 
+  it("can be asked to end by who may not revoke them, where the ticket is visible", async () => {
+    serve({});
+    renderPage(<UnusedTable rows={[unused("1", { canRevoke: false }), unused("2"), unused("3", { canRevoke: false, ticketVisible: false })]} label="Unused" />, { path: "/", at: "/" });
+    expect(await screen.findByTestId("ask-revoke-1")).toHaveAttribute("href", "/requests/new?kind=revoke&target=T-1%2F0");
+    expect([screen.queryByTestId("ask-revoke-2"), screen.queryByTestId("ask-revoke-3")]).toEqual([null, null]);
+  });
+
   it("are revoked together with one reason, and one that is refused keeps none of the others", async () => {
     const calls = serve({
       "POST /tickets/T-1/revoke": () => problem(409, "stale"),
