@@ -22,9 +22,11 @@ export function ClientNoticeCell({ line, onNotify }: Props) {
         </span>
       )}
       {onNotify && canNotify && (
-        <Button size="compact-sm" variant="default" onClick={() => onNotify(line)} aria-label={t("proposal.notice.sendOf", { subject: subject.title })} data-testid={`notify-${subject.id}`}>
-          {t(notice ? "proposal.notice.again" : "proposal.notice.send")}
-        </Button>
+        <span>
+          <Button size="compact-sm" variant="default" onClick={() => onNotify(line)} aria-label={t("proposal.notice.sendOf", { subject: subject.title })} data-testid={`notify-${subject.id}`}>
+            {t(notice ? "proposal.notice.again" : "proposal.notice.send")}
+          </Button>
+        </span>
       )}
     </span>
   );
