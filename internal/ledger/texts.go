@@ -34,6 +34,8 @@ var actions = map[string]func() message.Message{
 	"package.published":               message.LedgerActionPackagePublished,
 	"portal.restored":                 message.LedgerActionPortalRestored,
 	"resource.announced":              message.LedgerActionResourceAnnounced,
+	"resource.client-notice":          message.LedgerActionResourceClientNotice,
+	"resource.proposal-reviewed":      message.LedgerActionResourceProposalReviewed,
 	"resource.rollout-guard":          message.LedgerActionResourceRolloutGuard,
 	"resource.rollout-seen":           message.LedgerActionResourceRolloutSeen,
 	"resource.rollout-stopped":        message.LedgerActionResourceRolloutStopped,

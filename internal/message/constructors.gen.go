@@ -989,6 +989,26 @@ func ChangeSpecUnreadable(object string) Message {
 	return build("change.spec-unreadable", param{"object", object})
 }
 
+// ClientNoticeBudget is "You have notified owners of {most} clients in the last 24 hours. Continue tomorrow, or ask the security team.".
+func ClientNoticeBudget(most int) Message {
+	return build("client-notice.budget", param{"most", most})
+}
+
+// ClientNoticeNoOwner is "{application} has no other owner in the catalog who could be notified. Ask the security team who is responsible for it.".
+func ClientNoticeNoOwner(application string) Message {
+	return build("client-notice.no-owner", param{"application", application})
+}
+
+// ClientNoticeNotSeen is "{application} was not seen using this resource without a grant in the window.".
+func ClientNoticeNotSeen(application string) Message {
+	return build("client-notice.not-seen", param{"application", application})
+}
+
+// ClientNoticeTooSoon is "The owners of {application} were notified recently. You can notify them again from {at:time}.".
+func ClientNoticeTooSoon(application string, at time.Time) Message {
+	return build("client-notice.too-soon", param{"application", application}, param{"at", at})
+}
+
 // CommentEmpty is "Write something.".
 func CommentEmpty() Message {
 	return Message{Code: "comment.empty", Text: "Write something."}
@@ -2302,6 +2322,16 @@ func LedgerActionPortalRestored() Message {
 // LedgerActionResourceAnnounced is "The enforcement of a resource was announced to the owners of its clients.".
 func LedgerActionResourceAnnounced() Message {
 	return Message{Code: "ledger.action.resource.announced", Text: "The enforcement of a resource was announced to the owners of its clients."}
+}
+
+// LedgerActionResourceClientNotice is "The owners of an application were told that its access to a resource is not wanted.".
+func LedgerActionResourceClientNotice() Message {
+	return Message{Code: "ledger.action.resource.client-notice", Text: "The owners of an application were told that its access to a resource is not wanted."}
+}
+
+// LedgerActionResourceProposalReviewed is "The observed clients of a resource were reviewed.".
+func LedgerActionResourceProposalReviewed() Message {
+	return Message{Code: "ledger.action.resource.proposal-reviewed", Text: "The observed clients of a resource were reviewed."}
 }
 
 // LedgerActionResourceRolloutGuard is "The settings of the rollout guard were changed.".
@@ -4334,6 +4364,21 @@ func NotificationClassWavesHaltedTitle(subject Message) Message {
 	return build("notification.class-waves-halted.title", param{"subject", subject})
 }
 
+// NotificationClientNoticeBody is "{actor} does not want to grant this access: {count} connections were seen, the last at {last:time}. Find out why the application connects. Stop it if the access is not needed; otherwise request the access and state the reason.".
+func NotificationClientNoticeBody(actor string, count int, last time.Time) Message {
+	return build("notification.client-notice.body", param{"actor", actor}, param{"count", count}, param{"last", last})
+}
+
+// NotificationClientNoticeBodyOne is "{actor} does not want to grant this access: one connection was seen, at {last:time}. Find out why the application connects. Stop it if the access is not needed; otherwise request the access and state the reason.".
+func NotificationClientNoticeBodyOne(actor string, last time.Time) Message {
+	return build("notification.client-notice.body-one", param{"actor", actor}, param{"last", last})
+}
+
+// NotificationClientNoticeTitle is "{subject}: the resource's owner does not want to grant this access".
+func NotificationClientNoticeTitle(subject Message) Message {
+	return build("notification.client-notice.title", param{"subject", subject})
+}
+
 // NotificationCommentText is "Comment: {comment}".
 func NotificationCommentText(comment Message) Message {
 	return build("notification.comment-text", param{"comment", comment})
@@ -4562,6 +4607,16 @@ func NotificationPerson(name string) Message {
 // NotificationPersonFor is "{name} (for {principal})".
 func NotificationPersonFor(name string, principal string) Message {
 	return build("notification.person-for", param{"name", name}, param{"principal", principal})
+}
+
+// NotificationProposalReviewDueBody is "The next review of the observed clients was planned for {due:time}. Look at the clients that are new since the last review: request access for those that need it, and tell the owners of the others.".
+func NotificationProposalReviewDueBody(due time.Time) Message {
+	return build("notification.proposal-review-due.body", param{"due", due})
+}
+
+// NotificationProposalReviewDueTitle is "{subject}: review of the observed clients is due".
+func NotificationProposalReviewDueTitle(subject Message) Message {
+	return build("notification.proposal-review-due.title", param{"subject", subject})
 }
 
 // NotificationReason is "Reason: {reason}".
@@ -5482,6 +5537,16 @@ func ProblemWorkloadLeftOut(reason Message) Message {
 // ProblemWorkloadNotPushed is "its addresses are used to decide flows, but are not pushed to the members: a resource in Enforce refuses the workload".
 func ProblemWorkloadNotPushed() Message {
 	return Message{Code: "problem.workload-not-pushed", Text: "its addresses are used to decide flows, but are not pushed to the members: a resource in Enforce refuses the workload"}
+}
+
+// ProposalReviewNext is "must be in the future, at most {days} days from now".
+func ProposalReviewNext(days int) Message {
+	return build("proposal-review.next", param{"days", days})
+}
+
+// ProposalReviewReviewed is "must be true".
+func ProposalReviewReviewed() Message {
+	return Message{Code: "proposal-review.reviewed", Text: "must be true"}
 }
 
 // RefusalActionForm is "an action is <service>:<verb> or <service>:*".

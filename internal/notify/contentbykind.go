@@ -239,6 +239,16 @@ var rolloutMessages = messagesByEvent{
 	EventFlowsLost: func(d contentData) (title, body message.Message) {
 		return message.NotificationFlowsLostTitle(d.subject, d.Cluster), message.NotificationFlowsLostBody(d.Cluster)
 	},
+	EventReviewDue: func(d contentData) (title, body message.Message) {
+		return message.NotificationProposalReviewDueTitle(d.subject), message.NotificationProposalReviewDueBody(d.Until)
+	},
+	EventClientNotice: func(d contentData) (title, body message.Message) {
+		title = message.NotificationClientNoticeTitle(d.subject)
+		if d.Count == 1 {
+			return title, message.NotificationClientNoticeBodyOne(d.Actor, d.Begin)
+		}
+		return title, message.NotificationClientNoticeBody(d.Actor, int(d.Count), d.Begin)
+	},
 }
 
 // accessReviewMessages are about access reviews, whose names are the comments of the facts. The event "" is one of another version.

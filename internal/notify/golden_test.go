@@ -24,7 +24,7 @@ var kindsAndEvents = []struct {
 	{
 		KindRollout,
 		[]string{"submitted", "given", "announced", "temporary-audit", "temporary-audit-ended", "downgrade", "downgrade-ended", "stopped", "flows-unwatched",
-			"flows-lost", "waves-halted", "class-waves-halted", "other"},
+			"flows-lost", "waves-halted", "class-waves-halted", "proposal-review-due", "client-notice", "other"},
 	},
 	{KindAccessReview, []string{"review-opened", "review-reminded", "review-reopened", "review-abandoned", "review-closed", "other"}},
 	{KindDecided, []string{"step-approved", "approved", "step-rejected", "reviewed", "timed-out", "other"}},

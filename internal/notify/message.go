@@ -33,7 +33,7 @@ const (
 	KindUndecided Kind = "undecided"
 	// KindFailed says that an approved change could not be applied.
 	KindFailed Kind = "failed"
-	// KindRollout says that a resource will be enforced, or is temporarily in Audit.
+	// KindRollout says that a resource will be enforced, is temporarily in Audit, or has clients that someone has to look at.
 	KindRollout Kind = "rollout"
 	// KindAccessReview says that an access review waits for the recipient, or that it is closed.
 	KindAccessReview Kind = "access-review"

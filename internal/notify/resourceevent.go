@@ -29,6 +29,10 @@ const (
 	EventFlowsUnwatched = "flows-unwatched"
 	// EventFlowsLost says that flows of a member were lost.
 	EventFlowsLost = "flows-lost"
+	// EventReviewDue says that the observed clients of a resource should be reviewed again.
+	EventReviewDue = "proposal-review-due"
+	// EventClientNotice says that the owners of a resource do not want to grant an application the access that was seen.
+	EventClientNotice = "client-notice"
 )
 
 // These are the events of access reviews.
@@ -45,7 +49,7 @@ const (
 	EventReviewClosed = "review-closed"
 )
 
-// ResourceEvent reports a change of a resource without a ticket: an announcement, a temporary audit, or a stopped rollout. The author
+// ResourceEvent reports a change of a resource without a ticket, for example an announcement, a temporary audit, or a stopped rollout. The author
 // of the event lists the recipients, because only the rollout has recorded who was observed using the resource.
 type ResourceEvent struct {
 	Event string    `json:"event"` // unique: a repeated event is notified once

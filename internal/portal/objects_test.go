@@ -65,6 +65,8 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"getPerson":                  "the catalog",
 		"getApprovalPolicy":          "everyone may know who has to approve",
 		"getResourceProposal":        "refused as a whole; that the resource exists is no secret",
+		"putProposalReview":          "refused as a whole",
+		"notifyClient":               "refused as a whole",
 		"getResourceEvidence":        "refused as a whole",
 		"listResourceUnused":         "refused as a whole",
 		"putTemporaryAudit":          "refused as a whole",

@@ -139,7 +139,7 @@ func newAPI(s *core.Server, c Config) *api {
 		flowAPI:         &flowapi.API{Data: data},
 		governanceAPI:   governanceapi.New(data),
 		historyAPI:      &historyapi.API{Data: data, Ledger: c.Ledger},
-		insightAPI:      &insightapi.API{Data: data, Insight: c.Insight},
+		insightAPI:      &insightapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout},
 		ledgerAPI:       &ledgerapi.API{Data: data, Server: s, Ledger: c.Ledger, Witnesses: c.Witnesses},
 		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels},
 		packageAPI:      &packageapi.API{Data: data, Packages: c.Packages},

@@ -485,6 +485,23 @@ var routes = []core.Route{
 		Costs:     &core.BudgetReplays,
 	},
 	{
+		Method:    "PUT",
+		Path:      base + "/resources/:id/proposal/review",
+		Operation: "putProposalReview",
+		Who:       core.Changer,
+		Scope:     rolloutWrite,
+		Rule:      "owners, security",
+	},
+	{
+		Method:    "POST",
+		Path:      base + "/resources/:id/proposal/notices",
+		Operation: "notifyClient",
+		Who:       core.Changer,
+		Scope:     rolloutWrite,
+		Rule:      "owners, security; of applications that were seen",
+		Costs:     &core.BudgetReplays,
+	},
+	{
 		Method:    "GET",
 		Path:      base + "/resources/:id/evidence",
 		Operation: "getResourceEvidence",

@@ -1236,16 +1236,31 @@ func (e RolloutStage) Valid() bool {
 
 // Defines values for SavedViewPage.
 const (
-	SavedViewPageFlows    SavedViewPage = "flows"
-	SavedViewPageRequests SavedViewPage = "requests"
+	SavedViewPageApprovals SavedViewPage = "approvals"
+	SavedViewPageFindings  SavedViewPage = "findings"
+	SavedViewPageFleet     SavedViewPage = "fleet"
+	SavedViewPageFlows     SavedViewPage = "flows"
+	SavedViewPageRequests  SavedViewPage = "requests"
+	SavedViewPageTraffic   SavedViewPage = "traffic"
+	SavedViewPageUnused    SavedViewPage = "unused"
 )
 
 // Valid indicates whether the value is a known member of the SavedViewPage enum.
 func (e SavedViewPage) Valid() bool {
 	switch e {
+	case SavedViewPageApprovals:
+		return true
+	case SavedViewPageFindings:
+		return true
+	case SavedViewPageFleet:
+		return true
 	case SavedViewPageFlows:
 		return true
 	case SavedViewPageRequests:
+		return true
+	case SavedViewPageTraffic:
+		return true
+	case SavedViewPageUnused:
 		return true
 	default:
 		return false
@@ -2827,6 +2842,19 @@ type ClientFacts struct {
 	Total int          `json:"total"`
 }
 
+// ClientNotice defines model for ClientNotice.
+type ClientNotice struct {
+	At     time.Time `json:"at"`
+	By     Person    `json:"by"`
+	Reason string    `json:"reason"`
+
+	// Recipients people who were notified
+	Recipients int `json:"recipients"`
+
+	// RepeatableAt when it can be repeated
+	RepeatableAt time.Time `json:"repeatableAt"`
+}
+
 // ClusterState defines model for ClusterState.
 type ClusterState struct {
 	Cluster         string  `json:"cluster"`
@@ -3433,6 +3461,9 @@ type Home struct {
 	ExpiringUntil  *time.Time `json:"expiringUntil,omitempty"`
 	FlowsAvailable bool       `json:"flowsAvailable"`
 
+	// ProposalReviewsDue resources of the caller whose observed clients should have been reviewed again, the longest overdue first, at most 20; absent: none
+	ProposalReviewsDue *[]ReviewDue `json:"proposalReviewsDue,omitempty"`
+
 	// Reviews break-glass access that the caller has to review, at most 10, oldest first
 	Reviews      []Ticket `json:"reviews"`
 	ReviewsCount *int     `json:"reviewsCount,omitempty"`
@@ -3946,6 +3977,16 @@ type NewAnnouncement struct {
 	Resources []string `json:"resources"`
 }
 
+// NewClientNotice defines model for NewClientNotice.
+type NewClientNotice struct {
+	// Application the id of the application in the catalog
+	Application string `json:"application"`
+	Reason      string `json:"reason"`
+
+	// Since the beginning of the window in which the application was seen; absent: as for the proposal
+	Since *time.Time `json:"since,omitempty"`
+}
+
 // NewComment defines model for NewComment.
 type NewComment struct {
 	Comment string `json:"comment"`
@@ -4054,6 +4095,18 @@ type NewPackageResource struct {
 
 	// Resource its id in the catalog
 	Resource string `json:"resource"`
+}
+
+// NewProposalReview defines model for NewProposalReview.
+type NewProposalReview struct {
+	// NextReview in the future, within 366 days; absent: no date
+	NextReview *time.Time `json:"nextReview,omitempty"`
+
+	// Reviewed must be true
+	Reviewed bool `json:"reviewed"`
+
+	// Until the end of the flows that the caller saw, as in Proposal; absent: now
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // NewReview defines model for NewReview.
@@ -4821,10 +4874,13 @@ type Problem struct {
 
 // Proposal defines model for Proposal.
 type Proposal struct {
-	// CanAdopt the caller may request with adopt that lines stay
-	CanAdopt     *bool              `json:"canAdopt,omitempty"`
-	Lines        []ProposalLine     `json:"lines"`
-	Resource     CatalogRef         `json:"resource"`
+	// CanAdopt the caller may request with adopt that lines stay, record a review, and notify the owners of clients
+	CanAdopt *bool          `json:"canAdopt,omitempty"`
+	Lines    []ProposalLine `json:"lines"`
+	Resource CatalogRef     `json:"resource"`
+
+	// Review absent: there was none
+	Review       *ProposalReview    `json:"review,omitempty"`
 	Since        time.Time          `json:"since"`
 	Unattributed []UnattributedLine `json:"unattributed"`
 	UnknownPorts []UnknownPortLine  `json:"unknownPorts"`
@@ -4838,11 +4894,20 @@ type Proposal struct {
 type ProposalLine struct {
 	Action string `json:"action"`
 
+	// CanNotify the caller may notify the owners of the client now, once for all its lines
+	CanNotify *bool `json:"canNotify,omitempty"`
+
 	// Evidence what was seen of one client
 	Evidence SeenEvidence `json:"evidence"`
 
 	// Grantable the catalog has the subject as an application and a class covers it, so that it can be adopted
 	Grantable *bool `json:"grantable,omitempty"`
+
+	// NewSinceReview the flows do not show that the client used the action before the last review; absent: there was no review
+	NewSinceReview *bool `json:"newSinceReview,omitempty"`
+
+	// Notice the last notice to the owners of the client; absent: none
+	Notice *ClientNotice `json:"notice,omitempty"`
 
 	// Owners of the subject
 	Owners *[]OwnerRef `json:"owners,omitempty"`
@@ -4854,6 +4919,19 @@ type ProposalLine struct {
 
 // ProposalLineState covered: a statement allows it; new: passes because the resource is open; audited: passes, and would be refused by Enforce; denied: is refused
 type ProposalLineState string
+
+// ProposalReview the last review of the observed clients
+type ProposalReview struct {
+	At time.Time `json:"at"`
+	By Person    `json:"by"`
+
+	// Due nextReview has passed
+	Due        bool       `json:"due"`
+	NextReview *time.Time `json:"nextReview,omitempty"`
+
+	// SeenUntil clients that were first seen later are new
+	SeenUntil time.Time `json:"seenUntil"`
+}
 
 // Protection defines model for Protection.
 type Protection struct {
@@ -5048,6 +5126,12 @@ type ReviewDecisions struct {
 		// Version of the line that was shown
 		Version int64 `json:"version"`
 	} `json:"decisions"`
+}
+
+// ReviewDue defines model for ReviewDue.
+type ReviewDue struct {
+	NextReview time.Time  `json:"nextReview"`
+	Resource   CatalogRef `json:"resource"`
 }
 
 // ReviewEvidence defines model for ReviewEvidence.
@@ -5861,8 +5945,11 @@ type TrafficNodeKind string
 type UnattributedLine struct {
 	// Evidence what was seen of one client
 	Evidence SeenEvidence `json:"evidence"`
-	Ports    []string     `json:"ports"`
-	Source   string       `json:"source"`
+
+	// NewSinceReview as in ProposalLine
+	NewSinceReview *bool    `json:"newSinceReview,omitempty"`
+	Ports          []string `json:"ports"`
+	Source         string   `json:"source"`
 }
 
 // Undelivered its content is not shown, only its subject and why it was not delivered
@@ -5895,9 +5982,12 @@ type UndeliveredList struct {
 type UnknownPortLine struct {
 	// Evidence what was seen of one client
 	Evidence SeenEvidence `json:"evidence"`
-	Port     int          `json:"port"`
-	Protocol string       `json:"protocol"`
-	Source   string       `json:"source"`
+
+	// NewSinceReview as in ProposalLine
+	NewSinceReview *bool  `json:"newSinceReview,omitempty"`
+	Port           int    `json:"port"`
+	Protocol       string `json:"protocol"`
+	Source         string `json:"source"`
 }
 
 // Unused defines model for Unused.
@@ -7054,6 +7144,12 @@ type SaveViewJSONRequestBody = NewSavedView
 
 // RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
 type RetryUndeliveredJSONRequestBody = RetryUndelivered
+
+// NotifyClientJSONRequestBody defines body for NotifyClient for application/json ContentType.
+type NotifyClientJSONRequestBody = NewClientNotice
+
+// PutProposalReviewJSONRequestBody defines body for PutProposalReview for application/json ContentType.
+type PutProposalReviewJSONRequestBody = NewProposalReview
 
 // EndTemporaryAuditJSONRequestBody defines body for EndTemporaryAudit for application/json ContentType.
 type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit

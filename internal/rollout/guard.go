@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -70,14 +71,14 @@ type Watcher struct {
 	Log       *slog.Logger
 }
 
-// Run checks the resources until the context ends.
+// Run checks the resources, and reminds of due reviews, until the context ends.
 func (w *Watcher) Run(ctx context.Context) {
 	t := time.NewTicker(w.Every)
 	defer t.Stop()
 	for {
 		leads, err := w.Store.Lead(ctx, w.Name, w.Now(), 3*w.Every)
 		if err == nil && leads {
-			err = w.CheckAll(ctx)
+			err = errors.Join(w.CheckAll(ctx), w.RemindReviews(ctx))
 		}
 		if err != nil && ctx.Err() == nil {
 			w.Log.Warn("rollouts could not be checked; retrying", "error", err)

@@ -104,6 +104,7 @@ type Store interface {
 	Record(ctx context.Context, n News) error
 	// Lead reports whether the holder holds the lease until now+ttl. It acquires the lease if it is free or expired.
 	Lead(ctx context.Context, holder string, now time.Time, ttl time.Duration) (bool, error)
+	ProposalStore
 }
 
 // Switch begins and ends temporary audits in the host cluster, and instructs the adapter about waves.

@@ -392,6 +392,8 @@ func (w *world) told() map[string][]string {
 				page = "resources"
 			case m.Facts.Event == "class-waves-halted":
 				page = "classes"
+			case m.Facts.Event == notify.EventClientNotice: // it is for the owners of the application
+				page = "applications/cart"
 			}
 			if text.Link != "https://acp.example.com/"+page || notify.ContentOf(m).Title.Code == message.NotificationUnknownTitle("").Code {
 				w.t.Errorf("the notification of %s is %+v, want its own messages and the page %s", m.Facts.Event, text, page)

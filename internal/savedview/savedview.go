@@ -30,12 +30,19 @@ type Page string
 
 // These are the pages whose filters can be saved.
 const (
-	PageRequests Page = "requests"
-	PageFlows    Page = "flows"
+	PageRequests  Page = "requests"
+	PageFlows     Page = "flows"
+	PageTraffic   Page = "traffic"
+	PageApprovals Page = "approvals"
+	PageUnused    Page = "unused"
+	PageFindings  Page = "findings"
+	PageFleet     Page = "fleet"
 )
 
 // Pages returns all pages whose filters can be saved.
-func Pages() []Page { return []Page{PageRequests, PageFlows} }
+func Pages() []Page {
+	return []Page{PageRequests, PageFlows, PageTraffic, PageApprovals, PageUnused, PageFindings, PageFleet}
+}
 
 // View is a named filter of a page.
 type View struct {

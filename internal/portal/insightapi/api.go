@@ -1,5 +1,5 @@
-// Package insightapi implements the operations about what follows from flows: proposals of statements, the evidence for a resource, and
-// unused statements. It must not import other features.
+// Package insightapi implements the operations about what follows from flows: proposals of statements and their reviews, the evidence for a
+// resource, and unused statements. It must not import other features.
 package insightapi
 
 import (
@@ -11,4 +11,5 @@ import (
 type API struct {
 	*views.Data
 	Insight *rollout.Insight
+	Rollout *rollout.Service
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strconv"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -28,16 +29,33 @@ func (a *API) GetResourceProposal(ctx context.Context, r openapi.GetResourceProp
 	}
 	limited, cancel := context.WithTimeout(core.RequestContext(ctx), views.FlowTimeout)
 	defer cancel()
-	p, err := insight.Propose(limited, a.Flows, insight.ProposeInput{Snapshot: snap, Resource: e.Name, Since: since, Until: until, Now: a.Now()})
+	in := insight.ProposeInput{Snapshot: snap, Resource: e.Name, Since: since, Until: until, Now: a.Now()}
+	p, err := insight.Propose(limited, a.Flows, in)
 	if err != nil {
 		return nil, err
 	}
-	out := a.proposalOf(p)
-	out.CanAdopt = new(rollout.May(a.Catalog(), core.Caller(ctx), e))
-	return openapi.GetResourceProposal200JSONResponse(out), nil
+	v := proposalView{Proposal: p, mayChange: rollout.May(a.Catalog(), core.Caller(ctx), e)}
+	if v.review, v.notices, err = a.reviewOf(ctx, e.Name); err != nil {
+		return nil, err
+	}
+	if !v.review.At.IsZero() {
+		if v.known, err = insight.Known(limited, a.Flows, insight.KnownInput{ProposeInput: in, Before: v.review.SeenUntil}); err != nil {
+			return nil, err
+		}
+	}
+	return openapi.GetResourceProposal200JSONResponse(a.proposalOf(core.Caller(ctx), v)), nil
 }
 
-func (a *API) proposalOf(p insight.Proposal) openapi.Proposal {
+// proposalView is what the answer about a proposal is made of.
+type proposalView struct {
+	insight.Proposal
+	mayChange bool
+	review    rollout.ProposalReview
+	notices   map[string]rollout.ClientNotice // by application
+	known     *insight.KnownClients           // nil if there was no review
+}
+
+func (a *API) proposalOf(who approval.Actor, p proposalView) openapi.Proposal {
 	c := a.Catalog()
 	out := openapi.Proposal{
 		Resource:     views.Ref(c, p.Resource),
@@ -47,6 +65,10 @@ func (a *API) proposalOf(p insight.Proposal) openapi.Proposal {
 		Unattributed: []openapi.UnattributedLine{},
 		UnknownPorts: []openapi.UnknownPortLine{},
 		Yaml:         p.YAML(),
+		CanAdopt:     &p.mayChange,
+	}
+	if !p.review.At.IsZero() {
+		out.Review = new(a.reviewView(p.review))
 	}
 	for _, l := range p.Lines {
 		x := openapi.ProposalLine{Subject: views.Ref(c, l.Subject), Action: l.Action, State: openapi.ProposalLineState(l.State), Evidence: seenOf(l.Evidence)}
@@ -54,11 +76,22 @@ func (a *API) proposalOf(p insight.Proposal) openapi.Proposal {
 			covered, err := a.Tickets.Host.SubjectCovered(l.Subject)
 			x.Grantable = new(err == nil && covered && l.Wanted())
 			x.Owners = new(views.Owners(c, app))
+			notice, notified := p.notices[app.Name]
+			if notified {
+				x.Notice = new(a.noticeView(notice))
+			}
+			x.CanNotify = new(p.mayChange && l.State != insight.StateCovered && !a.Now().Before(notice.RepeatableAt()) && otherOwners(c, app, who.ID))
+		}
+		if p.known != nil {
+			x.NewSinceReview = new(!p.known.Line(l))
 		}
 		out.Lines = append(out.Lines, x)
 	}
 	for _, l := range p.Unattributed {
 		x := openapi.UnattributedLine{Source: l.Source, Ports: []string{}, Evidence: seenOf(l.Evidence)}
+		if p.known != nil {
+			x.NewSinceReview = new(!p.known.Source(l))
+		}
 		for _, port := range l.Ports {
 			x.Ports = append(x.Ports, strconv.Itoa(int(port.Port))+"/"+string(port.Protocol))
 		}
@@ -66,10 +99,11 @@ func (a *API) proposalOf(p insight.Proposal) openapi.Proposal {
 	}
 	for _, u := range p.UnknownPorts {
 		for _, client := range u.Clients {
-			out.UnknownPorts = append(
-				out.UnknownPorts,
-				openapi.UnknownPortLine{Port: int(u.Port), Protocol: string(u.Protocol), Source: client, Evidence: seenOf(u.Evidence)},
-			)
+			x := openapi.UnknownPortLine{Port: int(u.Port), Protocol: string(u.Protocol), Source: client, Evidence: seenOf(u.Evidence)}
+			if p.known != nil {
+				x.NewSinceReview = new(!p.known.Port(u.Protocol, u.Port, client))
+			}
+			out.UnknownPorts = append(out.UnknownPorts, x)
 		}
 	}
 	return out

@@ -1245,16 +1245,31 @@ func (e RolloutStage) Valid() bool {
 
 // Defines values for SavedViewPage.
 const (
-	SavedViewPageFlows    SavedViewPage = "flows"
-	SavedViewPageRequests SavedViewPage = "requests"
+	SavedViewPageApprovals SavedViewPage = "approvals"
+	SavedViewPageFindings  SavedViewPage = "findings"
+	SavedViewPageFleet     SavedViewPage = "fleet"
+	SavedViewPageFlows     SavedViewPage = "flows"
+	SavedViewPageRequests  SavedViewPage = "requests"
+	SavedViewPageTraffic   SavedViewPage = "traffic"
+	SavedViewPageUnused    SavedViewPage = "unused"
 )
 
 // Valid indicates whether the value is a known member of the SavedViewPage enum.
 func (e SavedViewPage) Valid() bool {
 	switch e {
+	case SavedViewPageApprovals:
+		return true
+	case SavedViewPageFindings:
+		return true
+	case SavedViewPageFleet:
+		return true
 	case SavedViewPageFlows:
 		return true
 	case SavedViewPageRequests:
+		return true
+	case SavedViewPageTraffic:
+		return true
+	case SavedViewPageUnused:
 		return true
 	default:
 		return false
@@ -2836,6 +2851,19 @@ type ClientFacts struct {
 	Total int          `json:"total"`
 }
 
+// ClientNotice defines model for ClientNotice.
+type ClientNotice struct {
+	At     time.Time `json:"at"`
+	By     Person    `json:"by"`
+	Reason string    `json:"reason"`
+
+	// Recipients people who were notified
+	Recipients int `json:"recipients"`
+
+	// RepeatableAt when it can be repeated
+	RepeatableAt time.Time `json:"repeatableAt"`
+}
+
 // ClusterState defines model for ClusterState.
 type ClusterState struct {
 	Cluster         string  `json:"cluster"`
@@ -3442,6 +3470,9 @@ type Home struct {
 	ExpiringUntil  *time.Time `json:"expiringUntil,omitempty"`
 	FlowsAvailable bool       `json:"flowsAvailable"`
 
+	// ProposalReviewsDue resources of the caller whose observed clients should have been reviewed again, the longest overdue first, at most 20; absent: none
+	ProposalReviewsDue *[]ReviewDue `json:"proposalReviewsDue,omitempty"`
+
 	// Reviews break-glass access that the caller has to review, at most 10, oldest first
 	Reviews      []Ticket `json:"reviews"`
 	ReviewsCount *int     `json:"reviewsCount,omitempty"`
@@ -3955,6 +3986,16 @@ type NewAnnouncement struct {
 	Resources []string `json:"resources"`
 }
 
+// NewClientNotice defines model for NewClientNotice.
+type NewClientNotice struct {
+	// Application the id of the application in the catalog
+	Application string `json:"application"`
+	Reason      string `json:"reason"`
+
+	// Since the beginning of the window in which the application was seen; absent: as for the proposal
+	Since *time.Time `json:"since,omitempty"`
+}
+
 // NewComment defines model for NewComment.
 type NewComment struct {
 	Comment string `json:"comment"`
@@ -4063,6 +4104,18 @@ type NewPackageResource struct {
 
 	// Resource its id in the catalog
 	Resource string `json:"resource"`
+}
+
+// NewProposalReview defines model for NewProposalReview.
+type NewProposalReview struct {
+	// NextReview in the future, within 366 days; absent: no date
+	NextReview *time.Time `json:"nextReview,omitempty"`
+
+	// Reviewed must be true
+	Reviewed bool `json:"reviewed"`
+
+	// Until the end of the flows that the caller saw, as in Proposal; absent: now
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // NewReview defines model for NewReview.
@@ -4830,10 +4883,13 @@ type Problem struct {
 
 // Proposal defines model for Proposal.
 type Proposal struct {
-	// CanAdopt the caller may request with adopt that lines stay
-	CanAdopt     *bool              `json:"canAdopt,omitempty"`
-	Lines        []ProposalLine     `json:"lines"`
-	Resource     CatalogRef         `json:"resource"`
+	// CanAdopt the caller may request with adopt that lines stay, record a review, and notify the owners of clients
+	CanAdopt *bool          `json:"canAdopt,omitempty"`
+	Lines    []ProposalLine `json:"lines"`
+	Resource CatalogRef     `json:"resource"`
+
+	// Review absent: there was none
+	Review       *ProposalReview    `json:"review,omitempty"`
 	Since        time.Time          `json:"since"`
 	Unattributed []UnattributedLine `json:"unattributed"`
 	UnknownPorts []UnknownPortLine  `json:"unknownPorts"`
@@ -4847,11 +4903,20 @@ type Proposal struct {
 type ProposalLine struct {
 	Action string `json:"action"`
 
+	// CanNotify the caller may notify the owners of the client now, once for all its lines
+	CanNotify *bool `json:"canNotify,omitempty"`
+
 	// Evidence what was seen of one client
 	Evidence SeenEvidence `json:"evidence"`
 
 	// Grantable the catalog has the subject as an application and a class covers it, so that it can be adopted
 	Grantable *bool `json:"grantable,omitempty"`
+
+	// NewSinceReview the flows do not show that the client used the action before the last review; absent: there was no review
+	NewSinceReview *bool `json:"newSinceReview,omitempty"`
+
+	// Notice the last notice to the owners of the client; absent: none
+	Notice *ClientNotice `json:"notice,omitempty"`
 
 	// Owners of the subject
 	Owners *[]OwnerRef `json:"owners,omitempty"`
@@ -4863,6 +4928,19 @@ type ProposalLine struct {
 
 // ProposalLineState covered: a statement allows it; new: passes because the resource is open; audited: passes, and would be refused by Enforce; denied: is refused
 type ProposalLineState string
+
+// ProposalReview the last review of the observed clients
+type ProposalReview struct {
+	At time.Time `json:"at"`
+	By Person    `json:"by"`
+
+	// Due nextReview has passed
+	Due        bool       `json:"due"`
+	NextReview *time.Time `json:"nextReview,omitempty"`
+
+	// SeenUntil clients that were first seen later are new
+	SeenUntil time.Time `json:"seenUntil"`
+}
 
 // Protection defines model for Protection.
 type Protection struct {
@@ -5057,6 +5135,12 @@ type ReviewDecisions struct {
 		// Version of the line that was shown
 		Version int64 `json:"version"`
 	} `json:"decisions"`
+}
+
+// ReviewDue defines model for ReviewDue.
+type ReviewDue struct {
+	NextReview time.Time  `json:"nextReview"`
+	Resource   CatalogRef `json:"resource"`
 }
 
 // ReviewEvidence defines model for ReviewEvidence.
@@ -5870,8 +5954,11 @@ type TrafficNodeKind string
 type UnattributedLine struct {
 	// Evidence what was seen of one client
 	Evidence SeenEvidence `json:"evidence"`
-	Ports    []string     `json:"ports"`
-	Source   string       `json:"source"`
+
+	// NewSinceReview as in ProposalLine
+	NewSinceReview *bool    `json:"newSinceReview,omitempty"`
+	Ports          []string `json:"ports"`
+	Source         string   `json:"source"`
 }
 
 // Undelivered its content is not shown, only its subject and why it was not delivered
@@ -5904,9 +5991,12 @@ type UndeliveredList struct {
 type UnknownPortLine struct {
 	// Evidence what was seen of one client
 	Evidence SeenEvidence `json:"evidence"`
-	Port     int          `json:"port"`
-	Protocol string       `json:"protocol"`
-	Source   string       `json:"source"`
+
+	// NewSinceReview as in ProposalLine
+	NewSinceReview *bool  `json:"newSinceReview,omitempty"`
+	Port           int    `json:"port"`
+	Protocol       string `json:"protocol"`
+	Source         string `json:"source"`
 }
 
 // Unused defines model for Unused.
@@ -7064,6 +7154,12 @@ type SaveViewJSONRequestBody = NewSavedView
 // RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
 type RetryUndeliveredJSONRequestBody = RetryUndelivered
 
+// NotifyClientJSONRequestBody defines body for NotifyClient for application/json ContentType.
+type NotifyClientJSONRequestBody = NewClientNotice
+
+// PutProposalReviewJSONRequestBody defines body for PutProposalReview for application/json ContentType.
+type PutProposalReviewJSONRequestBody = NewProposalReview
+
 // EndTemporaryAuditJSONRequestBody defines body for EndTemporaryAudit for application/json ContentType.
 type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit
 
@@ -7375,6 +7471,12 @@ type ServerInterface interface {
 	// GetResourceProposal Propose a policy from the observed clients, each with its evidence (owners, security, auditors)
 	// (GET /resources/{id}/proposal)
 	GetResourceProposal(c *gin.Context, id Id, params GetResourceProposalParams)
+	// NotifyClient Tell the owners of an application that was seen that its access is not wanted (owners of the resource, security)
+	// (POST /resources/{id}/proposal/notices)
+	NotifyClient(c *gin.Context, id Id)
+	// PutProposalReview Record that the observed clients of the resource were reviewed, and when they should be reviewed again (owners, security)
+	// (PUT /resources/{id}/proposal/review)
+	PutProposalReview(c *gin.Context, id Id)
 	// EndTemporaryAudit End the temporary audit, so that the resource's own mode applies again (owners, security)
 	// (DELETE /resources/{id}/temporary-audit)
 	EndTemporaryAudit(c *gin.Context, id Id)
@@ -10501,6 +10603,56 @@ func (siw *ServerInterfaceWrapper) GetResourceProposal(c *gin.Context) {
 	siw.Handler.GetResourceProposal(c, id, params)
 }
 
+// NotifyClient operation middleware
+func (siw *ServerInterfaceWrapper) NotifyClient(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.NotifyClient(c, id)
+}
+
+// PutProposalReview operation middleware
+func (siw *ServerInterfaceWrapper) PutProposalReview(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutProposalReview(c, id)
+}
+
 // EndTemporaryAudit operation middleware
 func (siw *ServerInterfaceWrapper) EndTemporaryAudit(c *gin.Context) {
 
@@ -11989,6 +12141,8 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/flows/losses", wrapper.ListFlowLosses)
 	router.GET(options.BaseURL+"/flows/coverage", wrapper.ListFlowCoverage)
 	router.GET(options.BaseURL+"/resources/:id/proposal", wrapper.GetResourceProposal)
+	router.PUT(options.BaseURL+"/resources/:id/proposal/review", wrapper.PutProposalReview)
+	router.POST(options.BaseURL+"/resources/:id/proposal/notices", wrapper.NotifyClient)
 	router.GET(options.BaseURL+"/resources/:id/evidence", wrapper.GetResourceEvidence)
 	router.GET(options.BaseURL+"/resources/:id/unused", wrapper.ListResourceUnused)
 	router.DELETE(options.BaseURL+"/resources/:id/temporary-audit", wrapper.EndTemporaryAudit)
@@ -15270,6 +15424,86 @@ func (response GetResourceProposaldefaultApplicationProblemPlusJSONResponse) Vis
 	return err
 }
 
+type NotifyClientRequestObject struct {
+	Id   Id `json:"id"`
+	Body *NotifyClientJSONRequestBody
+}
+
+type NotifyClientResponseObject interface {
+	VisitNotifyClientResponse(w http.ResponseWriter) error
+}
+
+type NotifyClient201JSONResponse ClientNotice
+
+func (response NotifyClient201JSONResponse) VisitNotifyClientResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type NotifyClientdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response NotifyClientdefaultApplicationProblemPlusJSONResponse) VisitNotifyClientResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutProposalReviewRequestObject struct {
+	Id   Id `json:"id"`
+	Body *PutProposalReviewJSONRequestBody
+}
+
+type PutProposalReviewResponseObject interface {
+	VisitPutProposalReviewResponse(w http.ResponseWriter) error
+}
+
+type PutProposalReview200JSONResponse ProposalReview
+
+func (response PutProposalReview200JSONResponse) VisitPutProposalReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutProposalReviewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutProposalReviewdefaultApplicationProblemPlusJSONResponse) VisitPutProposalReviewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type EndTemporaryAuditRequestObject struct {
 	Id   Id `json:"id"`
 	Body *EndTemporaryAuditJSONRequestBody
@@ -17058,6 +17292,12 @@ type StrictServerInterface interface {
 	// GetResourceProposal Propose a policy from the observed clients, each with its evidence (owners, security, auditors)
 	// (GET /resources/{id}/proposal)
 	GetResourceProposal(ctx context.Context, request GetResourceProposalRequestObject) (GetResourceProposalResponseObject, error)
+	// NotifyClient Tell the owners of an application that was seen that its access is not wanted (owners of the resource, security)
+	// (POST /resources/{id}/proposal/notices)
+	NotifyClient(ctx context.Context, request NotifyClientRequestObject) (NotifyClientResponseObject, error)
+	// PutProposalReview Record that the observed clients of the resource were reviewed, and when they should be reviewed again (owners, security)
+	// (PUT /resources/{id}/proposal/review)
+	PutProposalReview(ctx context.Context, request PutProposalReviewRequestObject) (PutProposalReviewResponseObject, error)
 	// EndTemporaryAudit End the temporary audit, so that the resource's own mode applies again (owners, security)
 	// (DELETE /resources/{id}/temporary-audit)
 	EndTemporaryAudit(ctx context.Context, request EndTemporaryAuditRequestObject) (EndTemporaryAuditResponseObject, error)
@@ -19414,6 +19654,72 @@ func (sh *strictHandler) GetResourceProposal(ctx *gin.Context, id Id, params Get
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetResourceProposalResponseObject); ok {
 		if err := validResponse.VisitGetResourceProposalResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// NotifyClient operation middleware
+func (sh *strictHandler) NotifyClient(ctx *gin.Context, id Id) {
+	var request NotifyClientRequestObject
+
+	request.Id = id
+
+	var body NotifyClientJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.NotifyClient(ctx, request.(NotifyClientRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "NotifyClient")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(NotifyClientResponseObject); ok {
+		if err := validResponse.VisitNotifyClientResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutProposalReview operation middleware
+func (sh *strictHandler) PutProposalReview(ctx *gin.Context, id Id) {
+	var request PutProposalReviewRequestObject
+
+	request.Id = id
+
+	var body PutProposalReviewJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutProposalReview(ctx, request.(PutProposalReviewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutProposalReview")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutProposalReviewResponseObject); ok {
+		if err := validResponse.VisitPutProposalReviewResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

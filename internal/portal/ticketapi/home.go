@@ -22,6 +22,8 @@ const (
 	homeUnderWay = 20
 	homeExpiring = 20
 	homeDenied   = 20
+	// homeReviewsDue is the maximum number of resources whose review is due.
+	homeReviewsDue = 20
 	// homeEdges is the maximum number of edges that are read for one application. Several of them may be one row.
 	homeEdges   = 200
 	expiresSoon = 14 * 24 * time.Hour
@@ -121,8 +123,36 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	if who.Security || who.Auditor {
 		out.Disagreements, out.DisagreementsPartial = a.disagreements(ctx)
 	}
-	out.Stopped, err = a.stopped(ctx, c, who)
+	if out.Stopped, err = a.stopped(ctx, c, who); err != nil {
+		return nil, err
+	}
+	out.ProposalReviewsDue, err = a.reviewsDue(ctx, c, who)
 	return out, err
+}
+
+// reviewsDue returns the caller's resources whose observed clients should have been reviewed again; nil if there are none.
+func (a *API) reviewsDue(ctx context.Context, c *catalog.Catalog, who approval.Actor) (*[]openapi.ReviewDue, error) {
+	_, resources := c.Owned(who.ID)
+	if len(resources) == 0 {
+		return nil, nil //nolint:nilnil // the field is absent
+	}
+	reviews, err := a.Rollout.Store.ProposalReviews(core.RequestContext(ctx), views.Names(resources)...)
+	if err != nil {
+		return nil, err
+	}
+	var out []openapi.ReviewDue
+	for name, r := range reviews {
+		if r.Due(a.Now()) {
+			out = append(out, openapi.ReviewDue{Resource: views.Ref(c, name), NextReview: r.NextReview})
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil //nolint:nilnil // the field is absent
+	}
+	slices.SortFunc(out, func(x, y openapi.ReviewDue) int {
+		return cmp.Or(x.NextReview.Compare(y.NextReview), cmp.Compare(x.Resource.Title, y.Resource.Title))
+	})
+	return new(out[:min(len(out), homeReviewsDue)]), nil
 }
 
 // addRequested adds which refused connections, and which of the accesses that end, are requested already. The caller's own requests do not

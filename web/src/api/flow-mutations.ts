@@ -130,6 +130,23 @@ export function useInstructClassWaves(name: string) {
   });
 }
 
+/** useReviewProposal returns the mutation that records a review of the observed clients of a resource. */
+export function useReviewProposal(id: string) {
+  return useMutation({
+    mutationFn: (body: Schemas["NewProposalReview"]) => unwrap(client.PUT("/resources/{id}/proposal/review", { params: { path: { id } }, body })),
+    onSuccess: useReread(keys.resource.all, keys.proposals, keys.home),
+  });
+}
+
+/** useNotifyClient returns the mutation that notifies the owners of an application that its access to a resource is not wanted. */
+export function useNotifyClient(id: string) {
+  return useMutation({
+    mutationFn: (body: Schemas["NewClientNotice"]) => unwrap(client.POST("/resources/{id}/proposal/notices", { params: { path: { id } }, body })),
+    onSuccess: useReread(keys.proposals),
+    onError: useReread(keys.proposals), // somebody else may have notified them meanwhile
+  });
+}
+
 /** Grant names a grant to revoke: a ticket and the position of its item, or the whole ticket if the position is undefined. */
 export interface Grant {
   ticket: string;

@@ -106,6 +106,7 @@ export const keys = {
     losses: (span: Params, clusters: readonly string[]) => ["flows", "losses", span, clusters],
     coverage: (span: Params) => ["flows", "coverage", span],
   },
+  proposals: ["proposal"],
   proposal: (id: string, span: Params) => ["proposal", id, span],
   evidence: (id: string) => ["evidence", id],
   unused: {

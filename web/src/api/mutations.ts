@@ -35,6 +35,15 @@ export function useCreateTicket() {
   });
 }
 
+/** useCreateTickets returns the mutation that submits several requests, one after the other, each with a key of its own. */
+export function useCreateTickets() {
+  return useBatches<{ body: NewTicket; key: string }, Ticket>(1, useReread(keys.ticket.all, keys.home, keys.me, keys.access.all, keys.proposals));
+}
+
+/** createTickets submits requests and returns their tickets. */
+export const createTickets = (parts: readonly { body: NewTicket; key: string }[]): Promise<Ticket[]> =>
+  Promise.all(parts.map(({ body, key }) => unwrap(client.POST("/tickets", { body, params: { header: { "Idempotency-Key": key } } }))));
+
 /** OfItem is the position of an item of a ticket; absent means every item that the operation can be done with. */
 interface OfItem {
   item?: number | undefined;

@@ -1549,6 +1549,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/resources/{id}/proposal/review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Record that the observed clients of the resource were reviewed, and when they should be reviewed again (owners, security)
+         * @description Clients that are first seen after `until` are new. Without `nextReview`, an earlier date is removed. The resource's owners are
+         *     notified once when the date has passed. Each time is one ledger line.
+         */
+        put: operations["putProposalReview"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/proposal/notices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tell the owners of an application that was seen that its access is not wanted (owners of the resource, security)
+         * @description Only of an application that the proposal of the window has with an access that no statement covers, once a week for each
+         *     application and resource, and at most 20 in a day for each person. Nothing is refused by it. Each time is one ledger line.
+         */
+        post: operations["notifyClient"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/resources/{id}/evidence": {
         parameters: {
             query?: never;
@@ -3365,7 +3413,7 @@ export interface components {
          * @description a page whose filters can be saved
          * @enum {string}
          */
-        SavedViewPage: "requests" | "flows";
+        SavedViewPage: "requests" | "flows" | "traffic" | "approvals" | "unused" | "findings" | "fleet";
         NewSavedView: {
             page: components["schemas"]["SavedViewPage"];
             /** @description one line */
@@ -3510,6 +3558,8 @@ export interface components {
             disagreementsPartial?: boolean;
             /** @description resources of the caller (all for security and auditors) that the rollout's guard has stopped */
             stopped?: components["schemas"]["CatalogRef"][];
+            /** @description resources of the caller whose observed clients should have been reviewed again, the longest overdue first, at most 20; absent: none */
+            proposalReviewsDue?: components["schemas"]["ReviewDue"][];
         };
         SearchHit: {
             /** @enum {string} */
@@ -4162,12 +4212,20 @@ export interface components {
             state: "covered" | "new" | "audited" | "denied";
             /** @description the catalog has the subject as an application and a class covers it, so that it can be adopted */
             grantable?: boolean;
+            /** @description the flows do not show that the client used the action before the last review; absent: there was no review */
+            newSinceReview?: boolean;
+            /** @description the last notice to the owners of the client; absent: none */
+            notice?: components["schemas"]["ClientNotice"];
+            /** @description the caller may notify the owners of the client now, once for all its lines */
+            canNotify?: boolean;
             evidence: components["schemas"]["SeenEvidence"];
         };
         /** @description a source that matches no class and no registered workload; a person must decide about it */
         UnattributedLine: {
             source: string;
             ports: string[];
+            /** @description as in ProposalLine */
+            newSinceReview?: boolean;
             evidence: components["schemas"]["SeenEvidence"];
         };
         /** @description connections to a port that no action of the class names */
@@ -4175,7 +4233,66 @@ export interface components {
             port: number;
             protocol: string;
             source: string;
+            /** @description as in ProposalLine */
+            newSinceReview?: boolean;
             evidence: components["schemas"]["SeenEvidence"];
+        };
+        NewProposalReview: {
+            /** @description must be true */
+            reviewed: boolean;
+            /**
+             * Format: date-time
+             * @description the end of the flows that the caller saw, as in Proposal; absent: now
+             */
+            until?: string;
+            /**
+             * Format: date-time
+             * @description in the future, within 366 days; absent: no date
+             */
+            nextReview?: string;
+        };
+        /** @description the last review of the observed clients */
+        ProposalReview: {
+            /** Format: date-time */
+            at: string;
+            by: components["schemas"]["Person"];
+            /**
+             * Format: date-time
+             * @description clients that were first seen later are new
+             */
+            seenUntil: string;
+            /** Format: date-time */
+            nextReview?: string;
+            /** @description nextReview has passed */
+            due: boolean;
+        };
+        NewClientNotice: {
+            /** @description the id of the application in the catalog */
+            application: string;
+            reason: string;
+            /**
+             * Format: date-time
+             * @description the beginning of the window in which the application was seen; absent: as for the proposal
+             */
+            since?: string;
+        };
+        ClientNotice: {
+            /** Format: date-time */
+            at: string;
+            by: components["schemas"]["Person"];
+            reason: string;
+            /** @description people who were notified */
+            recipients: number;
+            /**
+             * Format: date-time
+             * @description when it can be repeated
+             */
+            repeatableAt: string;
+        };
+        ReviewDue: {
+            resource: components["schemas"]["CatalogRef"];
+            /** Format: date-time */
+            nextReview: string;
         };
         Proposal: {
             resource: components["schemas"]["CatalogRef"];
@@ -4188,8 +4305,10 @@ export interface components {
             unknownPorts: components["schemas"]["UnknownPortLine"][];
             /** @description a policy of the lines that no statement covers, with the evidence as comments; empty: there are none */
             yaml: string;
-            /** @description the caller may request with adopt that lines stay */
+            /** @description the caller may request with adopt that lines stay, record a review, and notify the owners of clients */
             canAdopt?: boolean;
+            /** @description absent: there was none */
+            review?: components["schemas"]["ProposalReview"];
         };
         EvidencePart: {
             /** @description observed, weekly, loss, newcomers, unattributed, long-lived */
@@ -7703,6 +7822,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Proposal"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putProposalReview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewProposalReview"];
+            };
+        };
+        responses: {
+            /** @description The review */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProposalReview"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    notifyClient: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewClientNotice"];
+            };
+        };
+        responses: {
+            /** @description The notice */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClientNotice"];
                 };
             };
             default: components["responses"]["Problem"];

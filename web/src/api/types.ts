@@ -185,6 +185,12 @@ export type SeenEvidence = Schemas["SeenEvidence"];
 export type Proposal = Schemas["Proposal"];
 /** ProposalLine is one client and one action of a proposal. */
 export type ProposalLine = Schemas["ProposalLine"];
+/** UnattributedLine is a source without a name in a proposal. */
+export type UnattributedLine = Schemas["UnattributedLine"];
+/** UnknownPortLine is a client at a port that no action names. */
+export type UnknownPortLine = Schemas["UnknownPortLine"];
+/** ClientNotice is a notice to the owners of an application that its access to a resource is not wanted. */
+export type ClientNotice = Schemas["ClientNotice"];
 /** EvidenceScore is the evidence score of a resource and its threshold. */
 export type EvidenceScore = Schemas["EvidenceScore"];
 /** Unused is a grant that was not used in the quiet period. */

@@ -3,12 +3,14 @@ import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Ticket, TicketItem } from "../api/types";
+import { ticketItemsCSV } from "../lib/csv-tables";
 import { itemsThatMay } from "../lib/items";
 import { useHeading } from "../lib/use-heading";
 import { useWords } from "../lib/use-words";
 import { SensitivityBadge, TicketStateBadge } from "./Badge";
 import { ItemActions } from "./ItemActions";
 import classes from "./ItemsTable.module.css";
+import { TableDownload } from "./TableDownload";
 import { TicketProgress } from "./TicketProgress";
 import { Timeline } from "./Timeline";
 
@@ -54,11 +56,14 @@ export function ItemsTable({ ticket }: { ticket: Ticket }) {
   // The item that waits for the reader is open, otherwise the first one, because it has the comments.
   const first = (itemsThatMay(ticket, "approve")[0] ?? ticket.items[0])?.position;
   return (
-    <ul className={classes.items} aria-label={t("ticket.items")} data-testid="items">
-      {ticket.items.map((item) => {
-        const open = toggled.get(item.position) ?? item.position === first;
-        return <Row key={item.position} ticket={ticket} item={item} open={open} onToggle={() => setToggled(new Map(toggled).set(item.position, !open))} />;
-      })}
-    </ul>
+    <>
+      <ul className={classes.items} aria-label={t("ticket.items")} data-testid="items">
+        {ticket.items.map((item) => {
+          const open = toggled.get(item.position) ?? item.position === first;
+          return <Row key={item.position} ticket={ticket} item={item} open={open} onToggle={() => setToggled(new Map(toggled).set(item.position, !open))} />;
+        })}
+      </ul>
+      <TableDownload csv={ticketItemsCSV(ticket.id)} rows={ticket.items} />
+    </>
   );
 }

@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { ClusterState, Protection } from "../api/types";
+import { protectionCSV } from "../lib/csv-tables";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
 import { DataTable } from "./DataTable";
@@ -63,7 +64,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
         <>
           <MemberSummary members={protection.clusters} counts={protection.members} above={mostRows} />
           <NodeSummary nodes={protection.nodes} />
-          <DataTable partial={shown.length < protection.clusters.length} sortParam="members-sort" label={t("resource.protection")} columns={columns} rows={shown} rowKey={(row) => row.cluster} testId="protection-table" />
+          <DataTable csv={protectionCSV} partial={shown.length < protection.clusters.length} sortParam="members-sort" label={t("resource.protection")} columns={columns} rows={shown} rowKey={(row) => row.cluster} testId="protection-table" />
           {more}
         </>
       )}

@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { LedgerLine } from "../api/types";
+import { ledgerLinesCSV } from "../lib/csv-tables";
 import { detailsOf } from "../lib/ledger-line";
 import { useWords } from "../lib/use-words";
 import { DataTable } from "./DataTable";
@@ -9,6 +10,7 @@ import { LedgerAction } from "./ledger/LedgerAction";
 import { PersonName } from "./Names";
 import tables from "./Tables.module.css";
 import { RelativeTime } from "./Time";
+import { instant } from "../lib/table-sort";
 
 /** Details lists the details of a line. The page Ledger also shows how those with a translation were recorded. */
 function Details({ line }: { line: LedgerLine }) {
@@ -25,12 +27,13 @@ export function TicketHistory({ lines }: { lines: LedgerLine[] }) {
   const { t } = useTranslation();
   if (lines.length === 0) return <EmptyState>{t("history.empty")}</EmptyState>;
   const columns: Column<LedgerLine>[] = [
-    { key: "seq", header: t("history.line"), cell: (line) => <span className={tables.number}>{line.seq}</span> },
-    { key: "at", header: t("history.at"), nowrap: true, cell: (line) => <RelativeTime at={line.at} /> },
-    { key: "actor", header: t("history.actor"), cell: (line) => (line.actor ? <PersonName person={line.actor} /> : <span className={tables.muted}>{t("history.portal")}</span>) },
+    { key: "seq", header: t("history.line"), cell: (line) => <span className={tables.number}>{line.seq}</span>, sortBy: (line) => line.seq },
+    { key: "at", header: t("history.at"), nowrap: true, cell: (line) => <RelativeTime at={line.at} />, sortBy: (line) => instant(line.at) },
+    { key: "actor", header: t("history.actor"), cell: (line) => (line.actor ? <PersonName person={line.actor} /> : <span className={tables.muted}>{t("history.portal")}</span>), sortBy: (line) => line.actor?.displayName },
     {
       key: "action",
       header: t("history.action"),
+      sortBy: (line) => line.action,
       cell: (line) => (
         <span className={tables.stack}>
           <LedgerAction line={line} />
@@ -40,5 +43,5 @@ export function TicketHistory({ lines }: { lines: LedgerLine[] }) {
     },
     { key: "hash", header: t("history.hash"), cell: (line) => <code className={tables.code} title={line.hash}>{line.hash.slice(0, 12)}</code> },
   ];
-  return <DataTable label={t("ticket.history")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} testId="ticket-history" />;
+  return <DataTable csv={ledgerLinesCSV} sortParam="history-sort" label={t("ticket.history")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} testId="ticket-history" />;
 }

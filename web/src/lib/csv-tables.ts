@@ -3,8 +3,10 @@
  * and a time is in UTC. Messages are in English.
  */
 import type {
-  Access, AccessEdge, AccessReview, Application, CatalogRef, ClassInfo, ClusterState, Connection, Delegation, Entity, Finding, FlowLoss, LedgerLine, Member, MemberCounts, Person,
-  PolicyStatement, PolicySummary, ProposalLine, RawFlow, Resource, ReviewLine, Ticket, TicketItem, Undelivered, Unused, Workload,
+  Access, AccessEdge, AccessPackage, AccessReview, ActiveDowngrade, Application, CatalogRef, CatalogSource, ClassInfo, ClusterState, Connection, Decision, Delegation, DeniedConnection,
+  DowngradeRun, Entity, Finding, FlowLoss, Impact, ImpactLine, LedgerLine, Member, MemberCounts, MemberFinding, MemberUnit, PackageHolder, PackageSummary, Person, PolicyStatement,
+  PolicySummary, ProposalLine, RawFlow, Resource, ReviewLine, SessionInfo, SyncChange, Token, SeenEvidence, Ticket, TicketItem, UnattributedLine, Undelivered, UnknownPortLine, Unused,
+  Workload,
 } from "../api/types";
 import type { CsvTable } from "./csv";
 import type { FoldedConnection } from "./fold";
@@ -26,6 +28,15 @@ const ends = <Row extends { subject: CatalogRef; resource: CatalogRef }>() => ({
   "subject title": (row: Row) => row.subject.title,
   resource: (row: Row) => row.resource.name,
   "resource title": (row: Row) => row.resource.title,
+});
+
+/** seen returns the columns of what was seen of a client. */
+const seen = <Row extends { evidence: SeenEvidence }>() => ({
+  connections: (row: Row) => row.evidence.count,
+  "first seen": (row: Row) => row.evidence.firstSeen,
+  "last seen": (row: Row) => row.evidence.lastSeen,
+  days: (row: Row) => row.evidence.days,
+  members: (row: Row) => row.evidence.clusters,
 });
 
 /** itemText returns what an item of a ticket is about. */
@@ -435,8 +446,213 @@ export const proposalCSV: CsvTable<ProposalLine> = {
     owners: (row) => people(row.owners),
     action: (row) => row.action,
     state: (row) => row.state,
-    connections: (row) => row.evidence.count,
-    "first seen": (row) => row.evidence.firstSeen,
-    "last seen": (row) => row.evidence.lastSeen,
+    "new since the last review": (row) => row.newSinceReview,
+    ...seen<ProposalLine>(),
+    "owners notified": (row) => row.notice?.at,
+    "notified by": (row) => person(row.notice?.by),
+    "notice reason": (row) => row.notice?.reason,
   },
 };
+
+/** unattributedCSV is the table of sources without a name. */
+export const unattributedCSV = (about: string): CsvTable<UnattributedLine> => ({
+  file: `unnamed-sources-${about}`,
+  columns: { source: (row) => row.source, ports: (row) => row.ports, "new since the last review": (row) => row.newSinceReview, ...seen<UnattributedLine>() },
+});
+
+/** unknownPortsCSV is the table of ports that no action names. */
+export const unknownPortsCSV = (about: string): CsvTable<UnknownPortLine> => ({
+  file: `unknown-ports-${about}`,
+  columns: { port: (row) => row.port, protocol: (row) => row.protocol, source: (row) => row.source, "new since the last review": (row) => row.newSinceReview, ...seen<UnknownPortLine>() },
+});
+
+/** packagesCSV is the table of access packages. */
+export const packagesCSV: CsvTable<PackageSummary> = {
+  file: "access-packages",
+  columns: {
+    package: (row) => row.name,
+    title: (row) => row.title,
+    description: (row) => row.description,
+    team: (row) => `${row.team.displayName} (${row.team.id})`,
+    chain: (row) => row.chain,
+    resources: (row) => row.resources,
+    version: (row) => row.version,
+    published: (row) => row.publishedAt,
+    archived: (row) => row.archived,
+  },
+};
+
+/** packageHoldersCSV is the table of the applications that hold access by a package. */
+export const packageHoldersCSV = (name: string): CsvTable<PackageHolder> => ({
+  file: `package-holders-${name}`,
+  columns: { application: (row) => row.application.name, title: (row) => row.application.title, version: (row) => row.version, accesses: (row) => row.items, tickets: (row) => row.tickets, ends: (row) => row.expiresAt },
+});
+
+/** packageResourcesCSV is the table of the resources of a package. */
+export const packageResourcesCSV = (name: string): CsvTable<AccessPackage["resources"][number]> => ({
+  file: `package-${name}`,
+  columns: { resource: (row) => row.resource.name, title: (row) => row.resource.title, actions: (row) => row.actions, owners: (row) => people(row.owners) },
+});
+
+/** packageVersionsCSV is the table of the versions of a package. */
+export const packageVersionsCSV = (name: string): CsvTable<AccessPackage["versions"][number]> => ({
+  file: `package-versions-${name}`,
+  columns: { version: (row) => row.number, "published by": (row) => person(row.publishedBy), published: (row) => row.publishedAt, ticket: (row) => row.ticket, digest: (row) => row.digest },
+});
+
+/** protectionCSV is the table of the protection of a resource by member. */
+export const protectionCSV: CsvTable<ClusterState> = {
+  file: "protection",
+  columns: {
+    member: (row) => row.cluster,
+    state: (row) => row.state,
+    mode: (row) => row.mode,
+    "wanted revision": (row) => row.desiredRevision,
+    "observed revision": (row) => row.observedRevision,
+    since: (row) => row.since,
+    message: (row) => row.message?.text,
+  },
+};
+
+/** memberFindingsCSV is the table of the findings of a member. */
+export const memberFindingsCSV: CsvTable<MemberFinding> = {
+  file: "member-findings",
+  columns: { severity: (row) => row.severity, code: (row) => row.code, object: (row) => row.object, message: (row) => row.message.text },
+};
+
+/** memberLabelsCSV is the table of the labels of a member's identities. */
+export const memberLabelsCSV = (member: string): CsvTable<{ key: string; values: number }> => ({
+  file: `labels-${member}`,
+  columns: { label: (row) => row.key, values: (row) => row.values },
+});
+
+/** memberUnitsCSV is the table of what a member does not have as it should. */
+export const memberUnitsCSV: CsvTable<MemberUnit> = {
+  file: "member-units",
+  columns: {
+    resource: (row) => row.resource.name,
+    title: (row) => row.resource.title,
+    state: (row) => row.state.state,
+    "wanted revision": (row) => row.state.desiredRevision,
+    "observed revision": (row) => row.state.observedRevision,
+    message: (row) => row.state.message?.text,
+    since: (row) => row.state.since,
+  },
+};
+
+/** impactCSV is a table of the connections that a change would affect. */
+export const impactCSV = (name: string): CsvTable<ImpactLine> => ({
+  file: `impact-${name}`,
+  columns: {
+    ...ends<ImpactLine>(),
+    owners: (row) => people(row.owners),
+    action: (row) => row.action,
+    port: (row) => row.port,
+    protocol: (row) => row.protocol,
+    member: (row) => row.cluster,
+    connections: (row) => row.count,
+    before: (row) => row.before,
+    after: (row) => row.after,
+    "first seen": (row) => row.firstSeen,
+    "last seen": (row) => row.lastSeen,
+  },
+});
+
+/** uncertainCSV is the table of the periods about which a replay is not certain. */
+export const uncertainCSV: CsvTable<Impact["uncertain"][number]> = {
+  file: "impact-uncertain",
+  columns: { member: (row) => row.cluster, from: (row) => row.from, to: (row) => row.to, reason: (row) => row.reason.text },
+};
+
+/** deniedCSV is the table of refused connections on the home page. */
+export const deniedCSV: CsvTable<DeniedConnection> = {
+  file: "refused-connections",
+  columns: {
+    application: (row) => row.application.name,
+    "application title": (row) => row.application.title,
+    resource: (row) => row.resource.name,
+    "resource title": (row) => row.resource.title,
+    action: (row) => row.action,
+    port: (row) => row.port,
+    protocol: (row) => row.protocol,
+    decision: (row) => row.decision,
+    connections: (row) => row.count,
+    "last seen": (row) => row.lastSeen,
+    ticket: (row) => row.ticket,
+  },
+};
+
+/** expiringCSV is the table of accesses that end soon. */
+export const expiringCSV: CsvTable<{ ticket: Ticket; item: TicketItem; asked: string | undefined }> = {
+  file: "expiring-access",
+  columns: { ticket: ({ ticket }) => ticket.id, item: ({ item }) => itemText(item), actions: ({ item }) => item.actions, ends: ({ item }) => item.expiresAt, "extension requested in": ({ asked }) => asked },
+};
+
+/** ticketItemsCSV is the table of the items of a ticket. */
+export const ticketItemsCSV = (ticket: string): CsvTable<TicketItem> => ({
+  file: `items-${ticket}`,
+  columns: {
+    position: (row) => row.position,
+    item: itemText,
+    state: (row) => row.state,
+    actions: (row) => row.actions,
+    workload: (row) => row.workload?.id,
+    ends: (row) => row.expiresAt,
+    message: (row) => row.message?.text,
+  },
+});
+
+/** syncChangesCSV is the table of what a sync would change. */
+export const syncChangesCSV = (source: string): CsvTable<SyncChange> => ({
+  file: `sync-${source}`,
+  columns: {
+    change: (row) => row.verb,
+    kind: (row) => row.kind,
+    id: (row) => row.id,
+    title: (row) => row.title,
+    fields: (row) => row.fields?.map(({ field, before, after }) => `${field}: ${before} → ${after}`),
+    consequences: (row) => row.consequences?.map(({ text }) => text),
+  },
+});
+
+/** sourcesCSV is the table of the sources of the catalog. */
+export const sourcesCSV: CsvTable<CatalogSource> = {
+  file: "catalog-sources",
+  columns: { source: (row) => row.id, kind: (row) => row.kind, location: (row) => row.location, entities: (row) => row.entities, gone: (row) => row.gone, "last sync": (row) => row.lastSync },
+};
+
+/** downgradesCSV is the table of active downgrades. */
+export const downgradesCSV: CsvTable<ActiveDowngrade> = {
+  file: "downgrades",
+  columns: { scope: (row) => row.scope, class: (row) => row.class, resources: (row) => row.resources, effective: (row) => row.effective, until: (row) => row.until, reason: (row) => row.reason, by: (row) => person(row.by) },
+};
+
+/** downgradeFailuresCSV is the table of the resources that a downgrade could not switch. */
+export const downgradeFailuresCSV: CsvTable<DowngradeRun["failed"][number]> = {
+  file: "downgrade-failures",
+  columns: { resource: (row) => row.resource.name, title: (row) => row.resource.title, message: (row) => row.message.text },
+};
+
+/** seriesCSV is the table of the connections over time, with a column for each decision. */
+export const seriesCSV = (decisions: readonly Decision[]): CsvTable<Partial<Record<Decision, number>> & { start: number }> => ({
+  file: "connections-over-time",
+  columns: { start: (row) => new Date(row.start).toISOString(), ...Object.fromEntries(decisions.map((decision) => [decision, (row: Partial<Record<Decision, number>>) => row[decision] ?? 0])) },
+});
+
+/** tokensCSV is the table of the reader's tokens, without their secrets. */
+export const tokensCSV: CsvTable<Token> = {
+  file: "tokens",
+  columns: { id: (row) => row.id, name: (row) => row.name, scopes: (row) => row.scopes, created: (row) => row.createdAt, expires: (row) => row.expiresAt, "last used": (row) => row.lastUsedAt },
+};
+
+/** sessionsCSV is the table of the reader's sessions. */
+export const sessionsCSV: CsvTable<SessionInfo> = {
+  file: "sessions",
+  columns: { browser: (row) => row.userAgent, current: (row) => row.current, "signed in": (row) => row.createdAt, ends: (row) => row.expiresAt },
+};
+
+/** actionsCSV is the table of the actions of a resource. */
+export const actionsCSV = (resource: string): CsvTable<Resource["actions"][number]> => ({
+  file: `actions-${resource}`,
+  columns: { action: (row) => row.name, ports: (row) => row.ports },
+});

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ProposalLine } from "../api/types";
 import { app888 } from "../testing/fixtures";
-import { adoptBody, isAdoptable, leftOut, reviewed } from "./proposal";
+import { adoptBodies, isAdoptable, newLines, ofClient, reviewed } from "./proposal";
 
 const line = (over: Partial<ProposalLine> = {}): ProposalLine => ({
   subject: app888,
@@ -32,23 +32,35 @@ describe("a line", () => {
   });
 });
 
+describe("lines", () => {
+  it("of one client are those that nothing allows yet", () => {
+    const lines = [client("a", { action: "x" }), client("b"), client("a", { action: "y" }), client("a", { action: "z", state: "covered" })];
+    expect(ofClient(lines, client("a")).map(({ action }) => action)).toEqual(["x", "y"]);
+  });
+
+  it("are new only if the server says so", () => {
+    expect(newLines([client("a", { newSinceReview: true }), client("b", { newSinceReview: false }), client("c")]).map(({ subject }) => subject.id)).toEqual(["a"]);
+  });
+});
+
 describe("the request", () => {
   it("has one item per client, with all of its actions, each once", () => {
-    expect(adoptBody("r", [client("a", { action: "y" }), client("b"), client("a", { action: "x" }), client("a", { action: "x" })], 60)).toEqual({
-      kind: "grant",
-      adopt: true,
-      items: [{ application: "a", resource: "r", actions: ["x", "y"] }, { application: "b", resource: "r", actions: ["redis:connect"] }],
-      durationSeconds: 60,
-    });
+    expect(adoptBodies("r", [client("a", { action: "y" }), client("b"), client("a", { action: "x" }), client("a", { action: "x" })], 60)).toEqual([
+      {
+        kind: "grant",
+        adopt: true,
+        items: [{ application: "a", resource: "r", actions: ["x", "y"] }, { application: "b", resource: "r", actions: ["redis:connect"] }],
+        durationSeconds: 60,
+      },
+    ]);
   });
 
   it("is none if no line can be requested", () => {
-    expect(adoptBody("r", [client("a", { state: "covered" })], undefined)).toBeUndefined();
+    expect(adoptBodies("r", [client("a", { state: "covered" })], undefined)).toEqual([]);
   });
 
-  it("has no more clients than are allowed, and says how many are left out", () => {
-    const many = Array.from({ length: 53 }, (_, index) => client(String(index)));
-    expect(adoptBody("r", many, undefined)?.items).toHaveLength(50);
-    expect([leftOut(many), leftOut(many.slice(0, 50))]).toEqual([3, 0]);
+  it("has no more clients than are allowed, and the others are in further ones", () => {
+    const many = Array.from({ length: 103 }, (_, index) => client(String(index)));
+    expect(adoptBodies("r", many, undefined).map(({ items }) => items.length)).toEqual([50, 50, 3]);
   });
 });

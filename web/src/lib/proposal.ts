@@ -15,16 +15,20 @@ export function reviewed(lines: ProposalLine[]): { open: ProposalLine[]; covered
   return { open: sorted.filter(({ state }) => state !== "covered"), covered: sorted.filter(({ state }) => state === "covered") };
 }
 
-/** adoptBody returns the request for the chosen lines: one item per client, with all of its chosen actions, and no more clients than a request may have. */
-export function adoptBody(resource: string, lines: ProposalLine[], durationSeconds: number | undefined): Draftable | undefined {
+/** adoptBodies returns the requests for the chosen lines: one item per client, with all of its chosen actions, and in each request no more clients than it may have. */
+export function adoptBodies(resource: string, lines: ProposalLine[], durationSeconds: number | undefined): Draftable[] {
   const actions = new Map<string, string[]>();
   for (const { subject, action } of lines.filter(isAdoptable)) if (subject.id !== undefined) actions.set(subject.id, [...(actions.get(subject.id) ?? []), action]);
-  const items = [...actions].slice(0, basketLimit).map(([application, of]) => ({ application, resource, actions: [...new Set(of)].sort() }));
-  if (items.length === 0) return undefined;
-  return { kind: "grant", adopt: true, items, ...(durationSeconds === undefined ? {} : { durationSeconds }) };
+  const items = [...actions].map(([application, of]) => ({ application, resource, actions: [...new Set(of)].sort() }));
+  const bodies: Draftable[] = [];
+  for (let at = 0; at < items.length; at += basketLimit) {
+    bodies.push({ kind: "grant", adopt: true, items: items.slice(at, at + basketLimit), ...(durationSeconds === undefined ? {} : { durationSeconds }) });
+  }
+  return bodies;
 }
 
-/** leftOut returns the number of clients beyond what one request may have. */
-export function leftOut(lines: ProposalLine[]): number {
-  return Math.max(0, new Set(lines.filter(isAdoptable).map(({ subject }) => subject.id)).size - basketLimit);
-}
+/** ofClient returns the lines of the same client as a line that nothing allows yet. */
+export const ofClient = (lines: readonly ProposalLine[], { subject }: ProposalLine): ProposalLine[] => lines.filter((each) => each.state !== "covered" && each.subject.id === subject.id);
+
+/** newLines returns the lines that are new since the last review. */
+export const newLines = <Line extends { newSinceReview?: boolean }>(lines: readonly Line[]): Line[] => lines.filter(({ newSinceReview }) => newSinceReview === true);

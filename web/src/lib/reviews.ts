@@ -41,6 +41,12 @@ export const emptyForm: ReviewForm = {
   silence: "shorten", grace: 14, due: 14, window: 90, remind: 3,
 };
 
+/** scopeOf returns the scope that a link to the form contains: the parameters `class` and `team`, each as often as there are values. */
+export const scopeOf = (search: URLSearchParams): Pick<ReviewForm, "classes" | "teams"> => ({
+  classes: search.getAll("class").filter((each) => each !== ""),
+  teams: search.getAll("team").filter((each) => each !== ""),
+});
+
 const millisecondsPerDay = 86_400_000;
 
 /** reviewOf returns the request of a form. It is undefined while a required number is missing. */

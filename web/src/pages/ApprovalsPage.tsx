@@ -14,6 +14,7 @@ import { ApprovalList } from "../components/approvals/ApprovalList";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
+import { SavedViews } from "../components/SavedViews";
 import { WaitingReviewsNotice } from "../components/reviews/WaitingReviews";
 import { SearchField } from "../components/SearchField";
 import { TicketDetail } from "../components/TicketDetail";
@@ -105,6 +106,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
       <section className={classes.list} aria-label={t("approvals.list")}>
         <div className={classes.top}>
           <h1 className={classes.title}>{t("approvals.title")}</h1>
+          <SavedViews page="approvals" query={applyChange(search, { ticket: undefined }).toString()} />
           <ActionIcon className={classes.help} variant="subtle" color="gray" onClick={() => setHelp(true)} aria-label={t("approvals.keysTitle")} title={t("approvals.keysTitle")} data-testid="keys-open">
             <IconKeyboard size={17} aria-hidden />
           </ActionIcon>

@@ -15,7 +15,9 @@ import { canManageGovernance, GovernanceOnly } from "../components/GovernanceOnl
 import { Page } from "../components/Page";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
+import { sourcesCSV } from "../lib/csv-tables";
 import { useWords } from "../lib/use-words";
+import { instant } from "../lib/table-sort";
 
 interface Reviewed {
   source: string;
@@ -35,6 +37,7 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
     {
       key: "source",
       header: t("sources.source"),
+      sortBy: (row) => row.id,
       cell: (row) => (
         <span className={tables.stack}>
           <span className={tables.title}>{row.id}</span>
@@ -42,11 +45,12 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
         </span>
       ),
     },
-    { key: "entities", header: t("sources.entities"), end: true, cell: (row) => <Link to={entitiesOf(row.id)}>{words.number(row.entities)}</Link> },
+    { key: "entities", header: t("sources.entities"), end: true, cell: (row) => <Link to={entitiesOf(row.id)}>{words.number(row.entities)}</Link>, sortBy: (row) => row.entities },
     { key: "gone", header: t("sources.gone"), end: true, cell: (row) => (row.gone ? <Link to={entitiesOf(row.id, true)}>{words.number(row.gone)}</Link> : words.number(0)) },
     {
       key: "sync",
       header: t("sources.lastSync"),
+      sortBy: (row) => instant(row.lastSync),
       cell: (row) => (
         <span className={tables.stack}>
           {row.lastSync ? <RelativeTime at={row.lastSync} /> : isUnsynced(row) ? null : t("sources.never")}
@@ -92,7 +96,7 @@ function Sources({ items, onReview, mayChange }: { items: CatalogSource[]; onRev
   ];
   return (
     <>
-      <DataTable label={t("sources.tab")} columns={columns} rows={items} rowKey={(row) => row.id} rowTestId={(row) => `source-${row.id}`} />
+      <DataTable csv={sourcesCSV} sortParam="sources-sort" label={t("sources.tab")} columns={columns} rows={items} rowKey={(row) => row.id} rowTestId={(row) => `source-${row.id}`} />
       {check.error ? <ErrorState error={check.error} title={t("error.actionTitle")} /> : null}
     </>
   );

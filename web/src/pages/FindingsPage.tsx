@@ -2,6 +2,7 @@ import { Select } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useFindings, useFleet } from "../api/fleet";
+import { useMe } from "../api/queries";
 import type { Finding } from "../api/types";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
@@ -13,8 +14,9 @@ import { FindingBadge } from "../components/govern/badges";
 import { MemberLink } from "../components/govern/MemberParts";
 import { LoadMore } from "../components/LoadMore";
 import { RefName } from "../components/Names";
-import { GovernanceOnly } from "../components/GovernanceOnly";
+import { canSeeGovernance, GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
+import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
@@ -83,8 +85,9 @@ function List() {
 /** FindingsPage lists all findings, the most severe first. */
 export function FindingsPage() {
   const { t } = useTranslation();
+  const [search] = useFilters();
   return (
-    <Page wide title={t("finding.title")} sub={t("finding.intro")}>
+    <Page wide title={t("finding.title")} sub={t("finding.intro")} actions={canSeeGovernance(useMe().data) && <SavedViews page="findings" query={search.toString()} />}>
       <GovernanceOnly>
         <List />
       </GovernanceOnly>

@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
 import { useFleet } from "../api/fleet";
+import { useMe } from "../api/queries";
 import type { Member } from "../api/types";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
@@ -9,8 +10,9 @@ import filters from "../components/govern/Govern.module.css";
 import { GuardBadge, HealthBadge } from "../components/govern/badges";
 import { MemberRevisionLag, FindingCounts, MemberIdentities, MemberLink, MemberNodes, MemberVersions, MemberWaves } from "../components/govern/MemberParts";
 import { NoRows } from "../components/govern/NoRows";
-import { GovernanceOnly } from "../components/GovernanceOnly";
+import { canSeeGovernance, GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
+import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
@@ -95,8 +97,9 @@ function Members() {
 /** FleetPage lists the members with health, versions, headroom and revision lag. */
 export function FleetPage() {
   const { t } = useTranslation();
+  const [search] = useFilters();
   return (
-    <Page wide title={t("fleet.title")} sub={t("fleet.intro")}>
+    <Page wide title={t("fleet.title")} sub={t("fleet.intro")} actions={canSeeGovernance(useMe().data) && <SavedViews page="fleet" query={search.toString()} />}>
       <GovernanceOnly>
         <Members />
       </GovernanceOnly>

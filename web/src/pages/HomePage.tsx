@@ -6,6 +6,7 @@ import { EmptyState, Loaded, RowsSkeleton } from "../components/Feedback";
 import { NextRolloutSteps } from "../components/home/NextRolloutSteps";
 import { DeniedConnections } from "../components/home/DeniedConnections";
 import { ExpiringAccess } from "../components/home/ExpiringAccess";
+import { DueProposalReviews } from "../components/home/DueProposalReviews";
 import { EnforcementIssues } from "../components/home/EnforcementIssues";
 import { MoreEntries } from "../components/home/MoreEntries";
 import { PendingReviews, PendingApprovals } from "../components/home/PendingDecisions";
@@ -80,6 +81,7 @@ export function HomePage() {
             <PendingApprovals tickets={data.waiting} count={data.waitingCount ?? data.waiting.length} />
             <PendingReviews tickets={data.reviews} count={data.reviewsCount ?? data.reviews.length} />
             <WaitingReviews />
+            <DueProposalReviews home={data} />
             <UnderWay tickets={data.underWay} count={data.underWayCount ?? data.underWay.length} />
             {me?.roles.includes("resource-owner") && <NextRolloutSteps />}
             <ExpiringAccess home={data} />

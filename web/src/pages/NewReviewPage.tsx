@@ -2,7 +2,7 @@ import { Button, Fieldset, MultiSelect, NumberInput, Select, Stack, TagsInput, T
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useNavigate } from "react-router";
+import { useNavigate, useSearchParams } from "react-router";
 import { asApiError, fieldName } from "../api/client";
 import { useClasses, useMe } from "../api/queries";
 import { useCreateReview, useReviewPreview } from "../api/reviews";
@@ -12,7 +12,7 @@ import { Page } from "../components/Page";
 import { useRule } from "../components/reviews/parts";
 import classes from "../components/reviews/Reviews.module.css";
 import { useToast } from "../components/toast-context";
-import { emptyForm, reviewOf } from "../lib/reviews";
+import { emptyForm, reviewOf, scopeOf } from "../lib/reviews";
 import type { ReviewForm } from "../lib/reviews";
 import { useKey } from "../lib/use-key";
 import { useWords } from "../lib/use-words";
@@ -58,7 +58,8 @@ export function NewReviewPage() {
   const navigate = useNavigate();
   const toast = useToast();
   const me = useMe().data;
-  const [form, setForm] = useState<ReviewForm>(emptyForm);
+  const [search] = useSearchParams();
+  const [form, setForm] = useState<ReviewForm>(() => ({ ...emptyForm, ...scopeOf(search) }));
   const [begun] = useState(() => new Date());
   const [missing, setMissing] = useState(false);
   const keyOf = useKey();

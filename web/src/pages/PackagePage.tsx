@@ -14,7 +14,9 @@ import { Page, Section } from "../components/Page";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
 import { useToast } from "../components/toast-context";
+import { packageHoldersCSV, packageResourcesCSV, packageVersionsCSV } from "../lib/csv-tables";
 import { useWords } from "../lib/use-words";
+import { instant } from "../lib/table-sort";
 
 function Tickets({ tickets }: { tickets: string[] }) {
   return tickets.map((ticket, position) => (
@@ -41,13 +43,15 @@ function Holders({ of }: { of: AccessPackage }) {
               {pages[0]?.incomplete && <Notice>{t("packages.holdersIncomplete")}</Notice>}
               <DataTable
                 query={query}
+                csv={packageHoldersCSV(of.name)}
+                sortParam="holders-sort"
                 label={t("packages.holders")}
                 columns={[
                   { key: "application", header: t("packages.application"), cell: (row) => <RefName kind="applications" about={row.application} />, sortBy: (row) => row.application.title },
                   { key: "version", header: t("packages.version"), cell: version, sortBy: (row) => row.version },
                   { key: "items", header: t("packages.accesses"), end: true, cell: (row) => row.items, sortBy: (row) => row.items },
                   { key: "tickets", header: t("packages.tickets"), cell: (row) => <Tickets tickets={row.tickets} /> },
-                  { key: "ends", header: t("packages.ends"), nowrap: true, cell: (row) => (row.expiresAt ? <RelativeTime at={row.expiresAt} /> : t("packages.untilRevoked")) },
+                  { key: "ends", header: t("packages.ends"), nowrap: true, cell: (row) => (row.expiresAt ? <RelativeTime at={row.expiresAt} /> : t("packages.untilRevoked")), sortBy: (row) => instant(row.expiresAt) },
                 ]}
                 rows={rows}
                 rowKey={(row) => row.application.name}
@@ -117,6 +121,8 @@ function Content({ of }: { of: AccessPackage }) {
       <Section title={t("packages.content")} count={of.resources.length} testId="package-content">
         <DataTable
           label={t("packages.content")}
+          csv={packageResourcesCSV(of.name)}
+          sortParam="content-sort"
           columns={[
             { key: "resource", header: t("packages.resource"), cell: (row) => <RefName kind="resources" about={row.resource} full />, sortBy: (row) => row.resource.title },
             { key: "actions", header: t("packages.actions"), cell: (row) => <code className={tables.code}>{words.list(row.actions)}</code> },
@@ -131,10 +137,12 @@ function Content({ of }: { of: AccessPackage }) {
       <Section title={t("packages.versions")} count={of.versions.length} testId="package-versions">
         <DataTable
           label={t("packages.versions")}
+          csv={packageVersionsCSV(of.name)}
+          sortParam="versions-sort"
           columns={[
-            { key: "number", header: t("packages.version"), cell: (row) => row.number },
-            { key: "by", header: t("packages.by"), cell: (row) => row.publishedBy.displayName },
-            { key: "at", header: t("packages.published"), nowrap: true, cell: (row) => <RelativeTime at={row.publishedAt} /> },
+            { key: "number", header: t("packages.version"), cell: (row) => row.number, sortBy: (row) => row.number },
+            { key: "by", header: t("packages.by"), cell: (row) => row.publishedBy.displayName, sortBy: (row) => row.publishedBy.displayName },
+            { key: "at", header: t("packages.published"), nowrap: true, cell: (row) => <RelativeTime at={row.publishedAt} />, sortBy: (row) => instant(row.publishedAt) },
             { key: "holders", header: t("packages.reached"), cell: (row) => <Reached update={row.holders} /> },
             { key: "ticket", header: t("packages.ticket"), cell: (row) => row.ticket && <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link> },
             { key: "digest", header: t("packages.digest"), cell: (row) => <code className={tables.code} title={row.digest}>{row.digest.slice(0, 12)}</code> },

@@ -12,6 +12,7 @@ import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
+import { packagesCSV } from "../lib/csv-tables";
 import { useFilters } from "../lib/use-filters";
 
 /** PackagesPage lists the access packages that can be requested, or those that are archived. */
@@ -64,7 +65,7 @@ export function PackagesPage() {
         {({ pages }) => {
           const rows = pages.flatMap(({ items }) => items);
           if (rows.length === 0) return <EmptyState action={q ? undefined : publish}>{q ? t("packages.noMatch") : t(archived ? "packages.noneArchived" : "packages.none")}</EmptyState>;
-          return <DataTable query={query} label={t("packages.title")} columns={columns} rows={rows} rowKey={({ name }) => name} rowTestId={({ name }) => `package-${name}`} testId="packages" />;
+          return <DataTable query={query} csv={packagesCSV} label={t("packages.title")} columns={columns} rows={rows} rowKey={({ name }) => name} rowTestId={({ name }) => `package-${name}`} testId="packages" />;
         }}
       </Loaded>
       <LoadMore query={query} />

@@ -24,6 +24,7 @@ import { RequestAccessLink } from "../components/RequestAccessLink";
 import tables from "../components/Tables.module.css";
 import { RolloutNextStep } from "../components/rollout/RolloutNextStep";
 import { TicketsSection } from "../components/TicketsSection";
+import { actionsCSV } from "../lib/csv-tables";
 import { useWords } from "../lib/use-words";
 
 /** ModeRequests links the requests about the protection of the resource, for its owners and the security team. */
@@ -104,9 +105,11 @@ function Sections({ resource }: { resource: Resource }) {
             label={t("resource.actions")}
             rows={resource.actions}
             rowKey={(action) => action.name}
+            sortParam="actions-sort"
+            csv={actionsCSV(resource.id)}
             columns={[
-              { key: "name", header: t("resource.action"), cell: (action) => <code className={tables.code}>{action.name}</code> },
-              { key: "ports", header: t("resource.ports"), cell: (action) => <span className={tables.muted}>{words.list(action.ports)}</span> },
+              { key: "name", header: t("resource.action"), cell: (action) => <code className={tables.code}>{action.name}</code>, sortBy: (action) => action.name },
+              { key: "ports", header: t("resource.ports"), cell: (action) => <span className={tables.muted}>{words.list(action.ports)}</span>, sortBy: (action) => action.ports[0] },
             ]}
           />
         )}

@@ -12,6 +12,7 @@ import { LossBanner } from "../components/flows/LossBanner";
 import { canSeeGovernance } from "../components/GovernanceOnly";
 import { MapNav } from "../components/access/MapNav";
 import { Page } from "../components/Page";
+import { SavedViews } from "../components/SavedViews";
 import pageClasses from "../components/Page.module.css";
 import { SearchField } from "../components/SearchField";
 import { RelativeTime } from "../components/Time";
@@ -217,9 +218,12 @@ export function TrafficMapPage() {
       title={t("traffic.title")}
       sub={t(me === undefined || all ? "traffic.intro" : "traffic.introOwn")}
       actions={
-        <ActionIcon variant="default" size="lg" onClick={() => void query.refetch()} loading={query.isFetching} aria-label={t("flows.refresh")} title={t("flows.refresh")} data-testid="traffic-refresh">
-          <IconRefresh size={16} aria-hidden />
-        </ActionIcon>
+        <div style={{ display: "flex", gap: 8 }}>
+          <ActionIcon variant="default" size="lg" onClick={() => void query.refetch()} loading={query.isFetching} aria-label={t("flows.refresh")} title={t("flows.refresh")} data-testid="traffic-refresh">
+            <IconRefresh size={16} aria-hidden />
+          </ActionIcon>
+          <SavedViews page="traffic" query={search.toString()} />
+        </div>
       }
     >
       {all && <MapNav />}

@@ -1,5 +1,6 @@
 import { Button, Group } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
 import { useUnused } from "../api/flows";
 import { useMe } from "../api/queries";
 import { PersonSelect } from "../components/EntitySelect";
@@ -7,8 +8,9 @@ import { UnusedDaysSelect, Unobserved, useUnusedDays } from "../components/evide
 import { UnusedTable } from "../components/evidence/UnusedTable";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
-import { canSeeGovernance } from "../components/GovernanceOnly";
+import { canManageGovernance, canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
+import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import { useFilters } from "../lib/use-filters";
 
@@ -17,13 +19,28 @@ export function UnusedPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
   const quietDays = useUnusedDays();
-  const sees = canSeeGovernance(useMe().data);
+  const me = useMe().data;
+  const sees = canSeeGovernance(me);
   const text = (key: string) => search.get(key)?.trim() || undefined;
   const [q, owner, of] = [text("q"), text("owner"), text("class")];
   const query = useUnused({ quietDays, ...(q ? { q } : {}), ...(owner ? { owner } : {}), ...(of ? { class: of } : {}) });
   const filtered = q !== undefined || owner !== undefined || of !== undefined;
   return (
-    <Page wide title={t("unused.page")} sub={t("unused.intro")}>
+    <Page
+      wide
+      title={t("unused.page")}
+      sub={t("unused.intro")}
+      actions={
+        <Group gap="sm">
+          <SavedViews page="unused" query={search.toString()} />
+          {canManageGovernance(me) && (
+            <Button component={Link} to={`/reviews/new${of ? `?${new URLSearchParams({ class: of }).toString()}` : ""}`} variant="default" data-testid="unused-review">
+              {t("unused.review")}
+            </Button>
+          )}
+        </Group>
+      }
+    >
       <Group gap={10} mb="md" role="search" aria-label={t("flows.filters")}>
         <SearchField size="xs" label={t("unused.search")} value={q ?? ""} onChange={(next) => change({ q: next })} testId="unused-search" />
         <SearchField size="xs" label={t("rollout.class")} value={of ?? ""} onChange={(next) => change({ class: next })} testId="unused-class" />

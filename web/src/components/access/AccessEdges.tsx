@@ -106,7 +106,7 @@ const edgeKey = (row: AccessEdge) => `${row.subject.name} ${row.resource.name} $
 
 /** EdgeTable lists the statements of a path on the access map. */
 export function EdgeTable({ rows, label }: { rows: AccessEdge[]; label: string }) {
-  return <DataTable sortParam="path-sort" label={label} columns={useEdgeColumns()} rows={rows} rowKey={edgeKey} />;
+  return <DataTable csv={edgesCSV} sortParam="path-sort" label={label} columns={useEdgeColumns()} rows={rows} rowKey={edgeKey} />;
 }
 
 /** LastUsed shows when a statement was last used, as a link to the connections of its two names. */

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useApplySync } from "../../api/governance";
 import type { SyncChange, SyncPreview } from "../../api/types";
+import { syncChangesCSV } from "../../lib/csv-tables";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
@@ -52,6 +53,7 @@ export function SyncReview({ source, preview, mayApply, onClose }: Props) {
     {
       key: "entity",
       header: t("sync.entity"),
+      sortBy: (row) => row.title,
       cell: (row) => (
         <span className={tables.stack}>
           <span className={tables.title}>{row.title}</span>
@@ -59,7 +61,7 @@ export function SyncReview({ source, preview, mayApply, onClose }: Props) {
         </span>
       ),
     },
-    { key: "what", header: t("sync.what"), cell: (row) => <ToneBadge tone={tones[row.verb]} word={t(`sync.verb.${row.verb}`)} value={row.verb} /> },
+    { key: "what", header: t("sync.what"), sortBy: (row) => row.verb, cell: (row) => <ToneBadge tone={tones[row.verb]} word={t(`sync.verb.${row.verb}`)} value={row.verb} /> },
     { key: "details", header: t("sync.details"), cell: (row) => <Fields change={row} /> },
   ];
   return (
@@ -82,7 +84,7 @@ export function SyncReview({ source, preview, mayApply, onClose }: Props) {
         </>
       )}
       {changes.length > 0 ? (
-        <DataTable label={t("sync.title", { source })} columns={columns} rows={changes} rowKey={(row) => `${row.kind}/${row.id}/${row.verb}`} rowTestId={(row) => `change-${row.id}`} />
+        <DataTable partial={total > changes.length && changes.length >= listed} csv={syncChangesCSV(source)} sortParam="sync-sort" label={t("sync.title", { source })} columns={columns} rows={changes} rowKey={(row) => `${row.kind}/${row.id}/${row.verb}`} rowTestId={(row) => `change-${row.id}`} />
       ) : (
         total === 0 && <p>{t("sync.nothing")}</p>
       )}

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { useResumeDowngrade } from "../../api/fleet";
 import type { Scope } from "../../api/fleet";
 import type { ActiveDowngrade, Downgrade } from "../../api/types";
+import { downgradesCSV } from "../../lib/csv-tables";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
@@ -13,6 +14,7 @@ import { Section } from "../Page";
 import { ReasonDialog } from "../ReasonDialog";
 import { DayAndTime } from "../Time";
 import { useToast } from "../toast-context";
+import { instant } from "../../lib/table-sort";
 
 const scopeOf = (active: ActiveDowngrade): Scope => ({ scope: active.scope, ...(active.class ? { class: active.class } : {}) });
 const keyOf = (active: ActiveDowngrade) => [active.scope, active.class, active.until, active.reason, active.by.id].join("/");
@@ -25,9 +27,9 @@ export function ActiveDowngrades({ extent }: { extent: Downgrade }) {
   const resume = useResumeDowngrade();
   const [ending, setEnding] = useState<Scope>();
   const columns: Column<ActiveDowngrade>[] = [
-    { key: "scope", header: t("downgrade.scope"), cell: (row) => row.class ?? t("downgrade.scopes.all") },
-    { key: "resources", header: t("downgrade.resources"), cell: (row) => t("downgrade.effective", { effective: words.number(row.effective ?? 0), resources: words.number(row.resources) }) },
-    { key: "until", header: t("downgrade.until"), nowrap: true, cell: (row) => <DayAndTime at={row.until} /> },
+    { key: "scope", header: t("downgrade.scope"), cell: (row) => row.class ?? t("downgrade.scopes.all"), sortBy: (row) => row.class ?? "" },
+    { key: "resources", header: t("downgrade.resources"), sortBy: (row) => row.resources, cell: (row) => t("downgrade.effective", { effective: words.number(row.effective ?? 0), resources: words.number(row.resources) }) },
+    { key: "until", header: t("downgrade.until"), nowrap: true, cell: (row) => <DayAndTime at={row.until} />, sortBy: (row) => instant(row.until) },
     { key: "reason", header: t("downgrade.reason"), cell: (row) => row.reason },
     { key: "by", header: t("downgrade.by"), cell: (row) => <PersonName person={row.by} /> },
   ];
@@ -46,7 +48,7 @@ export function ActiveDowngrades({ extent }: { extent: Downgrade }) {
   }
   return (
     <Section title={t("downgrade.activeTitle")} count={extent.active.length}>
-      {extent.active.length > 0 ? <DataTable label={t("downgrade.activeTitle")} columns={columns} rows={extent.active} rowKey={keyOf} testId="active-downgrades" /> : <EmptyState testId="no-downgrade">{t("downgrade.activeNone")}</EmptyState>}
+      {extent.active.length > 0 ? <DataTable csv={downgradesCSV} sortParam="active-sort" label={t("downgrade.activeTitle")} columns={columns} rows={extent.active} rowKey={keyOf} testId="active-downgrades" /> : <EmptyState testId="no-downgrade">{t("downgrade.activeNone")}</EmptyState>}
       {extent.canAct && extent.active.length > 1 && (
         <Button mt="md" variant="default" onClick={() => setEnding({ scope: "all" })} data-testid="resume-everything">
           {t("downgrade.resumeAll")}

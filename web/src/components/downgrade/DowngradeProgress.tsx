@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { DowngradeRun } from "../../api/types";
+import { downgradeFailuresCSV } from "../../lib/csv-tables";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
 import { Notice } from "../Feedback";
@@ -30,10 +31,13 @@ export function DowngradeProgress({ run }: { run: DowngradeRun }) {
           <DataTable
             label={t("downgrade.failedTitle", { count: failed, number: words.number(failed) })}
             columns={[
-              { key: "resource", header: t("accessMap.resource"), cell: (row) => <RefName kind="resources" about={row.resource} /> },
+              { key: "resource", header: t("accessMap.resource"), cell: (row) => <RefName kind="resources" about={row.resource} />, sortBy: (row) => row.resource.title },
               { key: "message", header: t("finding.message"), cell: (row) => words.message(row.message) },
             ]}
             rows={run.failed}
+            partial={failed > run.failed.length}
+            csv={downgradeFailuresCSV}
+            sortParam="failed-sort"
             rowKey={(row) => row.resource.name}
           />
         </>

@@ -3,17 +3,20 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
 import type { ProposalLine } from "../../api/types";
-import { adoptBody, leftOut, lineKey } from "../../lib/proposal";
+import { createTickets, useCreateTickets } from "../../api/mutations";
+import { adoptBodies, lineKey } from "../../lib/proposal";
 import { basketLimit, durationError, durationSeconds, textLimit } from "../../lib/request";
 import type { DurationValue } from "../../lib/request";
 import { usePlan } from "../../lib/use-plan";
-import { useSend } from "../../lib/use-send";
+import { useKey } from "../../lib/use-key";
 import { useWords } from "../../lib/use-words";
 import { DurationField } from "../DurationField";
 import { Notice } from "../Feedback";
 import { FormDialog } from "../FormDialog";
 import { PlannedDeciders } from "../PlannedDeciders";
+import { SentProgress } from "../SentProgress";
 import tables from "../Tables.module.css";
+import { useToast } from "../toast-context";
 
 interface Props {
   resource: { id: string; title: string };
@@ -21,7 +24,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** AdoptDialog requests access for all selected lines of a proposal, so that observed clients keep their access. */
+/** AdoptDialog requests access for all selected lines of a proposal, so that observed clients keep their access. Many clients need several requests. */
 export function AdoptDialog({ resource, lines, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
@@ -29,28 +32,38 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
   const [duration, setDuration] = useState<DurationValue>({ duration: "revoked", customAmount: 12, customUnit: "hours" });
   const [reason, setReason] = useState("");
   const [tried, setTried] = useState(false);
-  const { send, create } = useSend();
-  const body = adoptBody(resource.id, lines, durationSeconds(duration));
-  const { query } = usePlan(durationError(duration) ? undefined : body);
+  const toast = useToast();
+  const create = useCreateTickets();
+  const keyOf = useKey();
+  const bodies = adoptBodies(resource.id, lines, durationSeconds(duration));
+  const { query } = usePlan(durationError(duration) ? undefined : bodies[0]);
   const cap = query.data?.maxDurationSeconds;
   const wrong = durationError(duration, cap);
   // The preview reports the maximum duration, so it is shown before the form is submitted.
   const capped = wrong === "cap" ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
-  const over = leftOut(lines);
 
   const submit = () => {
     setTried(true);
-    if (wrong || body === undefined || reason.trim() === "") return false;
-    send({ ...body, reason: reason.trim() }, (ticket) => {
-      onClose();
-      void navigate(`/tickets/${ticket.id}`);
-    });
+    if (wrong || bodies.length === 0 || reason.trim() === "") return false;
+    const requests = bodies.map((body) => ({ ...body, reason: reason.trim() }));
+    const key = keyOf(requests);
+    create.send(
+      { entries: requests.map((body, index) => ({ body, key: index === 0 ? key : `${key}-${index}` })), send: createTickets },
+      {
+        onSuccess: (tickets) => {
+          onClose();
+          const [only, ...more] = tickets;
+          if (more.length > 0) toast(t("proposal.submitted", { count: tickets.length }));
+          void navigate(only && more.length === 0 ? `/tickets/${only.id}` : "/requests");
+        },
+      },
+    );
     return true;
   };
 
   return (
     <FormDialog
-      title={t("proposal.adoptTitle", { count: body?.items.length ?? 0, resource: resource.title })}
+      title={t("proposal.adoptTitle", { count: bodies.reduce((sum, { items }) => sum + items.length, 0), resource: resource.title })}
       size="lg"
       testId="adopt-dialog"
       submit={{ label: t("proposal.ask"), testId: "adopt-confirm", onSubmit: submit }}
@@ -69,7 +82,8 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
               </li>
             ))}
           </ul>
-          {over > 0 && <Notice>{t("proposal.tooMany", { count: over, limit: basketLimit })}</Notice>}
+          {bodies.length > 1 && <Notice testId="adopt-parts">{t("proposal.parts", { count: bodies.length, limit: basketLimit })}</Notice>}
+          <SentProgress progress={create.progress} size={1} />
           <DurationField value={duration} onChange={setDuration} limited={cap !== undefined} error={capped ?? (tried && wrong ? t("request.error.duration") : undefined) ?? fieldError("durationSeconds")} />
           <Textarea
             label={t("request.reason")}

@@ -120,6 +120,75 @@ describe("a proposal", () => {
     expect(screen.getByTestId("unknown-ports")).toHaveTextContent("Ask the security team");
   });
 
+  const manyLines = Array.from({ length: 53 }, (_, index) => ({ subject: { id: `app-${index}`, name: `n${index}`, title: `Client ${index}` }, action: "redis:connect", state: "audited" as const, grantable: true, evidence: seen }));
+
+  it("becomes several requests if one cannot have all clients, and continues after a failure", async () => {
+    let posts = 0;
+    const { calls, router } = show(proposal({ lines: manyLines }), { "POST /tickets": () => (++posts === 2 ? problem(503, "unavailable") : { body: ticket({ id: `T-${posts}` }) }) });
+    await userEvent.click(await screen.findByTestId("choose-all"));
+    await userEvent.click(screen.getByTestId("adopt"));
+    expect(await screen.findByTestId("adopt-parts")).toHaveTextContent("at most 50 clients, so 2 requests");
+    await userEvent.type(screen.getByTestId("adopt-reason"), "They are ours");
+    await userEvent.click(screen.getByTestId("adopt-confirm"));
+    await waitFor(() => expect(posts).toBe(2));
+    expect(await screen.findByTestId("sent-progress")).toHaveTextContent("1");
+    await userEvent.click(screen.getByTestId("adopt-confirm"));
+    await waitFor(() => expect(router.state.location.pathname).toBe("/requests"));
+    const sent = calls.filter(({ method, path }) => method === "POST" && path === "/tickets").map(({ body }) => (body as { items: unknown[] }).items.length);
+    expect(sent).toEqual([50, 3, 3]);
+  });
+
+  const review = { at: "2026-11-20T12:00:00Z", by: bob, seenUntil: "2026-11-20T12:00:00Z", due: false };
+
+  it("marks what is new since the last review, and shows only that on request", async () => {
+    const [first, second, third] = proposal().lines;
+    if (!first || !second || !third) throw new Error("no lines");
+    show(proposal({ review, lines: [{ ...first, newSinceReview: true }, { ...second, newSinceReview: false }, third] }));
+    expect(await screen.findByTestId("proposal-review")).toHaveTextContent("Bob Li");
+    expect(screen.getAllByTestId("new-since-review")).toHaveLength(1);
+    const before = screen.getAllByTestId("proposal-line").length;
+    await userEvent.click(screen.getByTestId("only-new"));
+    expect(screen.getAllByTestId("proposal-line")).toHaveLength(before - 1);
+  });
+
+  it("is marked as reviewed up to the flows that were shown, with a date", async () => {
+    const { calls } = show(proposal({ review: { ...review, nextReview: "2026-11-20T13:00:00Z", due: true } }), { "PUT /resources/bobs-cluster/proposal/review": () => ({ body: review }) });
+    expect(await screen.findByTestId("review-due")).toBeVisible();
+    await userEvent.click(screen.getByTestId("mark-reviewed"));
+    const field = await screen.findByTestId("next-review");
+    await userEvent.type(field, "2020-01-01T10:00");
+    await userEvent.click(screen.getByTestId("reviewed-confirm"));
+    expect(await screen.findByText("Enter a date in the future, within a year.")).toBeVisible();
+    await userEvent.clear(field);
+    await userEvent.click(screen.getByTestId("reviewed-confirm"));
+    await waitFor(() => expect(calls.find(({ method }) => method === "PUT")?.body).toEqual({ reviewed: true, until: "2026-11-21T10:00:00Z" }));
+  });
+
+  it("notifies the owners of a client with a reason, and shows who was notified", async () => {
+    const [first, ...others] = proposal().lines;
+    if (!first) throw new Error("no line");
+    const notice = { at: "2026-11-20T12:00:00Z", by: bob, reason: "Not ours", recipients: 2, repeatableAt: "2026-11-27T12:00:00Z" };
+    const { calls } = show(proposal({ lines: [{ ...first, canNotify: true }, ...others.map((each) => ({ ...each, notice }))] }), { "POST /resources/bobs-cluster/proposal/notices": () => ({ body: notice }) });
+    await userEvent.click(await screen.findByTestId("notify-app-888"));
+    await userEvent.click(await screen.findByTestId("client-notice-confirm"));
+    expect(calls.some(({ path }) => path === "/resources/bobs-cluster/proposal/notices")).toBe(false);
+    await userEvent.type(screen.getByTestId("client-notice-reason"), "Not ours");
+    await userEvent.click(screen.getByTestId("client-notice-confirm"));
+    await waitFor(() => expect(calls.find(({ path }) => path === "/resources/bobs-cluster/proposal/notices")?.body).toEqual({ application: "app-888", reason: "Not ours" }));
+    expect(screen.getAllByTestId("client-notice")[0]).toHaveTextContent("Bob Li");
+  });
+
+  it("keeps a notice that was refused", async () => {
+    const [first] = proposal().lines;
+    if (!first) throw new Error("no line");
+    show(proposal({ lines: [{ ...first, canNotify: true }] }), { "POST /resources/bobs-cluster/proposal/notices": () => problem(409, "conflict") });
+    await userEvent.click(await screen.findByTestId("notify-app-888"));
+    await userEvent.type(await screen.findByTestId("client-notice-reason"), "Not ours");
+    await userEvent.click(screen.getByTestId("client-notice-confirm"));
+    expect(await screen.findByRole("alert")).toBeVisible();
+    expect(screen.getByTestId("client-notice-reason")).toHaveValue("Not ours");
+  });
+
   it("reports that Enforce would cut off no client", async () => {
     show(proposal({ lines: proposal().lines.slice(2) }));
     expect(await screen.findByTestId("proposal-empty")).toHaveTextContent("All clients that were seen are allowed already");
@@ -128,6 +197,13 @@ describe("a proposal", () => {
 
 describe("unused grants", () => {
   const unused = (sid: string, over: Partial<Unused> = {}): Unused => ({ policy: "p", sid, effect: "Allow", subjects: [app888], resources: [bobsCluster], actions: ["redis:connect"], daysObserved: 14, reason: verbatim("Quiet."), ticket: `T-${sid}`, ticketItem: 0, ticketVisible: true, canRevoke: true, ...over });
+
+  it("can be asked to end by who may not revoke them, where the ticket is visible", async () => {
+    serve({});
+    renderPage(<UnusedTable rows={[unused("1", { canRevoke: false }), unused("2"), unused("3", { canRevoke: false, ticketVisible: false })]} label="Unused" />, { path: "/", at: "/" });
+    expect(await screen.findByTestId("ask-revoke-1")).toHaveAttribute("href", "/requests/new?kind=revoke&target=T-1%2F0");
+    expect([screen.queryByTestId("ask-revoke-2"), screen.queryByTestId("ask-revoke-3")]).toEqual([null, null]);
+  });
 
   it("are revoked together with one reason, and one that is refused keeps none of the others", async () => {
     const calls = serve({

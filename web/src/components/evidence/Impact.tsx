@@ -1,6 +1,7 @@
 import { IconDoorEnter, IconEyeExclamation, IconInfoCircle, IconPlugConnectedX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Impact as ImpactData, ImpactLine } from "../../api/types";
+import { impactCSV, uncertainCSV } from "../../lib/csv-tables";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
 import { ConnectionCount } from "../ConnectionCount";
@@ -12,10 +13,11 @@ import tables from "../Tables.module.css";
 import { RelativeTime, DayAndTime } from "../Time";
 import classes from "./Evidence.module.css";
 import { EvidencePanel } from "./EvidencePanel";
+import { instant } from "../../lib/table-sort";
 
 const lineKey = (line: ImpactLine) => [line.cluster, line.subject.name || line.subject.title, line.resource.name, line.port, line.protocol, line.before, line.after].join("|");
 
-function Lines({ lines, label }: { lines: ImpactLine[]; label: string }) {
+function Lines({ lines, label, name }: { lines: ImpactLine[]; label: string; name: string }) {
   const { t } = useTranslation();
   return (
     <DataTable
@@ -23,10 +25,13 @@ function Lines({ lines, label }: { lines: ImpactLine[]; label: string }) {
       rows={lines}
       rowKey={lineKey}
       rowTestId={() => "impact-line"}
+      csv={impactCSV(name)}
+      sortParam={`${name}-sort`}
       columns={[
         {
           key: "subject",
           header: t("connections.peerApplication"),
+          sortBy: (line) => line.subject.title,
           cell: (line) => (
             <span className={tables.stack}>
               <RefName kind="applications" about={line.subject} />
@@ -34,12 +39,12 @@ function Lines({ lines, label }: { lines: ImpactLine[]; label: string }) {
             </span>
           ),
         },
-        { key: "resource", header: t("connections.peerResource"), cell: (line) => <RefName kind="resources" about={line.resource} /> },
-        { key: "action", header: t("connections.action"), cell: (line) => <span className={tables.stack}>{line.action && <code className={tables.code}>{line.action}</code>}<span className={tables.muted}>{`${line.port}/${line.protocol}`}</span></span> },
+        { key: "resource", header: t("connections.peerResource"), cell: (line) => <RefName kind="resources" about={line.resource} />, sortBy: (line) => line.resource.title },
+        { key: "action", header: t("connections.action"), sortBy: (line) => line.action ?? `${line.port}/${line.protocol}`, cell: (line) => <span className={tables.stack}>{line.action && <code className={tables.code}>{line.action}</code>}<span className={tables.muted}>{`${line.port}/${line.protocol}`}</span></span> },
         { key: "change", header: t("impact.change"), cell: (line) => <span className={tables.badges}><DecisionBadge decision={line.before} /><span aria-hidden>→</span><DecisionBadge decision={line.after} /></span> },
-        { key: "count", header: t("connections.count"), end: true, cell: (line) => <ConnectionCount of={line.count} /> },
-        { key: "seen", header: t("impact.seen"), cell: (line) => <span className={tables.stack}><RelativeTime at={line.lastSeen} /><span className={tables.muted}>{t("evidence.first")} <RelativeTime at={line.firstSeen} /></span></span> },
-        { key: "cluster", header: t("connections.cluster"), cell: (line) => line.cluster },
+        { key: "count", header: t("connections.count"), end: true, cell: (line) => <ConnectionCount of={line.count} />, sortBy: (line) => line.count },
+        { key: "seen", header: t("impact.seen"), sortBy: (line) => instant(line.lastSeen), cell: (line) => <span className={tables.stack}><RelativeTime at={line.lastSeen} /><span className={tables.muted}>{t("evidence.first")} <RelativeTime at={line.firstSeen} /></span></span> },
+        { key: "cluster", header: t("connections.cluster"), cell: (line) => line.cluster, sortBy: (line) => line.cluster },
       ]}
     />
   );
@@ -76,11 +81,13 @@ function Uncertain({ impact }: { impact: ImpactData }) {
       <DataTable
         label={t("impact.uncertain")}
         rows={impact.uncertain}
+        csv={uncertainCSV}
+        sortParam="uncertain-sort"
         rowKey={(row) => [row.cluster, row.from, row.to, row.reason.text].join("|")}
         columns={[
-          { key: "cluster", header: t("connections.cluster"), cell: (row) => row.cluster },
-          { key: "from", header: t("flows.losses.from"), nowrap: true, cell: (row) => <DayAndTime at={row.from} /> },
-          { key: "to", header: t("flows.losses.to"), nowrap: true, cell: (row) => <DayAndTime at={row.to} /> },
+          { key: "cluster", header: t("connections.cluster"), cell: (row) => row.cluster, sortBy: (row) => row.cluster },
+          { key: "from", header: t("flows.losses.from"), nowrap: true, cell: (row) => <DayAndTime at={row.from} />, sortBy: (row) => instant(row.from) },
+          { key: "to", header: t("flows.losses.to"), nowrap: true, cell: (row) => <DayAndTime at={row.to} />, sortBy: (row) => instant(row.to) },
           { key: "reason", header: t("flows.losses.reason"), cell: (row) => words.message(row.reason) },
         ]}
       />
@@ -105,17 +112,17 @@ export function Impact({ impact, ofClass = false }: { impact: ImpactData; ofClas
       {impact.truncated && <Notice testId="impact-truncated">{t(ofClass ? "impact.truncatedClass" : "impact.truncated")}</Notice>}
       {impact.newlyDenied.length > 0 && (
         <Section title={t("impact.cutOff")} count={impact.newlyDenied.length} testId="newly-denied">
-          <Lines lines={impact.newlyDenied} label={t("impact.cutOff")} />
+          <Lines name="newly-denied" lines={impact.newlyDenied} label={t("impact.cutOff")} />
         </Section>
       )}
       {impact.newlyAllowed.length > 0 && (
         <Section title={t("impact.letIn")} count={impact.newlyAllowed.length} testId="newly-allowed">
-          <Lines lines={impact.newlyAllowed} label={t("impact.letIn")} />
+          <Lines name="newly-allowed" lines={impact.newlyAllowed} label={t("impact.letIn")} />
         </Section>
       )}
       {reported(impact).length > 0 && (
         <Section title={t("impact.reported")} count={reported(impact).length} aside={t("impact.reportedHelp")} testId="newly-reported">
-          <Lines lines={reported(impact)} label={t("impact.reported")} />
+          <Lines name="newly-audited" lines={reported(impact)} label={t("impact.reported")} />
         </Section>
       )}
       {(impact.evidence ?? []).map(({ resource, score }) => (

@@ -2,6 +2,8 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMe } from "../../api/queries";
 import type { Proposal, Resource } from "../../api/types";
+import { unattributedCSV, unknownPortsCSV } from "../../lib/csv-tables";
+import { instant } from "../../lib/table-sort";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
 import { CopyName } from "../Names";
@@ -9,6 +11,7 @@ import { RequestAccessLink } from "../RequestAccessLink";
 import tables from "../Tables.module.css";
 import classes from "./Evidence.module.css";
 import { EvidenceSummary } from "./EvidenceSummary";
+import { NewSinceReview } from "./NewSinceReview";
 
 const flowsOf = (resource: string, search: Record<string, string>) => `/flows?${new URLSearchParams({ resource, window: "14d", ...search }).toString()}`;
 
@@ -28,10 +31,22 @@ function Unattributed({ resource, lines }: { resource: Resource; lines: Proposal
         rows={lines}
         rowKey={({ source }) => source}
         rowTestId={() => "unattributed-line"}
+        sortParam="unnamed-sort"
+        csv={unattributedCSV(resource.id)}
         columns={[
-          { key: "source", header: t("proposal.source"), cell: ({ source }) => <span><code className={tables.code}>{source}</code> <CopyName name={source} /></span> },
-          { key: "ports", header: t("resource.ports"), cell: ({ ports }) => words.list(ports) },
-          { key: "evidence", header: t("evidence.title"), cell: ({ evidence }) => <EvidenceSummary evidence={evidence} /> },
+          {
+            key: "source",
+            header: t("proposal.source"),
+            sortBy: ({ source }) => source,
+            cell: ({ source, newSinceReview }) => (
+              <span className={tables.stack}>
+                <span><code className={tables.code}>{source}</code> <CopyName name={source} /></span>
+                <NewSinceReview is={newSinceReview} />
+              </span>
+            ),
+          },
+          { key: "ports", header: t("resource.ports"), sortBy: ({ ports }) => ports[0], cell: ({ ports }) => words.list(ports) },
+          { key: "evidence", header: t("evidence.title"), sortBy: ({ evidence }) => instant(evidence.lastSeen), cell: ({ evidence }) => <EvidenceSummary evidence={evidence} /> },
           { key: "flows", header: t("action.column"), silent: true, end: true, cell: ({ source }) => <Link to={flowsOf(resource.id, { unattributed: "true", q: source })}>{t("proposal.flows")}</Link> },
         ]}
       />
@@ -55,10 +70,22 @@ function UnknownPorts({ resource, lines }: { resource: Resource; lines: Proposal
         label={t("proposal.unknownPorts.title", { count: lines.length })}
         rows={lines}
         rowKey={(line) => `${line.port}/${line.protocol}/${line.source}`}
+        sortParam="ports-sort"
+        csv={unknownPortsCSV(resource.id)}
         columns={[
-          { key: "port", header: t("resource.ports"), cell: (line) => <code className={tables.code}>{`${line.port}/${line.protocol}`}</code> },
-          { key: "source", header: t("proposal.source"), cell: ({ source }) => source },
-          { key: "evidence", header: t("evidence.title"), cell: ({ evidence }) => <EvidenceSummary evidence={evidence} /> },
+          { key: "port", header: t("resource.ports"), sortBy: ({ port }) => port, cell: (line) => <code className={tables.code}>{`${line.port}/${line.protocol}`}</code> },
+          {
+            key: "source",
+            header: t("proposal.source"),
+            sortBy: ({ source }) => source,
+            cell: ({ source, newSinceReview }) => (
+              <span className={tables.stack}>
+                <span>{source}</span>
+                <NewSinceReview is={newSinceReview} />
+              </span>
+            ),
+          },
+          { key: "evidence", header: t("evidence.title"), sortBy: ({ evidence }) => instant(evidence.lastSeen), cell: ({ evidence }) => <EvidenceSummary evidence={evidence} /> },
           { key: "flows", header: t("action.column"), silent: true, end: true, cell: (line) => <Link to={flowsOf(resource.id, { port: String(line.port) })}>{t("proposal.flows")}</Link> },
         ]}
       />

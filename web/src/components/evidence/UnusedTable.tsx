@@ -2,6 +2,7 @@ import { Button, Checkbox } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { useMayRequest } from "../../api/queries";
 import type { CatalogRef, Unused } from "../../api/types";
 import { unusedCSV } from "../../lib/csv-tables";
 import { flowsPath } from "../../lib/flow-link";
@@ -10,6 +11,7 @@ import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import type { Pages } from "../TableDownload";
 import { RefName } from "../Names";
+import { RequestAccessLink } from "../RequestAccessLink";
 import type { RefKind } from "../Names";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
@@ -44,6 +46,7 @@ export function UnusedTable({ rows, label, about, query }: Props) {
   const words = useWords();
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [revoking, setRevoking] = useState<Unused[]>();
+  const mayRequest = useMayRequest();
   const possible = rows.filter((row) => row.canRevoke && row.ticket);
   const chosen = possible.filter((row) => picked.has(unusedKey(row)));
   const all = chosen.length === possible.length;
@@ -93,6 +96,17 @@ export function UnusedTable({ rows, label, about, query }: Props) {
       },
     },
   );
+  // Who may not revoke a grant can request its end, which its owners decide.
+  const requestable = (row: Unused) => row.ticket !== undefined && row.ticketItem !== undefined && !row.canRevoke && row.ticketVisible !== false;
+  if (mayRequest && rows.some(requestable)) {
+    columns.push({
+      key: "ask",
+      header: t("action.column"),
+      silent: true,
+      end: true,
+      cell: (row) => (requestable(row) ? <RequestAccessLink quiet kind="revoke" target={`${row.ticket}/${row.ticketItem}`} label={t("unused.askRevoke")} testId={`ask-revoke-${row.sid}`} /> : null),
+    });
+  }
   return (
     <>
       {possible.length > 1 && <Checkbox mb="xs" size="sm" label={t("unused.chooseAll", { count: possible.length })} checked={all} indeterminate={chosen.length > 0 && !all} onChange={() => setPicked(new Set(all ? [] : possible.map(unusedKey)))} data-testid="unused-all" />}

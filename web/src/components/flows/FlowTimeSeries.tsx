@@ -3,6 +3,7 @@ import { Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useFlowSeries } from "../../api/flows";
 import type { Decision, FlowSeries } from "../../api/types";
+import { seriesCSV } from "../../lib/csv-tables";
 import type { FlowFilter } from "../../lib/flow-filter";
 import { lazyPart } from "../../lib/page-load";
 import { stepsOf, totalsOf } from "../../lib/series";
@@ -63,9 +64,11 @@ function AsTable({ series, shown }: { series: FlowSeries; shown: Decision[] }) {
             label={t("flows.series")}
             rows={rows}
             rowKey={({ start }) => String(start)}
+            csv={seriesCSV(shown)}
+            sortParam="series-sort"
             columns={[
-              { key: "start", header: t("flows.stepStart"), nowrap: true, cell: ({ start }) => <DayAndTime at={new Date(start).toISOString()} /> },
-              ...shown.map((decision) => ({ key: decision, header: t(`decision.${decision}`), end: true, cell: (step: (typeof rows)[number]) => words.number(step[decision] ?? 0) })),
+              { key: "start", header: t("flows.stepStart"), nowrap: true, cell: ({ start }) => <DayAndTime at={new Date(start).toISOString()} />, sortBy: ({ start }) => start },
+              ...shown.map((decision) => ({ key: decision, header: t(`decision.${decision}`), end: true, cell: (step: (typeof rows)[number]) => words.number(step[decision] ?? 0), sortBy: (step: (typeof rows)[number]) => step[decision] ?? 0 })),
             ]}
           />
         </div>

@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Member, MemberDetail, MemberFinding, MemberUnit } from "../../api/types";
+import { memberFindingsCSV, memberLabelsCSV, memberUnitsCSV } from "../../lib/csv-tables";
 import { useWords } from "../../lib/use-words";
 import { ClusterStateBadge, ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
@@ -220,7 +221,7 @@ export function MemberFindings({ findings }: { findings: MemberFinding[] }) {
   ];
   return (
     <Section title={t("fleet.findings")} count={findings.length}>
-      {findings.length > 0 ? <DataTable sortParam="findings-sort" label={t("fleet.findings")} columns={columns} rows={findings} rowKey={(row) => `${row.code} ${row.object ?? ""} ${row.message}`} testId="member-findings" /> : <EmptyState>{t("fleet.noFindings")}</EmptyState>}
+      {findings.length > 0 ? <DataTable csv={memberFindingsCSV} sortParam="findings-sort" label={t("fleet.findings")} columns={columns} rows={findings} rowKey={(row) => `${row.code} ${row.object ?? ""} ${row.message}`} testId="member-findings" /> : <EmptyState>{t("fleet.noFindings")}</EmptyState>}
     </Section>
   );
 }
@@ -235,6 +236,7 @@ export function MemberLabels({ member }: { member: Member }) {
       {labels.length > 0 ? (
         <DataTable
           label={t("fleet.labelsTitle")}
+          csv={memberLabelsCSV(member.name)}
           columns={[
             { key: "label", header: t("fleet.label"), cell: (row) => <code className={tables.code}>{row.key}</code>, sortBy: (row) => row.key },
             { key: "values", header: t("fleet.values"), end: true, cell: (row) => <span className={tables.number}>{words.number(row.values)}</span>, sortBy: (row) => row.values },
@@ -278,7 +280,7 @@ export function MemberUnits({ units, unitsTotal }: Pick<MemberDetail, "units" | 
       {units.length > 0 ? (
         <>
           {unitsTotal > units.length && <Notice>{t("fleet.unitsMore", { shown: words.number(units.length), total: words.number(unitsTotal) })}</Notice>}
-          <DataTable sortParam="units-sort" partial={unitsTotal > units.length} label={t("fleet.unitsTitle")} columns={columns} rows={units} rowKey={(row) => row.resource.name} testId="member-units" />
+          <DataTable csv={memberUnitsCSV} sortParam="units-sort" partial={unitsTotal > units.length} label={t("fleet.unitsTitle")} columns={columns} rows={units} rowKey={(row) => row.resource.name} testId="member-units" />
         </>
       ) : (
         <EmptyState>{t("fleet.unitsNone")}</EmptyState>

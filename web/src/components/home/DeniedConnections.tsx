@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { DeniedConnection, Home } from "../../api/types";
+import { deniedCSV } from "../../lib/csv-tables";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
 import { DataTable } from "../DataTable";
@@ -11,6 +12,7 @@ import { RequestAccessLink } from "../RequestAccessLink";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import { MoreEntries } from "./MoreEntries";
+import { instant } from "../../lib/table-sort";
 
 /** refusedPath returns the path of all refused connections of the applications whose connections the portal counted. */
 function refusedPath(applications: string[] = []): string {
@@ -54,9 +56,12 @@ export function DeniedConnections({ home }: { home: Home }) {
           rowKey={(row) => [row.application.name, row.resource.name, row.action, port(row), row.decision].join("|")}
           rowTestId={() => "connection-row"}
           testId="connections-table"
+          partial={deniedCount === undefined || deniedCountPartial || deniedCount > denied.length}
+          sortParam="refused-sort"
+          csv={deniedCSV}
           columns={[
-            { key: "application", header: t("connections.peerApplication"), cell: (row) => <RefName kind="applications" about={row.application} /> },
-            { key: "resource", header: t("connections.peerResource"), cell: (row) => <RefName kind="resources" about={row.resource} /> },
+            { key: "application", header: t("connections.peerApplication"), cell: (row) => <RefName kind="applications" about={row.application} />, sortBy: (row) => row.application.title },
+            { key: "resource", header: t("connections.peerResource"), cell: (row) => <RefName kind="resources" about={row.resource} />, sortBy: (row) => row.resource.title },
             {
               key: "action",
               header: t("connections.action"),
@@ -68,8 +73,8 @@ export function DeniedConnections({ home }: { home: Home }) {
               ),
             },
             { key: "decision", header: t("connections.decision"), cell: (row) => row.decision && <DecisionBadge decision={row.decision} /> },
-            { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count) },
-            { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <RelativeTime at={row.lastSeen} /> },
+            { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count), sortBy: (row) => row.count },
+            { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <RelativeTime at={row.lastSeen} />, sortBy: (row) => instant(row.lastSeen) },
             { key: "ask", header: t("action.column"), silent: true, end: true, cell: (row) => <Ask row={row} /> },
           ]}
         />

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Home, Ticket, TicketItem } from "../../api/types";
+import { expiringCSV } from "../../lib/csv-tables";
 import { secondsPerDay } from "../../lib/time";
 import { textLimit } from "../../lib/request";
 import { useHeading } from "../../lib/use-heading";
@@ -18,6 +19,7 @@ import { RelativeTime } from "../Time";
 import { useToast } from "../toast-context";
 import classes from "./Home.module.css";
 import { MoreEntries } from "./MoreEntries";
+import { instant } from "../../lib/table-sort";
 
 const days = [7, 30, 90] as const;
 
@@ -105,10 +107,14 @@ export function ExpiringAccess({ home }: { home: Home }) {
         rows={rows}
         rowKey={({ ticket, item }) => `${ticket.id}/${item.position}`}
         rowTestId={({ ticket }) => `expiring-${ticket.id}`}
+        partial={expiringCount > expiring.length}
+        sortParam="expiring-sort"
+        csv={expiringCSV}
         columns={[
           {
             key: "what",
             header: t("requests.request"),
+            sortBy: ({ ticket, item }) => item.resource?.title ?? ticket.id,
             cell: ({ ticket, item }) => (
               <span className={tables.stack}>
                 <Link className={tables.title} to={`/tickets/${ticket.id}`}>{heading.item(item, "grant")}</Link>
@@ -118,7 +124,7 @@ export function ExpiringAccess({ home }: { home: Home }) {
               </span>
             ),
           },
-          { key: "ends", header: t("ticket.expires"), nowrap: true, cell: ({ item }) => item.expiresAt && <RelativeTime at={item.expiresAt} /> },
+          { key: "ends", header: t("ticket.expires"), nowrap: true, cell: ({ item }) => item.expiresAt && <RelativeTime at={item.expiresAt} />, sortBy: ({ item }) => instant(item.expiresAt) },
           { key: "extend", header: t("action.column"), silent: true, end: true, cell: (row) => (row.item.can.extend || row.asked ? <Extend row={row} /> : null) },
         ]}
       />

@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { useEndOtherSessions, useSessions } from "../../api/own";
 import type { SessionInfo } from "../../api/types";
+import { sessionsCSV } from "../../lib/csv-tables";
 import { browserName } from "../../lib/browser-name";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
@@ -38,7 +39,7 @@ export function Sessions() {
       <Loaded query={query}>
         {({ items }) => (
           <>
-            <DataTable sortParam="sessions-sort" label={t("profile.sessions")} columns={columns} rows={items} rowKey={(row) => `${row.createdAt} ${row.userAgent ?? ""} ${String(row.current)}`} />
+            <DataTable csv={sessionsCSV} sortParam="sessions-sort" label={t("profile.sessions")} columns={columns} rows={items} rowKey={(row) => `${row.createdAt} ${row.userAgent ?? ""} ${String(row.current)}`} />
             {end.error ? <ErrorState error={end.error} title={t("error.actionTitle")} /> : null}
             {items.some((row) => !row.current) && (
               <Button mt="md" variant="default" loading={end.isPending} onClick={() => end.mutate(undefined, { onSuccess: () => toast(t("profile.endedOthers")) })} data-testid="end-others">

@@ -10,6 +10,7 @@ import { EmptyState, Loaded } from "../Feedback";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
+import { tokensCSV } from "../../lib/csv-tables";
 import { scopeWords } from "../../lib/scopes";
 import { useToast } from "../toast-context";
 import { TokenDialog } from "./TokenDialog";
@@ -99,7 +100,7 @@ export function Tokens() {
           ) : (
             <>
               <p className={tables.muted}>{t("tokens.intro")}</p>
-              <DataTable sortParam="tokens-sort" label={t("tokens.title")} columns={columns} rows={items} rowKey={(row) => row.id} rowTestId={(row) => `token-${row.id}`} />
+              <DataTable csv={tokensCSV} sortParam="tokens-sort" label={t("tokens.title")} columns={columns} rows={items} rowKey={(row) => row.id} rowTestId={(row) => `token-${row.id}`} />
             </>
           )
         }

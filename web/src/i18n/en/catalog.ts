@@ -12,6 +12,8 @@ export const catalog = {
     stopped_one: "rollout stopped by its guard: {{names}}",
     stopped_other: "rollouts stopped by their guards: {{names}}",
     stoppedMore: "{{number}} more",
+    reviewsDue: "Reviews of observed clients that are due",
+    reviewDue: "Review was due",
     closing: "Rollout of my resources",
     more: {
       requests_one: "{{number}} more request",

@@ -8,6 +8,8 @@ export const catalog = {
     lostAndGap_other: "条流量在最近一天丢失，另有 {{duration}}没有采集",
     stopped_other: "个资源的推进被守护停止：{{names}}",
     stoppedMore: "另外 {{number}} 个",
+    reviewsDue: "应复核已观测客户端的资源",
+    reviewDue: "应复核时间",
     closing: "我的资源距离强制还有几步",
     more: {
       requests_other: "还有 {{number}} 个申请",
