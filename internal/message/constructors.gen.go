@@ -2729,6 +2729,11 @@ func LedgerDetailOneOf() Message {
 	return Message{Code: "ledger.detail.one-of", Text: "one of"}
 }
 
+// LedgerDetailOrganization is "organization".
+func LedgerDetailOrganization() Message {
+	return Message{Code: "ledger.detail.organization", Text: "organization"}
+}
+
 // LedgerDetailOutcome is "outcome".
 func LedgerDetailOutcome() Message {
 	return Message{Code: "ledger.detail.outcome", Text: "outcome"}

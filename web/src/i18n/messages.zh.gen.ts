@@ -547,6 +547,7 @@ export const messages: Readonly<Record<string, string>> = {
   "ledger.detail.object": "对象",
   "ledger.detail.on-behalf-of": "代为",
   "ledger.detail.one-of": "其中之一",
+  "ledger.detail.organization": "组织",
   "ledger.detail.outcome": "结果",
   "ledger.detail.override": "越过依据的原因",
   "ledger.detail.package": "访问包",
