@@ -98,7 +98,7 @@ export function EntityTable({ rows, mayChange, query, limits }: Props) {
           {row.consequences?.map((each) => (
             <span key={each.text} className={tables.why}>{words.message(each)}</span>
           ))}
-          {row.outOfBounds?.map((each) => (
+          {row.source === portal && row.outOfBounds?.map((each) => (
             <span key={each.text} className={tables.why}>{words.message(each)}</span>
           ))}
         </span>
