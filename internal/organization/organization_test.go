@@ -114,9 +114,10 @@ func TestClassViolations(t *testing.T) {
 		}, "bound-cluster-label"},
 		"narrower selector": {"the label is required, and another one", func(c *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
 			o.Spec.Bounds.Classes.Clusters = &v1alpha1.ClusterBounds{MatchLabels: map[string]string{"unit": "pay"}}
-			c.Placement.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}, MatchExpressions: []metav1.LabelSelectorRequirement{
-				{Key: "unit", Operator: metav1.LabelSelectorOpIn, Values: []string{"pay"}},
-			}}
+			c.Placement.ClusterSelector = &metav1.LabelSelector{
+				MatchLabels:      map[string]string{"zone": "a"},
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "unit", Operator: metav1.LabelSelectorOpIn, Values: []string{"pay"}}},
+			}
 		}, ""},
 		"name without names": {"the bound has labels only", func(c *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
 			o.Spec.Bounds.Classes.Clusters = &v1alpha1.ClusterBounds{MatchLabels: map[string]string{"unit": "pay"}}
