@@ -65,7 +65,8 @@ func TestAdministratorsChangeTheCatalog(t *testing.T) {
 	put("elsewhere", set("name", "trnv1:rsc:trip-com:redis:clusters:else"))
 	put("gone", nil)
 	const resources = "/api/v1/catalog/entities/resource/"
-	if a := security.Call(http.MethodDelete, resources+"gone", map[string]any{"reason": "work"}, http.Header{"X-Acp-Request": {"1"}}); a.Status != http.StatusNoContent {
+	if a := security.Call(http.MethodDelete, resources+"gone",
+		map[string]any{"reason": "work"}, http.Header{"X-Acp-Request": {"1"}}); a.Status != http.StatusNoContent {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	version := func(id string, more ...func(map[string]any)) func(map[string]any) {
@@ -86,27 +87,30 @@ func TestAdministratorsChangeTheCatalog(t *testing.T) {
 		"plain person":                         {"administers nothing", "alice", "new", nil, 403, "own the entity"},
 		"owner":                                {"a member of the team administers nothing", "bob", "new", nil, 403, "own the entity"},
 		"auditor":                              {"auditors change nothing", "grace", "new", nil, 403, ""},
-		"no catalog bound":                     {"the security team delegated nothing", "frank", "new", set("owners", []string{"group:payments"}), 403, "own the entity"},
-		"name":                                 {"outside of the patterns", "carol", "new", set("name", "trnv1:rsc:trip-com:redis:clusters:x"), 403, "bounds.catalog.patterns"},
-		"wildcard":                             {"an exact name", "carol", "new", set("name", payNames+"*"), 422, ""},
-		"kind":                                 {"not in the list", "carol", "new", set("kind", "application"), 403, "bounds.catalog.kinds"},
-		"group":                                {"groups give rights", "carol", "new", set("kind", "group"), 403, "bounds.catalog.kinds"},
-		"another team":                         {"the owner is outside", "carol", "new", set("owners", []string{"group:search"}), 403, "own the entity"},
-		"another team, too":                    {"every owner counts", "carol", "new", set("owners", []string{"group:search", "group:storage"}), 403, ""},
-		"a person, too":                        {"people belong to no organization", "carol", "new", set("owners", []string{"group:storage", "user:bob"}), 403, "user:bob"},
-		"sensitivity":                          {"above the bounds", "carol", "new", set("sensitivity", "high"), 403, "bounds.catalog.sensitivities"},
-		"environment":                          {"none is allowed", "carol", "new", set("environment", "prod"), 403, "bounds.catalog.environments"},
-		"sensitivity lowered":                  {"it was outside before", "carol", "high", version("high"), 403, "bounds.catalog.sensitivities"},
-		"environment removed":                  {"it was outside before", "carol", "prod", version("prod"), 403, "bounds.catalog.environments"},
-		"taking over a name":                   {"it was outside before", "carol", "elsewhere", version("elsewhere"), 403, "bounds.catalog.patterns"},
-		"taking over what is shared":           {"an owner was outside before", "carol", "shared", version("shared"), 403, "user:erin"},
-		"giving away":                          {"an owner is outside after", "carol", "open", version("open", set("owners", []string{"group:search"})), 403, ""},
-		"entity of a source":                   {"the source says what it is", "carol", "ledger-db-cache", set("version", 1), 403, "comes from the source files"},
-		"name of what is gone":                 {"access may still name it", "carol", "new", set("name", payNames+"gone"), 403, "removed from its source"},
-		"stale":                                {"somebody changed it since", "carol", "open", set("version", 1), 409, ""},
-		"change":                               {"within the bounds", "carol", "open", version("open", set("sensitivity", "low")), 200, ""},
-		"new":                                  {"within the bounds", "carol", "first", nil, 200, ""},
-		"security":                             {"unrestricted", "dora", "other", set("sensitivity", "high"), 200, ""},
+		"no catalog bound": {"the security team delegated nothing", "frank", "new",
+			set("owners", []string{"group:payments"}), 403, "own the entity"},
+		"name": {"outside of the patterns", "carol", "new",
+			set("name", "trnv1:rsc:trip-com:redis:clusters:x"), 403, "bounds.catalog.patterns"},
+		"wildcard":          {"an exact name", "carol", "new", set("name", payNames+"*"), 422, ""},
+		"kind":              {"not in the list", "carol", "new", set("kind", "application"), 403, "bounds.catalog.kinds"},
+		"group":             {"groups give rights", "carol", "new", set("kind", "group"), 403, "bounds.catalog.kinds"},
+		"another team":      {"the owner is outside", "carol", "new", set("owners", []string{"group:search"}), 403, "own the entity"},
+		"another team, too": {"every owner counts", "carol", "new", set("owners", []string{"group:search", "group:storage"}), 403, ""},
+		"a person, too": {"people belong to no organization", "carol", "new",
+			set("owners", []string{"group:storage", "user:bob"}), 403, "user:bob"},
+		"sensitivity":                {"above the bounds", "carol", "new", set("sensitivity", "high"), 403, "bounds.catalog.sensitivities"},
+		"environment":                {"none is allowed", "carol", "new", set("environment", "prod"), 403, "bounds.catalog.environments"},
+		"sensitivity lowered":        {"it was outside before", "carol", "high", version("high"), 403, "bounds.catalog.sensitivities"},
+		"environment removed":        {"it was outside before", "carol", "prod", version("prod"), 403, "bounds.catalog.environments"},
+		"taking over a name":         {"it was outside before", "carol", "elsewhere", version("elsewhere"), 403, "bounds.catalog.patterns"},
+		"taking over what is shared": {"an owner was outside before", "carol", "shared", version("shared"), 403, "user:erin"},
+		"giving away":                {"an owner is outside after", "carol", "open", version("open", set("owners", []string{"group:search"})), 403, ""},
+		"entity of a source":         {"the source says what it is", "carol", "ledger-db-cache", set("version", 1), 403, "comes from the source files"},
+		"name of what is gone":       {"access may still name it", "carol", "new", set("name", payNames+"gone"), 403, "removed from its source"},
+		"stale":                      {"somebody changed it since", "carol", "open", set("version", 1), 409, ""},
+		"change":                     {"within the bounds", "carol", "open", version("open", set("sensitivity", "low")), 200, ""},
+		"new":                        {"within the bounds", "carol", "first", nil, 200, ""},
+		"security":                   {"unrestricted", "dora", "other", set("sensitivity", "high"), 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := x.as(tc.who).Post("/api/v1/catalog/entities", storageResource(tc.id, tc.change))
