@@ -20,9 +20,9 @@ func catalogOrganizations() []*v1alpha1.Organization {
 	bounds := &v1alpha1.CatalogBounds{
 		Patterns: []v1alpha1.NamePattern{payNames + "*"}, Kinds: []v1alpha1.EntityKind{"resource"}, Sensitivities: []v1alpha1.Sensitivity{"low", "medium"},
 	}
-	organization := func(name string, team v1alpha1.TeamName, administrator v1alpha1.OrganizationAdministrator, b *v1alpha1.CatalogBounds) *v1alpha1.Organization {
+	organization := func(name string, team v1alpha1.TeamName, by v1alpha1.OrganizationAdministrator, b *v1alpha1.CatalogBounds) *v1alpha1.Organization {
 		return &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.OrganizationSpec{
-			Teams: []v1alpha1.TeamName{team}, Administrators: []v1alpha1.OrganizationAdministrator{administrator, "person:grace"},
+			Teams: []v1alpha1.TeamName{team}, Administrators: []v1alpha1.OrganizationAdministrator{by, "person:grace"},
 			Bounds: v1alpha1.OrganizationBounds{Catalog: b},
 		}}
 	}
@@ -131,7 +131,8 @@ func TestAdministratorsChangeTheCatalog(t *testing.T) {
 		{"only the security team deletes finally", "carol", "open", 403},
 		{"the security team does", "dave", "open", 204},
 	} {
-		if a := x.as(tc.who).Call(http.MethodDelete, resources+tc.id, map[string]any{"reason": "work"}, http.Header{"X-Acp-Request": {"1"}}); a.Status != tc.want {
+		a := x.as(tc.who).Call(http.MethodDelete, resources+tc.id, map[string]any{"reason": "work"}, http.Header{"X-Acp-Request": {"1"}})
+		if a.Status != tc.want {
 			t.Errorf("removal of %s by %s (%s): %d %s, want %d", tc.id, tc.who, tc.reason, a.Status, a.Body, tc.want)
 		}
 	}
