@@ -27,6 +27,40 @@ type OrganizationAdministrator string
 // +kubebuilder:validation:Enum=low;medium;high
 type Sensitivity string
 
+// EntityKind is a kind of the catalog that the administrators of an organization may change. People and groups are none of them, because
+// groups give rights.
+//
+// +kubebuilder:validation:Enum=application;resource
+type EntityKind string
+
+// EnvironmentName is the environment of an application or a resource in the catalog.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+type EnvironmentName string
+
+// ClusterBounds limits the members in which classes place their resources. Names limit placements by name, and matchLabels limit
+// placements by labels. A placement of a form without a bound is outside of the bounds.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.matchLabels)",message="set names, matchLabels or both"
+type ClusterBounds struct {
+	// Names are the members that a placement may name.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=set
+	// +optional
+	Names []ClusterName `json:"names,omitempty"`
+
+	// MatchLabels are the labels that the clusterSelector of a placement must require.
+	//
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+}
+
 // ClassBounds limits the ResourceClasses of an organization.
 type ClassBounds struct {
 	// Patterns cover the patterns of the classes.
@@ -82,6 +116,48 @@ type ClassBounds struct {
 	//
 	// +optional
 	RequireWaves bool `json:"requireWaves,omitempty"`
+
+	// Clusters limits the placements of the classes. If absent, they may place their resources in every member.
+	//
+	// +optional
+	Clusters *ClusterBounds `json:"clusters,omitempty"`
+}
+
+// CatalogBounds limits the applications and resources that the administrators of an organization may create, change and retire. They hold
+// for an entity before and after a change. All owners of the entity must be teams of the organization.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.sensitivities) == ('resource' in self.kinds)",message="set sensitivities if kinds contains resource, and only then"
+type CatalogBounds struct {
+	// Patterns cover the names of the entities. Whoever creates an entity decides which team owns its name, so a pattern must cover only
+	// names of the organization.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=set
+	Patterns []NamePattern `json:"patterns"`
+
+	// Kinds are the kinds of the entities.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	// +listType=set
+	Kinds []EntityKind `json:"kinds"`
+
+	// Sensitivities are those of the resources.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +listType=set
+	// +optional
+	Sensitivities []Sensitivity `json:"sensitivities,omitempty"`
+
+	// Environments are those of the entities. If absent, the entities have no environment, because approval policies can depend on it.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=set
+	// +optional
+	Environments []EnvironmentName `json:"environments,omitempty"`
 }
 
 // ApprovalBounds limits the ApprovalPolicies of an organization. They can never define break-glass access, and never let one person
@@ -114,6 +190,11 @@ type OrganizationBounds struct {
 	//
 	// +optional
 	Approvals *ApprovalBounds `json:"approvals,omitempty"`
+
+	// Catalog limits the applications and resources that the administrators may change. If absent, they may not change the catalog.
+	//
+	// +optional
+	Catalog *CatalogBounds `json:"catalog,omitempty"`
 }
 
 // OrganizationSpec defines a set of teams, who administers it, and within which bounds.
@@ -132,7 +213,7 @@ type OrganizationSpec struct {
 	Teams []TeamName `json:"teams"`
 
 	// Administrators may request changes of the classes and approval policies of the organization, and decide about those of other
-	// people.
+	// people. Within the bounds they change the applications and resources of its teams.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=15
@@ -157,8 +238,8 @@ type OrganizationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Organization is a set of teams whose administrators manage its classes and approval policies within bounds. Only the security team may
-// write it.
+// Organization is a set of teams whose administrators manage its classes, approval policies and part of the catalog within bounds. Only
+// the security team may write it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

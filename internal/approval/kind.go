@@ -39,7 +39,7 @@ const (
 	KindOffboard Kind = "offboard"
 	// KindClass creates, changes or deletes a ResourceClass or SubjectClass.
 	KindClass Kind = "class"
-	// KindApprovalPolicy creates, changes or deletes an ApprovalPolicy.
+	// KindApprovalPolicy creates, changes or deletes an ApprovalPolicy or an Organization.
 	KindApprovalPolicy Kind = "approval-policy"
 	// KindWorkload registers clients of an application outside the fleet, as ExternalWorkloads.
 	KindWorkload Kind = "workload"

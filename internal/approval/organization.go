@@ -45,6 +45,56 @@ func AdministersAny(c *catalog.Catalog, person string, all *organization.Index) 
 	return slices.ContainsFunc(all.All(), func(o *v1alpha1.Organization) bool { return Administers(c, person, o) })
 }
 
+// CatalogDelegate returns what decides about changes of the catalog by a person as an administrator of organizations; nil for auditors, who
+// change nothing, and for people who administer no organization that has a part of the catalog.
+func (s *Service) CatalogDelegate(person string) (catalog.Delegate, error) {
+	all, err := s.Organizations()
+	if err != nil {
+		return nil, err
+	}
+	c := s.Catalog()
+	if !slices.ContainsFunc(all.All(), func(o *v1alpha1.Organization) bool { return o.Spec.Bounds.Catalog != nil && Administers(c, person, o) }) {
+		return nil, nil //nolint:nilnil // most people have none
+	}
+	return func(c *catalog.Catalog, before, after *catalog.Record) (string, error) {
+		return delegateChange(c, all, person, before, after)
+	}, nil
+}
+
+// delegateChange checks that the entity of a change is within the bounds of one organization before and after the change, and that the
+// person administers it.
+func delegateChange(c *catalog.Catalog, all *organization.Index, person string, before, after *catalog.Record) (string, error) {
+	var name v1alpha1.OrganizationName
+	for _, r := range []*catalog.Record{before, after} {
+		if r == nil {
+			continue
+		}
+		e := BoundedEntity(r)
+		owner := all.OwnerOf(&e)
+		if owner == "" || name != "" && owner != name || !Administers(c, person, all.Get(owner)) {
+			return "", &catalog.Error{Kind: catalog.ErrForbidden, Message: message.CatalogAdministratorsOnly()}
+		}
+		name = owner
+		if violations := all.EntityViolations(name, &e); len(violations) > 0 {
+			return "", &catalog.Error{Kind: catalog.ErrForbidden, Message: message.CatalogOutOfBounds(r.Ref().String(), string(name), violations)}
+		}
+	}
+	return string(name), nil
+}
+
+// BoundedEntity returns the fields of an entity that the bounds of an organization limit.
+func BoundedEntity(r *catalog.Record) organization.Entity {
+	out := organization.Entity{Kind: string(r.Kind), Name: r.Name, Environment: r.Environment, Sensitivity: string(r.Sensitivity)}
+	for _, o := range r.Owners {
+		if o.Kind == catalog.OwnerGroup {
+			out.Teams = append(out.Teams, o.ID)
+		} else {
+			out.People = append(out.People, o.ID)
+		}
+	}
+	return out
+}
+
 // organizationOf returns the organization in the spec of a class or an approval policy; empty if there is none.
 func organizationOf(spec json.RawMessage) v1alpha1.OrganizationName {
 	var s struct {

@@ -16,9 +16,9 @@ func (s *Service) Entity(ref Ref) (Stored, bool) {
 
 // Put creates or changes an entity of the source Portal. The version is that of the entity that was edited; 0 means
 // that the entity is new, or replaces one that is gone. Only security administrators may call it, and not to gain
-// authority themselves.
+// authority themselves, and actors whose Delegate permits the change.
 func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (Stored, error) {
-	if err := s.authorize(a); err != nil {
+	if err := s.authorizeEdit(a); err != nil {
 		return Stored{}, err
 	}
 	rec, err := rec.Normalize()
@@ -30,8 +30,12 @@ func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (
 	}
 	v := s.view.Load()
 	ref := rec.Ref()
-	before, known := v.stored[ref]
-	known = known && before.Gone.IsZero()
+	before, stored := v.stored[ref]
+	organization, err := v.delegated(a, &before, stored, &rec)
+	if err != nil {
+		return Stored{}, err
+	}
+	known := stored && before.Gone.IsZero()
 	switch {
 	case known && before.Source != Portal:
 		return Stored{}, refusal(ErrConflict, message.CatalogEntityOfSource(ref.String(), before.Source))
@@ -61,10 +65,14 @@ func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (
 		d.Created = []Change{c}
 	}
 	w := Write{Put: []Stored{after}}
-	if err := refuseSelfGrant(v, v.with(w, v.revision), a); err != nil {
-		return Stored{}, err
+	// An administrator of an organization is often a member of its teams, so they may create what their own team owns. The bounds limit
+	// the names, and nobody else has owned the entity before.
+	if organization == "" || stored {
+		if err := refuseSelfGrant(v, v.with(w, v.revision), a); err != nil {
+			return Stored{}, err
+		}
 	}
-	w.Ledger = v.lines(a.ID, d, w, s.Now())
+	w.Ledger = ofOrganization(v.lines(a.ID, d, w, s.Now()), organization)
 	if err := s.write(ctx, v.state, w); err != nil {
 		return Stored{}, err
 	}
@@ -75,7 +83,7 @@ func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (
 // Retire marks an entity of the source Portal as gone, so that it has no rights any more, and returns what depends on
 // it. Remove deletes it.
 func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (*Dependents, error) {
-	if err := s.authorize(a); err != nil {
+	if err := s.authorizeEdit(a); err != nil {
 		return nil, err
 	}
 	if err := s.Refresh(ctx); err != nil {
@@ -83,9 +91,13 @@ func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (
 	}
 	v := s.view.Load()
 	x, known := v.stored[ref]
-	switch {
-	case !known || !x.Gone.IsZero():
+	if !known || !x.Gone.IsZero() {
 		return nil, unknown(ref)
+	}
+	organization, err := v.delegated(a, &x, true, nil)
+	switch {
+	case err != nil:
+		return nil, err
 	case x.Source != Portal:
 		return nil, refusal(ErrConflict, message.CatalogEntityOfSource(ref.String(), x.Source))
 	case x.Version != version:
@@ -97,7 +109,7 @@ func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (
 	if err := refuseSelfGrant(v, after, a); err != nil { // The actor may become a leader because of it.
 		return nil, err
 	}
-	w.Ledger = v.lines(a.ID, Diff{Source: Portal, Gone: []Change{{Ref: ref, Title: x.Title}}}, w, s.Now())
+	w.Ledger = ofOrganization(v.lines(a.ID, Diff{Source: Portal, Gone: []Change{{Ref: ref, Title: x.Title}}}, w, s.Now()), organization)
 	if err := s.write(ctx, v.state, w); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,14 @@ import (
 type Actor struct {
 	ID       string
 	Security bool
+	// Delegate decides about changes of single entities by an actor who is not a security administrator; nil if the actor may make none.
+	Delegate Delegate
 }
+
+// Delegate decides whether an actor may make a change of an entity by the catalog of the same revision, and returns the organization for
+// which they make it. Before is nil if the entity is new, and after is nil if it is retired. It returns an *Error with ErrForbidden if
+// the actor may not make the change.
+type Delegate func(c *Catalog, before, after *Record) (organization string, err error)
 
 // Config configures a Service.
 type Config struct {

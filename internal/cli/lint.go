@@ -13,19 +13,23 @@ import (
 	"github.com/acp-io/acp/internal/admission"
 	"github.com/acp-io/acp/internal/manifest"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/organization"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 const (
 	severityError   = "error"
 	severityWarning = "warning"
+
+	// kindOutOfBounds is the kind of findings about objects that exceed the bounds of their organization.
+	kindOutOfBounds = "out-of-bounds"
 )
 
 // finding is one line of lint.
 type finding struct {
 	// Severity is error for an invalid object or one without effect as written, else warning.
 	Severity string `json:"severity"`
-	// Kind is invalid, ignored, left-out, refused, odd, limit, shadowed, redundant or contradictory.
+	// Kind is invalid, ignored, left-out, refused, out-of-bounds, odd, limit, shadowed, redundant or contradictory.
 	Kind string `json:"kind"`
 	// Object is "Kind/name"; Statement is "<policy>/<sid>" if the finding is about one.
 	Object    string      `json:"object,omitempty"`
@@ -52,7 +56,8 @@ func newLint(s Streams) *cobra.Command {
 		Short: "Find what is invalid, not enforceable, suspicious or without effect",
 		Long: `Find what is invalid, not enforceable, suspicious or without effect.
 
-Errors are objects that an API server would refuse, objects that are not used, and statements that no member receives.
+Errors are objects that an API server would refuse, objects that are not used or exceed the bounds of their organization, and
+statements that no member receives.
 Warnings are valid but suspicious objects, and statements that are shadowed, redundant or contradictory. The exit code is 3 if
 an object is invalid, otherwise 1 if there are findings (with --fail-on error: errors).`,
 		Example: `  kubectl acp lint -f policies/ --strict
@@ -129,6 +134,7 @@ func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 		}
 		out = append(out, f)
 	}
+	out = append(out, outOfBounds(set)...)
 	r := renderer{snapshot: snapshot, at: at}
 	result, err := r.render()
 	if err != nil {
@@ -170,6 +176,24 @@ func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 			cmp.Compare(a.Object, b.Object), cmp.Compare(a.statement(), b.statement()), cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out, nil
+}
+
+// outOfBounds returns the classes and approval policies that are outside of the bounds of their organizations, and organizations whose teams
+// others name, too. Without any organization in the set nothing is known about bounds, so nothing is found.
+func outOfBounds(set *manifest.Set) []finding {
+	if len(set.Organizations) == 0 {
+		return nil
+	}
+	var out []finding
+	for _, p := range organization.NewIndex(set.Organizations).Problems(set.Input.ResourceClasses, set.Approvals) {
+		k := manifest.Key{Kind: p.Kind, Name: p.Name}
+		f := finding{Severity: severityError, Kind: kindOutOfBounds, Object: k.String(), Position: set.PositionOf(k), Message: p.Message}
+		if p.Kind == "Organization" {
+			f.Severity, f.Kind = severityWarning, "odd"
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // about completes a finding about a statement.

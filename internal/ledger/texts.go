@@ -149,6 +149,7 @@ var labels = map[string]func() message.Message{
 	"object":           message.LedgerDetailObject,
 	"onBehalfOf":       message.LedgerDetailOnBehalfOf,
 	"oneOf":            message.LedgerDetailOneOf,
+	"organization":     message.LedgerDetailOrganization,
 	"outcome":          message.LedgerDetailOutcome,
 	"override":         message.LedgerDetailOverride,
 	"package":          message.LedgerDetailPackage,

@@ -39,11 +39,13 @@ func FromCluster(ctx context.Context, client dynamic.Interface) (*Set, error) {
 			return nil, fmt.Errorf("list the cluster's %s: %w", plural, err)
 		}
 	}
-	// Without what the adapter reports of the members, and without their registrations, the defaults count.
-	if err := list(
-		ctx, client, v1alpha1.GroupVersion.WithResource("memberclusters"), set,
-	); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("list what is reported of the members: %w", err)
+	// Without organizations no bounds are checked. Without what the adapter reports of the members, and without their registrations, the
+	// defaults count.
+	for plural, what := range map[string]string{"organizations": "the organizations", "memberclusters": "what is reported of the members"} {
+		err := list(ctx, client, v1alpha1.GroupVersion.WithResource(plural), set)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("list %s: %w", what, err)
+		}
 	}
 	members := schema.GroupVersionResource{Group: kubefedGroup, Version: "v1beta1", Resource: "kubefedclusters"}
 	if err := list(ctx, client, members, set); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {

@@ -33,7 +33,9 @@ type Set struct {
 	Input policy.Input
 	// Approvals are the approval policies. They do not affect decisions and are read to be validated.
 	Approvals []*v1alpha1.ApprovalPolicy
-	Members   []Member
+	// Organizations limit classes and approval policies. They do not affect decisions.
+	Organizations []*v1alpha1.Organization
+	Members       []Member
 	// Reports are the reports of the adapter about the members.
 	Reports []*v1alpha1.MemberCluster
 	// Issues are sorted by position.
@@ -101,6 +103,8 @@ func (s *Set) add(u *unstructured.Unstructured, at Position) bool {
 		s.Input.Workloads, err = appended(s.Input.Workloads, u)
 	case "ApprovalPolicy":
 		s.Approvals, err = appended(s.Approvals, u)
+	case "Organization":
+		s.Organizations, err = appended(s.Organizations, u)
 	case "MemberCluster":
 		s.Reports, err = appended(s.Reports, u)
 	case KubeFedCluster:
@@ -135,6 +139,7 @@ func (s *Set) Over(top *Set) *Set {
 		Workloads:       over("ExternalWorkload", s.Input.Workloads, top.Input.Workloads, top),
 	}
 	out.Approvals = over("ApprovalPolicy", s.Approvals, top.Approvals, top)
+	out.Organizations = over("Organization", s.Organizations, top.Organizations, top)
 	for _, m := range s.Members {
 		if _, ok := top.positions[Key{KubeFedCluster, m.Name}]; !ok {
 			out.Members = append(out.Members, m)

@@ -709,6 +709,11 @@ func CallTooManyStreams(limit int) Message {
 	return build("call.too-many-streams", param{"limit", limit})
 }
 
+// CatalogAdministratorsOnly is "Only the security team, and the administrators of the organization whose teams own the entity, can change it.".
+func CatalogAdministratorsOnly() Message {
+	return Message{Code: "catalog.administrators-only", Text: "Only the security team, and the administrators of the organization whose teams own the entity, can change it."}
+}
+
 // CatalogAuthorityToOneself is "Nobody may give authority to themselves; another security administrator has to do this: {changes}.".
 func CatalogAuthorityToOneself(changes string) Message {
 	return build("catalog.authority-to-oneself", param{"changes", changes})
@@ -804,6 +809,11 @@ func CatalogLeads(count int) Message {
 	return build("catalog.leads", param{"count", count})
 }
 
+// CatalogListOfOrganization is "Name the organization that you administer: only the security team and auditors see the whole catalog with its sources.".
+func CatalogListOfOrganization() Message {
+	return Message{Code: "catalog.list-of-organization", Text: "Name the organization that you administer: only the security team and auditors see the whole catalog with its sources."}
+}
+
 // CatalogNameInvalid is "{entity} has the resource name ({field}) \"{name}\": it must be an exact name, trnv1:rsc:<org>:<service>:<type>:<id>".
 func CatalogNameInvalid(entity string, field string, name string) Message {
 	return build("catalog.name-invalid", param{"entity", entity}, param{"field", field}, param{"name", name})
@@ -817,6 +827,16 @@ func CatalogNameOfAnother(entity string, other string, name string) Message {
 // CatalogNameOfAnotherSource is "{entity} has the resource name of {other} from {source} ({name}): two entities cannot be one".
 func CatalogNameOfAnotherSource(entity string, other string, source string, name string) Message {
 	return build("catalog.name-of-another-source", param{"entity", entity}, param{"name", name}, param{"other", other}, param{"source", source})
+}
+
+// CatalogNameOfGone is "{entity} cannot have the name {name}: {other}, which was removed from its source, has it. The security team can delete {other}.".
+func CatalogNameOfGone(entity string, other string, name string) Message {
+	return build("catalog.name-of-gone", param{"entity", entity}, param{"name", name}, param{"other", other})
+}
+
+// CatalogOutOfBounds is "The administrators of the organization {organization} may not make this change of {entity}: {problems}. The security team can make the change, or change the bounds.".
+func CatalogOutOfBounds(entity string, organization string, problems []Message) Message {
+	return build("catalog.out-of-bounds", param{"entity", entity}, param{"organization", organization}, param{"problems", problems})
 }
 
 // CatalogOwnLeader is "{entity} is its own leader ({field}): name another leader or leave it out".
@@ -877,6 +897,11 @@ func CatalogProblemAt(place string, problem Message) Message {
 // CatalogReasonInvalid is "the reason: {reason}".
 func CatalogReasonInvalid(reason Message) Message {
 	return build("catalog.reason-invalid", param{"reason", reason})
+}
+
+// CatalogRemovalSecurityOnly is "Only security administrators delete what was removed. You can enter it again.".
+func CatalogRemovalSecurityOnly() Message {
+	return Message{Code: "catalog.removal-security-only", Text: "Only security administrators delete what was removed. You can enter it again."}
 }
 
 // CatalogSamePlace is "the same place".
@@ -2867,6 +2892,11 @@ func LedgerDetailOnBehalfOf() Message {
 // LedgerDetailOneOf is "one of".
 func LedgerDetailOneOf() Message {
 	return Message{Code: "ledger.detail.one-of", Text: "one of"}
+}
+
+// LedgerDetailOrganization is "organization".
+func LedgerDetailOrganization() Message {
+	return Message{Code: "ledger.detail.organization", Text: "organization"}
 }
 
 // LedgerDetailOutcome is "outcome".
@@ -4884,6 +4914,16 @@ func OrganizationBoundBreakGlass() Message {
 	return Message{Code: "organization.bound-break-glass", Text: "a policy of an organization cannot define break-glass access"}
 }
 
+// OrganizationBoundCluster is "the member {cluster} is none of those that a placement may name: {allowed} (bounds.classes.clusters.names)".
+func OrganizationBoundCluster(cluster string, allowed []string) Message {
+	return build("organization.bound-cluster", param{"allowed", allowed}, param{"cluster", cluster})
+}
+
+// OrganizationBoundClusterLabel is "the clusterSelector of the placement does not require the label {label} (bounds.classes.clusters.matchLabels)".
+func OrganizationBoundClusterLabel(label string) Message {
+	return build("organization.bound-cluster-label", param{"label", label})
+}
+
 // OrganizationBoundDuration is "a policy needs a maxDuration of at most {limit} (bounds.approvals.maxDuration)".
 func OrganizationBoundDuration(limit string) Message {
 	return build("organization.bound-duration", param{"limit", limit})
@@ -4892,6 +4932,36 @@ func OrganizationBoundDuration(limit string) Message {
 // OrganizationBoundEnforcer is "the enforcer {enforcer} is none of {allowed} (bounds.classes.enforcers)".
 func OrganizationBoundEnforcer(enforcer string, allowed []string) Message {
 	return build("organization.bound-enforcer", param{"allowed", allowed}, param{"enforcer", enforcer})
+}
+
+// OrganizationBoundEntityKind is "the kind {kind} is none of {allowed} (bounds.catalog.kinds)".
+func OrganizationBoundEntityKind(kind string, allowed []string) Message {
+	return build("organization.bound-entity-kind", param{"allowed", allowed}, param{"kind", kind})
+}
+
+// OrganizationBoundEntityName is "the name {name} is not covered by {allowed} (bounds.catalog.patterns)".
+func OrganizationBoundEntityName(name string, allowed []string) Message {
+	return build("organization.bound-entity-name", param{"allowed", allowed}, param{"name", name})
+}
+
+// OrganizationBoundEntityNoOwner is "no team of the organization owns it".
+func OrganizationBoundEntityNoOwner() Message {
+	return Message{Code: "organization.bound-entity-no-owner", Text: "no team of the organization owns it"}
+}
+
+// OrganizationBoundEntityOwner is "the owner {owner} is not a team that belongs to this organization alone".
+func OrganizationBoundEntityOwner(owner string) Message {
+	return build("organization.bound-entity-owner", param{"owner", owner})
+}
+
+// OrganizationBoundEntitySensitivity is "the sensitivity {sensitivity} is none of {allowed} (bounds.catalog.sensitivities)".
+func OrganizationBoundEntitySensitivity(sensitivity string, allowed []string) Message {
+	return build("organization.bound-entity-sensitivity", param{"allowed", allowed}, param{"sensitivity", sensitivity})
+}
+
+// OrganizationBoundEnvironment is "the environment must be one of {allowed} (bounds.catalog.environments)".
+func OrganizationBoundEnvironment(allowed []string) Message {
+	return build("organization.bound-environment", param{"allowed", allowed})
 }
 
 // OrganizationBoundLabel is "the label {label} is none of {allowed} (bounds.classes.labelKeys)".
@@ -4909,6 +4979,11 @@ func OrganizationBoundMode(mode string, allowed []string) Message {
 	return build("organization.bound-mode", param{"allowed", allowed}, param{"mode", mode})
 }
 
+// OrganizationBoundNoEnvironment is "it may have no environment (bounds.catalog.environments)".
+func OrganizationBoundNoEnvironment() Message {
+	return Message{Code: "organization.bound-no-environment", Text: "it may have no environment (bounds.catalog.environments)"}
+}
+
 // OrganizationBoundOtherPorts is "other ports may not be open to every source (bounds.classes.allowOtherPorts)".
 func OrganizationBoundOtherPorts() Message {
 	return Message{Code: "organization.bound-other-ports", Text: "other ports may not be open to every source (bounds.classes.allowOtherPorts)"}
@@ -4924,9 +4999,19 @@ func OrganizationBoundReplaceOwners() Message {
 	return Message{Code: "organization.bound-replace-owners", Text: "a policy may not replace the decision of the resource's owners (bounds.approvals.allowReplaceOwners)"}
 }
 
+// OrganizationBoundSelector is "the placement must name its members, which may be {allowed} (bounds.classes.clusters.names)".
+func OrganizationBoundSelector(allowed []string) Message {
+	return build("organization.bound-selector", param{"allowed", allowed})
+}
+
 // OrganizationBoundWaves is "the class has no waves (bounds.classes.requireWaves)".
 func OrganizationBoundWaves() Message {
 	return Message{Code: "organization.bound-waves", Text: "the class has no waves (bounds.classes.requireWaves)"}
+}
+
+// OrganizationNoCatalog is "the administrators of the organization may not change the catalog (bounds.catalog)".
+func OrganizationNoCatalog() Message {
+	return Message{Code: "organization.no-catalog", Text: "the administrators of the organization may not change the catalog (bounds.catalog)"}
 }
 
 // OrganizationNoClasses is "the organization may have no classes (bounds.classes)".

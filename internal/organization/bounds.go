@@ -48,6 +48,7 @@ func (x *Index) ClassViolations(spec *v1alpha1.ResourceClassSpec) []message.Mess
 		message.OrganizationBoundMode(string(spec.DefaultMode), texts(b.DefaultModes)))
 	exceeds(spec.OtherPorts == v1alpha1.OtherPortsAllow && !b.AllowOtherPorts, message.OrganizationBoundOtherPorts())
 	exceeds(b.RequireWaves && (spec.Rollout == nil || len(spec.Rollout.Waves) == 0), message.OrganizationBoundWaves())
+	out = append(out, placementViolations(b.Clusters, &spec.Placement)...)
 	return out[:min(len(out), mostListed)]
 }
 

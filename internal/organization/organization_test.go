@@ -90,6 +90,39 @@ func TestClassViolations(t *testing.T) {
 			func(_ *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) { o.Spec.Bounds.Classes = nil },
 			"no-classes",
 		},
+		"members by name": {"one is not in the list", func(c *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
+			o.Spec.Bounds.Classes.Clusters = &v1alpha1.ClusterBounds{Names: []v1alpha1.ClusterName{"m1", "m2"}}
+			c.Placement.Clusters = &[]v1alpha1.ClusterName{"m1", "m3"}
+		}, "bound-cluster"},
+		"members within": {"all are in the list", func(c *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
+			o.Spec.Bounds.Classes.Clusters = &v1alpha1.ClusterBounds{Names: []v1alpha1.ClusterName{"m1", "m2"}}
+			c.Placement.Clusters = &[]v1alpha1.ClusterName{"m1"}
+		}, ""},
+		"members by labels": {"the list has names only", func(c *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
+			o.Spec.Bounds.Classes.Clusters = &v1alpha1.ClusterBounds{Names: []v1alpha1.ClusterName{"m1"}}
+			c.Placement.ClusterSelector = &metav1.LabelSelector{}
+		}, "bound-selector"},
+		"every member": {"the label is missing", func(c *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
+			o.Spec.Bounds.Classes.Clusters = &v1alpha1.ClusterBounds{MatchLabels: map[string]string{"unit": "pay"}}
+			c.Placement.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"unit": "other"}}
+		}, "bound-cluster-label"},
+		"one of two values": {"members of others would be selected, too", func(c *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
+			o.Spec.Bounds.Classes.Clusters = &v1alpha1.ClusterBounds{MatchLabels: map[string]string{"unit": "pay"}}
+			c.Placement.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "unit", Operator: metav1.LabelSelectorOpIn, Values: []string{"pay", "other"}},
+			}}
+		}, "bound-cluster-label"},
+		"narrower selector": {"the label is required, and another one", func(c *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
+			o.Spec.Bounds.Classes.Clusters = &v1alpha1.ClusterBounds{MatchLabels: map[string]string{"unit": "pay"}}
+			c.Placement.ClusterSelector = &metav1.LabelSelector{
+				MatchLabels:      map[string]string{"zone": "a"},
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "unit", Operator: metav1.LabelSelectorOpIn, Values: []string{"pay"}}},
+			}
+		}, ""},
+		"name without names": {"the bound has labels only", func(c *v1alpha1.ResourceClassSpec, o *v1alpha1.Organization) {
+			o.Spec.Bounds.Classes.Clusters = &v1alpha1.ClusterBounds{MatchLabels: map[string]string{"unit": "pay"}}
+			c.Placement.Clusters = &[]v1alpha1.ClusterName{"m1"}
+		}, "bound-cluster"},
 		"unknown": {"the organization is gone", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Organization = "gone" }, "unknown"},
 		"global":  {"bounds do not concern it", func(c *v1alpha1.ResourceClassSpec, _ *v1alpha1.Organization) { c.Organization, c.Pattern = "", "x" }, ""},
 	} {

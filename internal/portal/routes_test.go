@@ -108,6 +108,7 @@ var refusedRoles = map[core.Callers]map[string]bool{
 	core.Changer:       {"auditor": true},
 	core.Governor:      {"requester": true, "resource owner": true, "leader": true},
 	core.Administrator: {"requester": true, "resource owner": true, "leader": true, "auditor": true},
+	core.CatalogEditor: {"requester": true, "resource owner": true, "leader": true, "auditor": true},
 	core.Registrar:     {"resource owner": true, "leader": true, "auditor": true},
 }
 

@@ -763,6 +763,24 @@ func (e ObjectDiffLayer) Valid() bool {
 	}
 }
 
+// Defines values for OrganizationCatalogBoundsKinds.
+const (
+	OrganizationCatalogBoundsKindsApplication OrganizationCatalogBoundsKinds = "application"
+	OrganizationCatalogBoundsKindsResource    OrganizationCatalogBoundsKinds = "resource"
+)
+
+// Valid indicates whether the value is a known member of the OrganizationCatalogBoundsKinds enum.
+func (e OrganizationCatalogBoundsKinds) Valid() bool {
+	switch e {
+	case OrganizationCatalogBoundsKindsApplication:
+		return true
+	case OrganizationCatalogBoundsKindsResource:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OwnerRefKind.
 const (
 	OwnerRefKindGroup  OwnerRefKind = "group"
@@ -3146,6 +3164,9 @@ type Entity struct {
 	// Name resource name of an application or resource
 	Name *string `json:"name,omitempty"`
 
+	// OutOfBounds in the list of an organization: why its administrators may not change the entity
+	OutOfBounds *[]Message `json:"outOfBounds,omitempty"`
+
 	// Owners user:bob or group:storage
 	Owners      *[]string    `json:"owners,omitempty"`
 	Parent      *string      `json:"parent,omitempty"`
@@ -4343,6 +4364,9 @@ type Organization struct {
 	// ApprovalBounds absent: it may have no approval policies
 	ApprovalBounds *OrganizationApprovalBounds `json:"approvalBounds,omitempty"`
 
+	// CatalogBounds absent: its administrators may not change the catalog
+	CatalogBounds *OrganizationCatalogBounds `json:"catalogBounds,omitempty"`
+
 	// ClassBounds absent: it may have no classes
 	ClassBounds *OrganizationClassBounds `json:"classBounds,omitempty"`
 	Classes     []OrganizationObject     `json:"classes"`
@@ -4368,17 +4392,41 @@ type OrganizationApprovalBounds struct {
 	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
 }
 
+// OrganizationCatalogBounds the applications and resources that the administrators of an organization may change
+type OrganizationCatalogBounds struct {
+	// Environments empty: the entities have no environment
+	Environments  []string                         `json:"environments"`
+	Kinds         []OrganizationCatalogBoundsKinds `json:"kinds"`
+	Patterns      []string                         `json:"patterns"`
+	Sensitivities []Sensitivity                    `json:"sensitivities"`
+}
+
+// OrganizationCatalogBoundsKinds defines model for OrganizationCatalogBounds.Kinds.
+type OrganizationCatalogBoundsKinds string
+
 // OrganizationClassBounds defines model for OrganizationClassBounds.
 type OrganizationClassBounds struct {
 	// Actions empty: every action
-	Actions         []string      `json:"actions"`
-	AllowOtherPorts bool          `json:"allowOtherPorts"`
-	DefaultModes    []string      `json:"defaultModes"`
-	Enforcers       []string      `json:"enforcers"`
-	LabelKeys       []string      `json:"labelKeys"`
-	Patterns        []string      `json:"patterns"`
-	RequireWaves    bool          `json:"requireWaves"`
-	Sensitivities   []Sensitivity `json:"sensitivities"`
+	Actions         []string `json:"actions"`
+	AllowOtherPorts bool     `json:"allowOtherPorts"`
+
+	// Clusters absent: every member
+	Clusters      *OrganizationClusterBounds `json:"clusters,omitempty"`
+	DefaultModes  []string                   `json:"defaultModes"`
+	Enforcers     []string                   `json:"enforcers"`
+	LabelKeys     []string                   `json:"labelKeys"`
+	Patterns      []string                   `json:"patterns"`
+	RequireWaves  bool                       `json:"requireWaves"`
+	Sensitivities []Sensitivity              `json:"sensitivities"`
+}
+
+// OrganizationClusterBounds the members in which the classes of an organization place their resources
+type OrganizationClusterBounds struct {
+	// MatchLabels the labels that a placement by labels must require
+	MatchLabels map[string]string `json:"matchLabels"`
+
+	// Names the members that a placement may name
+	Names []string `json:"names"`
 }
 
 // OrganizationList defines model for OrganizationList.
@@ -6436,6 +6484,9 @@ type GetDeviceParams struct {
 
 // ListEntitiesParams defines parameters for ListEntities.
 type ListEntitiesParams struct {
+	// Organization only what teams of the organization own; required of its administrators
+	Organization *string `form:"organization,omitempty" json:"organization,omitempty"`
+
 	// Q part of a name or title
 	Q      *Query                  `form:"q,omitempty" json:"q,omitempty"`
 	Kind   *ListEntitiesParamsKind `form:"kind,omitempty" json:"kind,omitempty"`

@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/organization"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/views"
@@ -14,16 +17,21 @@ import (
 
 const listEntities = "entities"
 
-// ListEntities implements openapi.StrictServerInterface.
+// ListEntities implements openapi.StrictServerInterface. The security team and auditors see all entities, and administrators of an
+// organization those that its teams own, because the sources and what depends on an entity are not for everybody.
 func (a *API) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObject) (openapi.ListEntitiesResponseObject, error) {
 	sort, err := core.ParseSort(r.Params.Sort, "id", "-id", "title", "-title", "source", "-source")
+	if err != nil {
+		return nil, err
+	}
+	scope, err := a.scopeOf(ctx, v1alpha1.OrganizationName(core.Value(r.Params.Organization)))
 	if err != nil {
 		return nil, err
 	}
 	part := strings.ToLower(core.Value(r.Params.Q))
 	all := slices.DeleteFunc(a.Directory.Stored(), func(x catalog.Stored) bool {
 		return r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) || r.Params.Source != nil && x.Source != *r.Params.Source ||
-			core.Value(r.Params.Gone) && x.Gone.IsZero()
+			core.Value(r.Params.Gone) && x.Gone.IsZero() || !scope.includes(&x)
 	})
 	found, next, err := core.SortedPage(
 		listEntities,
@@ -53,9 +61,65 @@ func (a *API) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 	}
 	out := openapi.ListEntities200JSONResponse{Items: make([]openapi.Entity, 0, len(found)), NextCursor: next}
 	for _, x := range found {
-		out.Items = append(out.Items, entityView(x, leaves[x.Ref()]))
+		view := entityView(x, leaves[x.Ref()])
+		view.OutOfBounds = scope.violations(&x)
+		out.Items = append(out.Items, view)
 	}
 	return out, nil
+}
+
+// entityScope limits a list to the entities that teams of an organization own. The zero value includes every entity.
+type entityScope struct {
+	all  *organization.Index
+	name v1alpha1.OrganizationName
+}
+
+// scopeOf returns what the caller sees of the catalog with its sources.
+func (a *API) scopeOf(ctx context.Context, name v1alpha1.OrganizationName) (entityScope, error) {
+	who := core.Caller(ctx)
+	governor := core.RequireGovernor(who)
+	if name == "" {
+		if governor != nil {
+			return entityScope{}, core.Forbidden(message.CatalogListOfOrganization())
+		}
+		return entityScope{}, nil
+	}
+	all, err := a.Tickets.Organizations()
+	if err != nil {
+		return entityScope{}, err
+	}
+	// An organization that the caller may not see does not exist for them.
+	if o := all.Get(name); o == nil || governor != nil && !approval.Administers(a.Catalog(), who.ID, o) {
+		return entityScope{}, &approval.Error{Code: approval.CodeNotFound, Message: message.OrganizationNotFound()}
+	}
+	return entityScope{all: all, name: name}, nil
+}
+
+func (s entityScope) includes(x *catalog.Stored) bool {
+	return s.all == nil || slices.ContainsFunc(x.Owners, func(o catalog.Owner) bool { return o.Kind == catalog.OwnerGroup && s.all.Has(s.name, o.ID) })
+}
+
+// violations returns why the administrators of the organization may not change an entity; nil if they may.
+func (s entityScope) violations(x *catalog.Stored) *[]message.Message {
+	if s.all == nil {
+		return nil
+	}
+	e := approval.BoundedEntity(&x.Record)
+	if out := s.all.EntityViolations(s.name, &e); len(out) > 0 {
+		return &out
+	}
+	return nil
+}
+
+// entityEditor returns the caller as an actor who changes a single entity.
+func (a *API) entityEditor(ctx context.Context) (catalog.Actor, error) {
+	out := editor(ctx)
+	if out.Security || core.Caller(ctx).Auditor {
+		return out, nil
+	}
+	delegate, err := a.Tickets.CatalogDelegate(out.ID)
+	out.Delegate = delegate
+	return out, err
 }
 
 func entityView(x catalog.Stored, l *catalog.Dependents) openapi.Entity {
@@ -141,7 +205,11 @@ func (a *API) PutEntity(ctx context.Context, r openapi.PutEntityRequestObject) (
 		}
 		rec.Owners = append(rec.Owners, o)
 	}
-	x, err := a.Directory.Put(core.RequestContext(ctx), editor(ctx), rec, core.Value(b.Version))
+	actor, err := a.entityEditor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x, err := a.Directory.Put(core.RequestContext(ctx), actor, rec, core.Value(b.Version))
 	if err != nil {
 		return nil, catalogProblem(err)
 	}
@@ -153,6 +221,10 @@ func (a *API) DeleteEntity(ctx context.Context, r openapi.DeleteEntityRequestObj
 	if err := core.CheckTextLength("reason", r.Body.Reason); err != nil {
 		return nil, err
 	}
+	actor, err := a.entityEditor(ctx)
+	if err != nil {
+		return nil, err
+	}
 	ref := catalog.Ref{Kind: catalog.Kind(r.Kind), ID: r.Id}
 	revision := a.Directory.Revision()
 	x, ok := a.Directory.Entity(ref)
@@ -160,11 +232,14 @@ func (a *API) DeleteEntity(ctx context.Context, r openapi.DeleteEntityRequestObj
 		_, err := views.EntityOrNotFound(catalog.Entity{}, false)
 		return nil, err
 	}
-	var err error
-	if x.Gone.IsZero() {
-		_, err = a.Directory.Retire(core.RequestContext(ctx), editor(ctx), ref, x.Version)
-	} else {
-		err = a.Directory.Remove(core.RequestContext(ctx), editor(ctx), []catalog.Ref{ref}, revision)
+	switch {
+	case x.Gone.IsZero():
+		_, err = a.Directory.Retire(core.RequestContext(ctx), actor, ref, x.Version)
+	case !actor.Security:
+		// The deletion ends what the bounds compare a later entity with.
+		return nil, core.Forbidden(message.CatalogRemovalSecurityOnly())
+	default:
+		err = a.Directory.Remove(core.RequestContext(ctx), actor, []catalog.Ref{ref}, revision)
 	}
 	if err != nil {
 		return nil, catalogProblem(err)

@@ -30,6 +30,9 @@ const (
 	Administrator
 	// Registrar admits owners of at least one application, and administrators.
 	Registrar
+	// CatalogEditor admits security administrators, and administrators of an organization that has a part of the catalog. Neither may be
+	// an auditor.
+	CatalogEditor
 )
 
 // NoToken is the scope of routes that only a session of a browser may call.
@@ -91,7 +94,7 @@ func (s *Server) mayCall(w Callers, a approval.Actor) error {
 		return nil
 	case Governor:
 		return RequireGovernor(a)
-	case Changer, Administrator, Registrar:
+	case Changer, Administrator, Registrar, CatalogEditor:
 	default:
 		return Forbidden(message.CallNobody())
 	}
@@ -103,6 +106,13 @@ func (s *Server) mayCall(w Callers, a approval.Actor) error {
 	case w == Registrar && !a.Security:
 		if applications, _ := s.Catalog().Owned(a.ID); len(applications) == 0 {
 			return Forbidden(message.AccessOwnerOrSecurityOnly())
+		}
+	case w == CatalogEditor && !a.Security:
+		switch delegate, err := s.Tickets.CatalogDelegate(a.ID); {
+		case err != nil:
+			return err
+		case delegate == nil:
+			return Forbidden(message.CatalogAdministratorsOnly())
 		}
 	}
 	return nil

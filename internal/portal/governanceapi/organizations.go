@@ -105,6 +105,14 @@ func (all organizations) view(c *catalog.Catalog, who approval.Actor, o *v1alpha
 			out.ApprovalBounds.MaxDurationSeconds = new(int64(b.MaxDuration.Seconds()))
 		}
 	}
+	if b := o.Spec.Bounds.Catalog; b != nil {
+		out.CatalogBounds = &openapi.OrganizationCatalogBounds{
+			Patterns:      names[string](b.Patterns),
+			Kinds:         names[openapi.OrganizationCatalogBoundsKinds](b.Kinds),
+			Sensitivities: names[openapi.Sensitivity](b.Sensitivities),
+			Environments:  names[string](b.Environments),
+		}
+	}
 	for _, x := range all.classes {
 		if string(x.Spec.Organization) == o.Name {
 			out.Classes = append(out.Classes, objectView(x.Name, all.index.ClassProblem(x)))
@@ -131,7 +139,7 @@ func ownerRef(c *catalog.Catalog, o catalog.Owner) openapi.OwnerRef {
 }
 
 func classBounds(b *v1alpha1.ClassBounds) *openapi.OrganizationClassBounds {
-	return &openapi.OrganizationClassBounds{
+	out := &openapi.OrganizationClassBounds{
 		Patterns:        names[string](b.Patterns),
 		LabelKeys:       names[string](b.LabelKeys),
 		Enforcers:       names[string](b.Enforcers),
@@ -141,6 +149,13 @@ func classBounds(b *v1alpha1.ClassBounds) *openapi.OrganizationClassBounds {
 		AllowOtherPorts: b.AllowOtherPorts,
 		RequireWaves:    b.RequireWaves,
 	}
+	if c := b.Clusters; c != nil {
+		out.Clusters = &openapi.OrganizationClusterBounds{Names: names[string](c.Names), MatchLabels: c.MatchLabels}
+		if c.MatchLabels == nil {
+			out.Clusters.MatchLabels = map[string]string{}
+		}
+	}
+	return out
 }
 
 // names converts a list of names; the result is never nil.

@@ -772,6 +772,24 @@ func (e ObjectDiffLayer) Valid() bool {
 	}
 }
 
+// Defines values for OrganizationCatalogBoundsKinds.
+const (
+	OrganizationCatalogBoundsKindsApplication OrganizationCatalogBoundsKinds = "application"
+	OrganizationCatalogBoundsKindsResource    OrganizationCatalogBoundsKinds = "resource"
+)
+
+// Valid indicates whether the value is a known member of the OrganizationCatalogBoundsKinds enum.
+func (e OrganizationCatalogBoundsKinds) Valid() bool {
+	switch e {
+	case OrganizationCatalogBoundsKindsApplication:
+		return true
+	case OrganizationCatalogBoundsKindsResource:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OwnerRefKind.
 const (
 	OwnerRefKindGroup  OwnerRefKind = "group"
@@ -3155,6 +3173,9 @@ type Entity struct {
 	// Name resource name of an application or resource
 	Name *string `json:"name,omitempty"`
 
+	// OutOfBounds in the list of an organization: why its administrators may not change the entity
+	OutOfBounds *[]Message `json:"outOfBounds,omitempty"`
+
 	// Owners user:bob or group:storage
 	Owners      *[]string    `json:"owners,omitempty"`
 	Parent      *string      `json:"parent,omitempty"`
@@ -4352,6 +4373,9 @@ type Organization struct {
 	// ApprovalBounds absent: it may have no approval policies
 	ApprovalBounds *OrganizationApprovalBounds `json:"approvalBounds,omitempty"`
 
+	// CatalogBounds absent: its administrators may not change the catalog
+	CatalogBounds *OrganizationCatalogBounds `json:"catalogBounds,omitempty"`
+
 	// ClassBounds absent: it may have no classes
 	ClassBounds *OrganizationClassBounds `json:"classBounds,omitempty"`
 	Classes     []OrganizationObject     `json:"classes"`
@@ -4377,17 +4401,41 @@ type OrganizationApprovalBounds struct {
 	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
 }
 
+// OrganizationCatalogBounds the applications and resources that the administrators of an organization may change
+type OrganizationCatalogBounds struct {
+	// Environments empty: the entities have no environment
+	Environments  []string                         `json:"environments"`
+	Kinds         []OrganizationCatalogBoundsKinds `json:"kinds"`
+	Patterns      []string                         `json:"patterns"`
+	Sensitivities []Sensitivity                    `json:"sensitivities"`
+}
+
+// OrganizationCatalogBoundsKinds defines model for OrganizationCatalogBounds.Kinds.
+type OrganizationCatalogBoundsKinds string
+
 // OrganizationClassBounds defines model for OrganizationClassBounds.
 type OrganizationClassBounds struct {
 	// Actions empty: every action
-	Actions         []string      `json:"actions"`
-	AllowOtherPorts bool          `json:"allowOtherPorts"`
-	DefaultModes    []string      `json:"defaultModes"`
-	Enforcers       []string      `json:"enforcers"`
-	LabelKeys       []string      `json:"labelKeys"`
-	Patterns        []string      `json:"patterns"`
-	RequireWaves    bool          `json:"requireWaves"`
-	Sensitivities   []Sensitivity `json:"sensitivities"`
+	Actions         []string `json:"actions"`
+	AllowOtherPorts bool     `json:"allowOtherPorts"`
+
+	// Clusters absent: every member
+	Clusters      *OrganizationClusterBounds `json:"clusters,omitempty"`
+	DefaultModes  []string                   `json:"defaultModes"`
+	Enforcers     []string                   `json:"enforcers"`
+	LabelKeys     []string                   `json:"labelKeys"`
+	Patterns      []string                   `json:"patterns"`
+	RequireWaves  bool                       `json:"requireWaves"`
+	Sensitivities []Sensitivity              `json:"sensitivities"`
+}
+
+// OrganizationClusterBounds the members in which the classes of an organization place their resources
+type OrganizationClusterBounds struct {
+	// MatchLabels the labels that a placement by labels must require
+	MatchLabels map[string]string `json:"matchLabels"`
+
+	// Names the members that a placement may name
+	Names []string `json:"names"`
 }
 
 // OrganizationList defines model for OrganizationList.
@@ -6445,6 +6493,9 @@ type GetDeviceParams struct {
 
 // ListEntitiesParams defines parameters for ListEntities.
 type ListEntitiesParams struct {
+	// Organization only what teams of the organization own; required of its administrators
+	Organization *string `form:"organization,omitempty" json:"organization,omitempty"`
+
 	// Q part of a name or title
 	Q      *Query                  `form:"q,omitempty" json:"q,omitempty"`
 	Kind   *ListEntitiesParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
@@ -7273,13 +7324,13 @@ type ServerInterface interface {
 	// PollDevice The token, after the user has confirmed the login (code authorization-pending until then)
 	// (POST /auth/device/token)
 	PollDevice(c *gin.Context)
-	// ListEntities Entities with source and state
+	// ListEntities Entities with source and state (security and auditors; administrators of an organization those of its teams)
 	// (GET /catalog/entities)
 	ListEntities(c *gin.Context, params ListEntitiesParams)
-	// PutEntity Create or change an entity whose source is the portal (security)
+	// PutEntity Create or change an entity whose source is the portal (security; administrators of an organization within its bounds)
 	// (POST /catalog/entities)
 	PutEntity(c *gin.Context)
-	// DeleteEntity Mark an entity of the portal as removed, or delete an already removed one (security)
+	// DeleteEntity Mark an entity of the portal as removed (security; administrators of an organization within its bounds), or delete an already removed one (security)
 	// (DELETE /catalog/entities/{kind}/{id})
 	DeleteEntity(c *gin.Context, kind string, id Id)
 	// ListCatalogSources List the sources of the catalog, with the state of their last sync (security and auditors)
@@ -8204,6 +8255,14 @@ func (siw *ServerInterfaceWrapper) ListEntities(c *gin.Context) {
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListEntitiesParams
+
+	// ------------- Optional query parameter "organization" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "organization", c.Request.URL.Query(), &params.Organization, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter organization: %w", err), http.StatusBadRequest)
+		return
+	}
 
 	// ------------- Optional query parameter "q" -------------
 
@@ -17094,13 +17153,13 @@ type StrictServerInterface interface {
 	// PollDevice The token, after the user has confirmed the login (code authorization-pending until then)
 	// (POST /auth/device/token)
 	PollDevice(ctx context.Context, request PollDeviceRequestObject) (PollDeviceResponseObject, error)
-	// ListEntities Entities with source and state
+	// ListEntities Entities with source and state (security and auditors; administrators of an organization those of its teams)
 	// (GET /catalog/entities)
 	ListEntities(ctx context.Context, request ListEntitiesRequestObject) (ListEntitiesResponseObject, error)
-	// PutEntity Create or change an entity whose source is the portal (security)
+	// PutEntity Create or change an entity whose source is the portal (security; administrators of an organization within its bounds)
 	// (POST /catalog/entities)
 	PutEntity(ctx context.Context, request PutEntityRequestObject) (PutEntityResponseObject, error)
-	// DeleteEntity Mark an entity of the portal as removed, or delete an already removed one (security)
+	// DeleteEntity Mark an entity of the portal as removed (security; administrators of an organization within its bounds), or delete an already removed one (security)
 	// (DELETE /catalog/entities/{kind}/{id})
 	DeleteEntity(ctx context.Context, request DeleteEntityRequestObject) (DeleteEntityResponseObject, error)
 	// ListCatalogSources List the sources of the catalog, with the state of their last sync (security and auditors)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -34,6 +36,8 @@ func TestAgainstThePortal(t *testing.T) {
 	alice := x.core("alice", "read", "tickets:write", "workloads:write")
 	t.Run("access", func(t *testing.T) { testAccess(t, x, alice) })
 	t.Run("refusals", func(t *testing.T) { testRefusals(t, x, alice) })
+	t.Run("hours", func(t *testing.T) { testHours(t, x, alice) })
+	t.Run("organization", func(t *testing.T) { testOrganization(t, x) })
 	t.Run("import", func(t *testing.T) { testImport(t, x, alice) })
 	t.Run("class", func(t *testing.T) { testClass(t, x) })
 	t.Run("workload", func(t *testing.T) { testWorkload(t, x, alice) })
@@ -166,6 +170,73 @@ func testImport(t *testing.T, x *site, alice *core) {
 	must(t, "destroy what is withdrawn already", r.destroy())
 	if s := alice.resource("acp_access_request").imports(r.get("id") + "0"); !s.failed {
 		t.Error("a ticket that does not exist cannot be imported")
+	}
+}
+
+// hoursOf returns the attribute hours with one period from Monday to Friday.
+func hoursOf(from, to string) tftypes.Value {
+	text := func(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
+	days := tftypes.Set{ElementType: tftypes.String}
+	period := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"days": days, "from": tftypes.String, "to": tftypes.String}}
+	periods := tftypes.List{ElementType: period}
+	return tftypes.NewValue(tftypes.Object{AttributeTypes: map[string]tftypes.Type{"time_zone": tftypes.String, "periods": periods}},
+		map[string]tftypes.Value{"time_zone": text("Europe/Berlin"), "periods": tftypes.NewValue(periods, []tftypes.Value{
+			tftypes.NewValue(period, map[string]tftypes.Value{
+				"days": tftypes.NewValue(days, []tftypes.Value{text("Mon"), text("Fri")}), "from": text(from), "to": text(to),
+			}),
+		})})
+}
+
+// testHours requests access at certain hours. The portal has the hours, and other hours are another request.
+func testHours(t *testing.T, x *site, alice *core) {
+	r := alice.resource("acp_access_request")
+	config := with(request, values{"hours": hoursOf("08:00", "18:00")})
+	must(t, "create", r.apply(config))
+	items := x.ticket("alice", r.get("id")).Items
+	if len(items) != 1 || items[0].Hours == nil || items[0].Hours.TimeZone != "Europe/Berlin" || items[0].Hours.Periods[0].From != "08:00" {
+		t.Errorf("the ticket has no hours: %+v", items)
+	}
+	if p := r.plan(config); p.failed || p.change {
+		t.Errorf("the plan of an unchanged configuration is not empty: %s", p.text)
+	}
+	if p := r.plan(with(request, values{"hours": hoursOf("08:00", "20:00")})); p.failed || !p.replaces {
+		t.Errorf("other hours are another request: %+v", p)
+	}
+	if p := r.plan(request); p.failed || !p.replaces {
+		t.Errorf("access at any hour is another request: %+v", p)
+	}
+	again := alice.resource("acp_access_request")
+	must(t, "import", again.imports(r.get("id")))
+	if p := again.plan(config); p.failed || p.change {
+		t.Errorf("the plan after an import is not empty: %s", p.text)
+	}
+	must(t, "destroy", r.destroy())
+	if s := alice.resource("acp_access_request").apply(with(request, values{"hours": hoursOf("8", "18:00")})); !s.failed {
+		t.Error("the portal refuses what is no time of the day")
+	}
+}
+
+// testOrganization reads an organization as an administrator, and as a person who may not see it.
+func testOrganization(t *testing.T, x *site) {
+	o := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "stores"}, Spec: v1alpha1.OrganizationSpec{
+		Title: "Stores", Teams: []v1alpha1.TeamName{"storage"}, Administrators: []v1alpha1.OrganizationAdministrator{"person:bob"},
+	}}
+	if err := x.host.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	bob := x.core("bob", "read")
+	var got map[string]string
+	x.eventually("the portal reads the organization", func() bool {
+		var s said
+		got, s = bob.data("acp_organization", values{"id": "stores"})
+		return !s.failed
+	})
+	if got["title"] != "Stores" || got["teams"] != "[group:storage]" || got["administrators"] != "[user:bob]" || got["mine"] != "true" ||
+		got["accepted"] != "true" || got["classes"] != "[]" {
+		t.Errorf("acp_organization: %v", got)
+	}
+	if _, s := x.core("alice", "read").data("acp_organization", values{"id": "stores"}); !s.failed {
+		t.Error("organizations are for their administrators, the security team and auditors")
 	}
 }
 

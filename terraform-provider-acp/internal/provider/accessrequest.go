@@ -39,6 +39,7 @@ type accessRequestModel struct {
 	Resource    types.String `tfsdk:"resource"`
 	Actions     types.Set    `tfsdk:"actions"`
 	Duration    types.String `tfsdk:"duration"`
+	Hours       types.Object `tfsdk:"hours"`
 	Reason      types.String `tfsdk:"reason"`
 	WaitFor     types.String `tfsdk:"wait_for"`
 	Timeout     types.String `tfsdk:"timeout"`
@@ -79,6 +80,7 @@ func (r *accessRequest) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				MarkdownDescription: "How long the access lasts, such as `8h`, `30d` or `12w`; without it until it is revoked. Another duration " +
 					"requests access anew.",
 			},
+			"hours": hoursAttribute(),
 			"reason": schema.StringAttribute{
 				Required:   true,
 				Validators: []validator.String{notBlank(mostReason)},
@@ -181,7 +183,7 @@ func (r *accessRequest) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 	// The framework does not pass the attributes that require a replacement.
 	replaced := !plan.Application.Equal(state.Application) || !plan.Resource.Equal(state.Resource) || !plan.Actions.Equal(state.Actions) ||
-		plan.Duration.IsUnknown() || !sameSpan(plan.Duration.ValueString(), state.Duration.ValueString())
+		!plan.Hours.Equal(state.Hours) || plan.Duration.IsUnknown() || !sameSpan(plan.Duration.ValueString(), state.Duration.ValueString())
 	s := portalclient.TicketState(state.State.ValueString())
 	switch {
 	case denied(s) && !replaced && plan.Reason.Equal(state.Reason):
@@ -217,9 +219,13 @@ func (r *accessRequest) Create(ctx context.Context, req resource.CreateRequest, 
 		return
 	}
 	slices.Sort(actions)
+	hours, diags := weeklyHours(ctx, m.Hours)
+	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
+		return
+	}
 	kind := portalclient.TicketKindGrant
 	body := portalclient.NewTicket{Kind: &kind, Reason: m.Reason.ValueString(), Items: []portalclient.NewTicketItem{{
-		Application: m.Application.ValueStringPointer(), Resource: m.Resource.ValueStringPointer(), Actions: &actions}}}
+		Application: m.Application.ValueStringPointer(), Resource: m.Resource.ValueStringPointer(), Actions: &actions, Hours: hours}}}
 	if d := m.Duration.ValueString(); d != "" {
 		span, err := parseSpan(d)
 		if err != nil {
@@ -385,11 +391,13 @@ func (m *accessRequestModel) read(ctx context.Context, p *portal, t portalclient
 		if it.DurationSeconds != nil {
 			m.Duration = types.StringValue(formatSpan(time.Duration(*it.DurationSeconds) * time.Second))
 		}
+		var d diag.Diagnostics
+		m.Hours, d = hoursObject(ctx, it.Hours)
+		diags.Append(d...)
 		var actions []string
 		if it.Actions != nil {
 			actions = *it.Actions
 		}
-		var d diag.Diagnostics
 		m.Actions, d = types.SetValueFrom(ctx, types.StringType, actions)
 		diags.Append(d...)
 	}

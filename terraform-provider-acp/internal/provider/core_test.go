@@ -83,6 +83,8 @@ func (c *core) encode(s *tfprotov6.Schema, config values, prior map[string]tftyp
 		}
 		switch x := config[name].(type) {
 		case nil:
+		case tftypes.Value:
+			out[name] = x
 		case []string:
 			var elements []tftypes.Value
 			for _, e := range x {

@@ -288,6 +288,57 @@ func readTicket(ctx context.Context, p *portal, m *ticketModel, diags *diag.Diag
 	}
 }
 
+type organizationModel struct {
+	ID             types.String `tfsdk:"id"`
+	Title          types.String `tfsdk:"title"`
+	Accepted       types.Bool   `tfsdk:"accepted"`
+	Mine           types.Bool   `tfsdk:"mine"`
+	Teams          []string     `tfsdk:"teams"`
+	Administrators []string     `tfsdk:"administrators"`
+	Classes        []string     `tfsdk:"classes"`
+	Policies       []string     `tfsdk:"approval_policies"`
+	OutOfBounds    []string     `tfsdk:"out_of_bounds"`
+}
+
+func newOrganizationData() datasource.DataSource {
+	return &data[organizationModel]{suffix: "_organization", schema: schema.Schema{
+		MarkdownDescription: "An organization. Only its administrators, the security team and auditors may read it.",
+		Attributes: map[string]schema.Attribute{
+			"id":    required("Name of the organization."),
+			"title": computed("Title."),
+			"accepted": schema.BoolAttribute{
+				Computed:            true,
+				MarkdownDescription: "Whether all of its teams belong to it; false if another organization names one of them, too.",
+			},
+			"mine":              schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the owner of the token administers it."},
+			"teams":             texts("Teams, as `group:<id>`."),
+			"administrators":    texts("Administrators, as `user:<id>` or `group:<id>`."),
+			"classes":           texts("Names of its ResourceClasses."),
+			"approval_policies": texts("Names of its ApprovalPolicies."),
+			"out_of_bounds":     texts("Names of its classes and approval policies that are outside of its bounds, as `<kind>/<name>`."),
+		},
+	}, read: func(ctx context.Context, p *portal, m *organizationModel, diags *diag.Diagnostics) {
+		var o portalclient.Organization
+		if err := p.Get(ctx, "/organizations/"+url.PathEscape(m.ID.ValueString()), nil, &o); err != nil {
+			fail(diags, "The organization cannot be read", err)
+			return
+		}
+		m.Title, m.Accepted, m.Mine = types.StringValue(o.Title), types.BoolValue(o.Accepted), types.BoolValue(o.Mine)
+		m.Teams, m.Administrators, m.OutOfBounds = owners(o.Teams), owners(o.Administrators), []string{}
+		names := func(kind string, list []portalclient.OrganizationObject) []string {
+			out := make([]string, 0, len(list))
+			for _, x := range list {
+				out = append(out, x.Name)
+				if !x.Accepted {
+					m.OutOfBounds = append(m.OutOfBounds, kind+"/"+x.Name)
+				}
+			}
+			return out
+		}
+		m.Classes, m.Policies = names("ResourceClass", o.Classes), names("ApprovalPolicy", o.Policies)
+	}}
+}
+
 type decisionModel struct {
 	From      types.String        `tfsdk:"from"`
 	To        types.String        `tfsdk:"to"`

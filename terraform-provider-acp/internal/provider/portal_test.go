@@ -21,6 +21,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/portalclient"
 	"github.com/acp-io/acp/internal/testenv"
 )
 
@@ -268,6 +269,7 @@ type ticketOf struct {
 	ID, State, Kind string
 	Version         int64
 	Items           []struct {
+		Hours *portalclient.WeeklyHours
 		Steps []struct {
 			Name, State string
 			Approvers   []struct{ ID string }

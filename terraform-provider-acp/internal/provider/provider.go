@@ -195,7 +195,7 @@ func (p *acpProvider) Resources(context.Context) []func() resource.Resource {
 
 // DataSources implements provider.Provider.
 func (p *acpProvider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newApplicationData, newResourceData, newTicketData, newDecisionData}
+	return []func() datasource.DataSource{newApplicationData, newResourceData, newTicketData, newDecisionData, newOrganizationData}
 }
 
 // configured returns the client that Configure made. It returns nil without an error before the provider is configured.

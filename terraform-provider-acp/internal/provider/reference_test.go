@@ -59,7 +59,10 @@ func rows(b *strings.Builder, prefix string, attributes []*tfprotov6.SchemaAttri
 	})
 	for _, a := range attributes {
 		kind := "list of objects"
-		if a.NestedType == nil {
+		switch {
+		case a.NestedType != nil && a.NestedType.Nesting == tfprotov6.SchemaObjectNestingModeSingle:
+			kind = "object"
+		case a.NestedType == nil:
 			kind = strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(a.Type.String(), "tftypes.", ""), "[String]", " of strings"))
 		}
 		use := map[string]string{"1": "required", "2": "optional", "3": "read-only"}[order(a)]

@@ -73,6 +73,8 @@ export interface EntityFilter {
   q?: string;
   kind?: Entity["kind"];
   source?: string;
+  /** Only what teams of the organization own; required of its administrators. */
+  organization?: string;
   gone?: boolean;
   sort?: CatalogOrder;
 }

@@ -1045,10 +1045,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Entities with source and state */
+        /** Entities with source and state (security and auditors; administrators of an organization those of its teams) */
         get: operations["listEntities"];
         put?: never;
-        /** Create or change an entity whose source is the portal (security) */
+        /** Create or change an entity whose source is the portal (security; administrators of an organization within its bounds) */
         post: operations["putEntity"];
         delete?: never;
         options?: never;
@@ -1071,7 +1071,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Mark an entity of the portal as removed, or delete an already removed one (security)
+         * Mark an entity of the portal as removed (security; administrators of an organization within its bounds), or delete an already removed one (security)
          * @description The first call marks an entity of the portal as removed, and it has no effect any more; the second call removes it from the list.
          */
         delete: operations["deleteEntity"];
@@ -3653,12 +3653,31 @@ export interface components {
             defaultModes: string[];
             allowOtherPorts: boolean;
             requireWaves: boolean;
+            /** @description absent: every member */
+            clusters?: components["schemas"]["OrganizationClusterBounds"];
         };
         OrganizationApprovalBounds: {
             /** Format: int64 */
             maxDurationSeconds?: number;
             allowAutoApprove: boolean;
             allowReplaceOwners: boolean;
+        };
+        /** @description the members in which the classes of an organization place their resources */
+        OrganizationClusterBounds: {
+            /** @description the members that a placement may name */
+            names: string[];
+            /** @description the labels that a placement by labels must require */
+            matchLabels: {
+                [key: string]: string;
+            };
+        };
+        /** @description the applications and resources that the administrators of an organization may change */
+        OrganizationCatalogBounds: {
+            patterns: string[];
+            kinds: ("application" | "resource")[];
+            sensitivities: components["schemas"]["Sensitivity"][];
+            /** @description empty: the entities have no environment */
+            environments: string[];
         };
         Organization: {
             name: string;
@@ -3674,6 +3693,8 @@ export interface components {
             classBounds?: components["schemas"]["OrganizationClassBounds"];
             /** @description absent: it may have no approval policies */
             approvalBounds?: components["schemas"]["OrganizationApprovalBounds"];
+            /** @description absent: its administrators may not change the catalog */
+            catalogBounds?: components["schemas"]["OrganizationCatalogBounds"];
             classes: components["schemas"]["OrganizationObject"][];
             policies: components["schemas"]["OrganizationObject"][];
             /** @description the spec */
@@ -3791,6 +3812,8 @@ export interface components {
             version?: number;
             readonly gone?: boolean;
             readonly consequences?: components["schemas"]["Message"][];
+            /** @description in the list of an organization: why its administrators may not change the entity */
+            readonly outOfBounds?: components["schemas"]["Message"][];
         };
         EntityList: {
             items: components["schemas"]["Entity"][];
@@ -6927,6 +6950,8 @@ export interface operations {
     listEntities: {
         parameters: {
             query?: {
+                /** @description only what teams of the organization own; required of its administrators */
+                organization?: string;
                 /** @description part of a name or title */
                 q?: components["parameters"]["Query"];
                 kind?: "application" | "resource" | "person" | "group";

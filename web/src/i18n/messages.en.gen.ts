@@ -7,6 +7,7 @@ export const messages: Readonly<Record<string, string>> = {
   "action.http-path": "http path: {reason}",
   "catalog.defined-twice": "{entity} is also defined in {place}: remove one of the two",
   "catalog.entity-problem": "{entity}: {reason}",
+  "catalog.out-of-bounds": "The administrators of the organization {organization} may not make this change of {entity}: {problems}. The security team can make the change, or change the bounds.",
   "catalog.problem-at": "{place}: {problem}",
   "catalog.reason-invalid": "the reason: {reason}",
   "catalog.text-invalid": "the {field} of {entity}: {reason}",

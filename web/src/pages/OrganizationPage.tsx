@@ -6,6 +6,7 @@ import { useOrganization } from "../api/governance";
 import { useMayRequest, useMe } from "../api/queries";
 import type { ObjectChange, Organization } from "../api/types";
 import { ToneBadge } from "../components/Badge";
+import { OrganizationCatalog } from "../components/catalog/OrganizationCatalog";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
 import { canManageGovernance } from "../components/GovernanceOnly";
 import { Page, Section } from "../components/Page";
@@ -36,6 +37,33 @@ function Code({ values, none }: { values: readonly string[]; none: string }) {
   ));
 }
 
+function Clusters({ bounds }: { bounds: NonNullable<Organization["classBounds"]>["clusters"] }) {
+  const { t } = useTranslation();
+  if (!bounds) return t("organizations.everyMember");
+  return (
+    <>
+      <Code values={bounds.names} none="" />
+      <Code values={Object.entries(bounds.matchLabels).map(([key, value]) => `${key}=${value}`)} none="" />
+    </>
+  );
+}
+
+function CatalogBounds({ organization: { catalogBounds: bounds } }: { organization: Organization }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  if (!bounds) return <EmptyState>{t("organizations.noCatalog")}</EmptyState>;
+  return (
+    <Facts
+      rows={[
+        { label: t("organizations.patterns"), value: <Code values={bounds.patterns} none="" /> },
+        { label: t("organizations.kinds"), value: words.list(bounds.kinds.map((each) => t(`entities.kinds.${each}`))) },
+        { label: t("organizations.sensitivities"), value: words.list(bounds.sensitivities.map((each) => t(`sensitivity.${each}`))) },
+        { label: t("organizations.environments"), value: bounds.environments.length > 0 ? words.list(bounds.environments) : t("organizations.noEnvironment") },
+      ]}
+    />
+  );
+}
+
 function ClassBounds({ organization: { classBounds: bounds } }: { organization: Organization }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -51,6 +79,7 @@ function ClassBounds({ organization: { classBounds: bounds } }: { organization: 
         { label: t("organizations.defaultModes"), value: bounds.defaultModes.length > 0 ? words.list(bounds.defaultModes) : t("organizations.noDefaultMode") },
         { label: t("organizations.otherPorts"), value: t(bounds.allowOtherPorts ? "organizations.allowed" : "organizations.notAllowed") },
         { label: t("organizations.waves"), value: t(bounds.requireWaves ? "organizations.required" : "organizations.notRequired") },
+        { label: t("organizations.clusters"), value: <Clusters bounds={bounds.clusters} /> },
       ]}
     />
   );
@@ -144,6 +173,7 @@ function Details({ organization }: { organization: Organization }) {
       </Section>
       <Objects organization={organization} kind="ResourceClass" mayPropose={mayPropose} />
       <Objects organization={organization} kind="ApprovalPolicy" mayPropose={mayPropose} />
+      <OrganizationCatalog organization={organization} security={security} mayRequest={mayRequest} />
       <Section title={t("organizations.classBounds")}>
         <ClassBounds organization={organization} />
       </Section>
@@ -151,11 +181,15 @@ function Details({ organization }: { organization: Organization }) {
         <p className={classes.muted}>{t("organizations.approvalBoundsText")}</p>
         <ApprovalBounds organization={organization} />
       </Section>
+      <Section title={t("organizations.catalogBounds")}>
+        <p className={classes.muted}>{t("organizations.catalogBoundsText")}</p>
+        <CatalogBounds organization={organization} />
+      </Section>
     </>
   );
 }
 
-/** OrganizationPage shows the teams, administrators, bounds, classes and approval policies of one organization. */
+/** OrganizationPage shows the teams, administrators, bounds, classes, approval policies and part of the catalog of one organization. */
 export function OrganizationPage() {
   const { t } = useTranslation();
   const { id = "" } = useParams();

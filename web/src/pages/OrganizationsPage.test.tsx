@@ -1,6 +1,7 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import type { Organization, Role } from "../api/types";
+import type { Entity, Organization, Role } from "../api/types";
 import { me } from "../testing/fixtures";
 import { renderPage, serve, verbatim } from "../testing/render";
 import { OrganizationPage } from "./OrganizationPage";
@@ -51,5 +52,49 @@ describe("organizations", () => {
     expect(screen.queryByTestId("propose-organization") !== null).toBe(itself);
     // Without bounds there may be no approval policies.
     expect(screen.queryByTestId("new-ApprovalPolicy")).toBeNull();
+  });
+});
+
+describe("the catalog of an organization", () => {
+  const row = (over: Partial<Entity>): Entity => ({ kind: "resource", id: "carts", title: "Carts", name: "trnv1:rsc:o:redis:clusters:carts", owners: ["group:team"], sensitivity: "low", source: "portal", version: 4, ...over });
+  const rows = [row({}), row({ id: "vault", title: "Vault", outOfBounds: [verbatim("the sensitivity high is none of low")] }), row({ id: "old", title: "Old", source: "cmdb" })];
+
+  function open(organization: Organization, roles: Role[], items: Entity[]) {
+    const calls = serve({
+      "GET /me": () => ({ body: me({ roles, organizations: ["payments"] }) }),
+      "GET /organizations/payments": () => ({ body: organization }),
+      "GET /catalog/entities": () => ({ body: { items } }),
+      "POST /catalog/entities": ({ body }) => ({ body }),
+    });
+    renderPage(<OrganizationPage />, { path: "/organizations/:id", at: "/organizations/payments" });
+    return calls;
+  }
+  const bounds = { patterns: ["trnv1:rsc:o:redis:clusters:*"], kinds: ["resource" as const], sensitivities: ["low" as const], environments: [] };
+
+  it("is changed by an administrator within the bounds", async () => {
+    const calls = open(payments({ mine: true, catalogBounds: bounds }), ["requester"], rows);
+    await screen.findByTestId("edit-carts");
+    expect(calls.find((call) => call.path === "/catalog/entities")?.search.get("organization")).toBe("payments");
+    expect(["edit-vault", "edit-old", "remove-vault"].map((id) => screen.queryByTestId(id))).toEqual([null, null, null]);
+    expect(screen.getByText("the sensitivity high is none of low")).toBeVisible();
+    await userEvent.click(screen.getByTestId("new-entity"));
+    await userEvent.type(await screen.findByTestId("entity-id"), "orders");
+    await userEvent.type(screen.getByTestId("entity-title"), "Orders");
+    await userEvent.type(screen.getByTestId("entity-name"), "trnv1:rsc:o:redis:clusters:orders");
+    await userEvent.click(screen.getByTestId("entity-save"));
+    await waitFor(() =>
+      expect(calls.find((call) => call.method === "POST")?.body).toEqual({ kind: "resource", id: "orders", title: "Orders", name: "trnv1:rsc:o:redis:clusters:orders", owners: ["group:team"], sensitivity: "low" }),
+    );
+  });
+
+  it("is only read without bounds, and by auditors", async () => {
+    open(payments({ mine: true }), ["requester"], rows);
+    await screen.findByTestId("entity-resource-carts");
+    for (const id of ["edit-carts", "new-entity"]) expect(screen.queryByTestId(id)).toBeNull();
+  });
+
+  it("says that it is empty", async () => {
+    open(payments({ mine: true, catalogBounds: bounds }), ["requester"], []);
+    expect(await screen.findByTestId("no-entities")).toBeVisible();
   });
 });

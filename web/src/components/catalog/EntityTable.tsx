@@ -15,6 +15,7 @@ import { ReasonDialog } from "../ReasonDialog";
 import tables from "../Tables.module.css";
 import { useToast } from "../toast-context";
 import { EntityDialog } from "./EntityDialog";
+import type { EntityLimits } from "./EntityDialog";
 
 /** portal is the source name of entities that are entered in the portal. */
 const portal = "portal";
@@ -59,8 +60,16 @@ function Remove({ entity, onClose }: { entity: Entity; onClose: () => void }) {
   );
 }
 
+interface Props {
+  rows: Entity[];
+  mayChange: boolean;
+  query: Pages<Entity>;
+  /** What an administrator of an organization may enter; absent for people who may enter everything. */
+  limits?: EntityLimits | undefined;
+}
+
 /** EntityTable lists entities of the catalog, and lets people who may change them edit and remove them. */
-export function EntityTable({ rows, mayChange, query }: { rows: Entity[]; mayChange: boolean; query: Pages<Entity> }) {
+export function EntityTable({ rows, mayChange, query, limits }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const [editing, setEditing] = useState<Entity>();
@@ -89,6 +98,9 @@ export function EntityTable({ rows, mayChange, query }: { rows: Entity[]; mayCha
           {row.consequences?.map((each) => (
             <span key={each.text} className={tables.why}>{words.message(each)}</span>
           ))}
+          {row.source === portal && row.outOfBounds?.map((each) => (
+            <span key={each.text} className={tables.why}>{words.message(each)}</span>
+          ))}
         </span>
       ),
     },
@@ -99,6 +111,8 @@ export function EntityTable({ rows, mayChange, query }: { rows: Entity[]; mayCha
       end: true,
       cell: (row) => {
         if (!mayChange || (row.source !== portal && !row.gone)) return null;
+        // Only the security team deletes finally, and changes what is outside of the bounds.
+        if (limits && (row.source !== portal || row.outOfBounds)) return null;
         return (
           <Group gap={6} justify="flex-end" wrap="nowrap">
             {row.source === portal && (
@@ -106,9 +120,9 @@ export function EntityTable({ rows, mayChange, query }: { rows: Entity[]; mayCha
                 {t("entities.edit")}
               </Button>
             )}
-            <Button size="compact-sm" variant="default" onClick={() => setRemoving(row)} aria-label={t(row.gone ? "entities.deleteOf" : "entities.removeOf", { title: row.title })} data-testid={`remove-${row.id}`}>
+            {!(limits && row.gone) && <Button size="compact-sm" variant="default" onClick={() => setRemoving(row)} aria-label={t(row.gone ? "entities.deleteOf" : "entities.removeOf", { title: row.title })} data-testid={`remove-${row.id}`}>
               {t(row.gone ? "entities.delete" : "entities.remove")}
-            </Button>
+            </Button>}
           </Group>
         );
       },
@@ -117,7 +131,7 @@ export function EntityTable({ rows, mayChange, query }: { rows: Entity[]; mayCha
   return (
     <>
       <DataTable query={query} csv={entitiesCSV} orders={catalogOrders} label={t("entities.tab")} columns={columns} rows={rows} rowKey={(row) => `${row.kind}/${row.id}`} rowTestId={(row) => `entity-${row.kind}-${row.id}`} dim={(row) => row.gone === true} />
-      {editing && <EntityDialog entity={editing} onClose={() => setEditing(undefined)} />}
+      {editing && <EntityDialog entity={editing} limits={limits} onClose={() => setEditing(undefined)} />}
       {removing && <Remove entity={removing} onClose={() => setRemoving(undefined)} />}
     </>
   );
