@@ -22,13 +22,13 @@ export function ReviewedDialog({ resource, until, onClose }: Props) {
   const zone = useZone();
   const review = useReviewProposal(resource.id);
   const [wall, setWall] = useState("");
-  const [tried, setTried] = useState(false);
-  const next = instantOf(wall, zone);
-  const invalid = wall !== "" && (next === undefined || next.getTime() <= Date.now());
+  const [invalid, setInvalid] = useState(false);
 
   const submit = () => {
-    setTried(true);
-    if (invalid) return false;
+    const next = instantOf(wall, zone);
+    const wrong = wall !== "" && (next === undefined || next.getTime() <= Date.now());
+    setInvalid(wrong);
+    if (wrong) return false;
     review.mutate(
       { reviewed: true, until, ...(next ? { nextReview: next.toISOString() } : {}) },
       {
@@ -59,8 +59,11 @@ export function ReviewedDialog({ resource, until, onClose }: Props) {
             label={t("proposal.review.nextLabel")}
             description={t("proposal.review.nextHint", { zone })}
             value={wall}
-            onChange={(event) => setWall(event.currentTarget.value)}
-            error={tried && invalid ? t("proposal.review.invalid") : fieldError("nextReview")}
+            onChange={(event) => {
+              setWall(event.currentTarget.value);
+              setInvalid(false);
+            }}
+            error={invalid ? t("proposal.review.invalid") : fieldError("nextReview")}
             data-autofocus
             data-testid="next-review"
           />
