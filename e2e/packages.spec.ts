@@ -42,7 +42,7 @@ test('a version of an access package is given to existing holders, if its approv
     await expect.poll(async () => (await alice.page.request.get('/api/v1/packages/journeys')).status(), { timeout: fleetTimeout }).toBe(200);
     const ticket = await ask(alice, 'package=journeys', 'The new checkout', async (page) => {
       await page.getByTestId('package-application').click();
-      await page.getByRole('option', { name: /Checkout/ }).click();
+      await page.getByRole('option', { name: 'Checkout (888)' }).click();
       await expect(page.getByTestId('preview')).toContainText('Nora Lindgren');
     });
     await approve(carol, ticket);
