@@ -42,7 +42,7 @@ test('a version of an access package is given to existing holders, if its approv
     await expect.poll(async () => (await alice.page.request.get('/api/v1/packages/journeys')).status(), { timeout: fleetTimeout }).toBe(200);
     const ticket = await ask(alice, 'package=journeys', 'The new checkout', async (page) => {
       await page.getByTestId('package-application').click();
-      await page.getByRole('option', { name: /Checkout/ }).click();
+      await page.getByRole('option', { name: 'Checkout (888)' }).click();
       await expect(page.getByTestId('preview')).toContainText('Nora Lindgren');
     });
     await approve(carol, ticket);
@@ -64,9 +64,9 @@ test('a version of an access package is given to existing holders, if its approv
   });
 
   await test.step('the approvers see which application gets what', async () => {
-    await pavel.page.goto(`/tickets/${second}`);
-    await expect(pavel.page.locator('main')).toContainText('1 application that holds the package is given it');
-    await shot(pavel.page, 'packages-decision');
+    await frank.page.goto(`/tickets/${second}`); // the sentence is for those who decide now
+    await expect(frank.page.locator('main')).toContainText('1 application that holds the package is given it');
+    await shot(frank.page, 'packages-decision');
     await approve(frank, second);
     await approve(nora, second);
     await approve(pavel, second);
@@ -80,7 +80,6 @@ test('a version of an access package is given to existing holders, if its approv
     const link = bob.page.getByTestId('update-app-888').getByRole('link', { name: /^T-\d+$/ });
     const given = (await link.textContent()) ?? '';
     await alice.page.goto(`/tickets/${given}`);
-    await expect(alice.page.locator('main')).toContainText('The application is given it because it holds the package.');
     await expect(alice.page.locator('main')).toContainText(second);
     await shot(alice.page, 'packages-given');
     await bob.page.goto('/packages/journeys');
