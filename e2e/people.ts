@@ -86,20 +86,28 @@ export async function approve({ page }: Person, ticket: string, comment = ''): P
 }
 
 interface Deciding {
-  state: string;
-  items: { steps: { state: string; approvers: { id: string }[]; votes: { person: { id: string } }[] }[] }[];
+  items: { steps: { state: string; approvers: { id: string }[] }[] }[];
+}
+
+async function read(reader: Person, ticket: string): Promise<Deciding> {
+  const response = await reader.page.request.get(`/api/v1/tickets/${ticket}`);
+  expect(response.ok(), await response.text()).toBe(true);
+  return (await response.json()) as Deciding;
+}
+
+/** The people who may decide the current step of a ticket with one item; none if no step waits. */
+export async function nextApprovers(reader: Person, ticket: string): Promise<string[]> {
+  const { items } = await read(reader, ticket);
+  return items[0]?.steps.find(({ state }) => state === 'current')?.approvers.map(({ id }) => id) ?? [];
 }
 
 /** Approves every step of a ticket with one item, each by a different one of its approvers; returns who they were. */
 export async function approveEveryStep(browser: Browser, reader: Person, ticket: string): Promise<string[]> {
   const voters: string[] = [];
   for (;;) {
-    const response = await reader.page.request.get(`/api/v1/tickets/${ticket}`);
-    expect(response.ok(), await response.text()).toBe(true);
-    const { items } = (await response.json()) as Deciding;
-    const step = items[0]?.steps.find(({ state }) => state === 'current');
-    if (!step) return voters;
-    const name = step.approvers.map(({ id }) => id).find((id) => !voters.includes(id));
+    const approvers = await nextApprovers(reader, ticket);
+    if (approvers.length === 0) return voters;
+    const name = approvers.find((id) => !voters.includes(id));
     if (name === undefined) throw new Error(`nobody is left for a step of ${ticket}, after ${voters.join(', ')}`);
     const voter = await logIn(browser, name);
     await approve(voter, ticket);
