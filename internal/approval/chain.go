@@ -22,6 +22,7 @@ type about struct {
 	application catalog.Entity
 	resource    catalog.Entity
 	reached     *Reached       // what the clients of a registration would reach; nil for other requests
+	scope       *Scope         // of a statement, or of the end of one; nil for other requests
 	timeouts    BuiltinTimeout // of the built-in chain
 	// organizations are those of the host cluster; nil if no approval policy is evaluated.
 	organizations *organization.Index

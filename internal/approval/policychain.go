@@ -75,7 +75,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	}
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps && !a.byProgram()
-	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy || len(a.delegates) > 0, !unbounded, autoDenier(a.concerning(all), r))
+	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy || len(a.delegates) > 0 || a.scope != nil, !unbounded && a.scope == nil, autoDenier(a.concerning(all), r))
 	return it, err
 }
 
@@ -211,6 +211,9 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			return nil, err
 		}
 		w.step.Name, w.note = freeName(steps, always), message.StepNoteApproversChange()
+		if a.scope != nil {
+			w.note = message.StepNoteStatementSecurity()
+		}
 		steps = append(steps, w)
 	}
 	if len(steps) == 0 {
