@@ -80,7 +80,9 @@ func covered(all []catalog.Entity, names []string) []catalog.Entity {
 }
 
 // resources returns the resources of the catalog that the scope covers now.
-func (s *Scope) resources(c *catalog.Catalog) []catalog.Entity { return covered(c.Resources(), s.Resources) }
+func (s *Scope) resources(c *catalog.Catalog) []catalog.Entity {
+	return covered(c.Resources(), s.Resources)
+}
 
 // applications returns the applications of the catalog that the scope covers now. Anyone covers none of them in particular.
 func (s *Scope) applications(c *catalog.Catalog) []catalog.Entity {
