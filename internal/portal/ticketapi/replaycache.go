@@ -34,11 +34,12 @@ func replayDigest(kind approval.Kind, items []approval.Item) (replayKey, error) 
 		Change                     *approval.Change
 		Ends                       time.Time
 		Hours                      *v1alpha1.WeeklyHours
+		Scope                      *approval.Scope
 	}
 	list := []any{kind}
 	for _, it := range items {
 		ends := it.ExpiresAt.Truncate(time.Minute)
-		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, ends, it.Hours})
+		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, ends, it.Hours, it.Scope})
 	}
 	text, err := json.Marshal(list)
 	return sha256.Sum256(text), err
