@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -331,11 +330,4 @@ func sensitivityOf(all []catalog.Entity) catalog.Sensitivity {
 		}
 	}
 	return out
-}
-
-// ParseScope parses the JSON of a scope strictly.
-func ParseScope(text []byte) (Scope, error) {
-	var s Scope
-	_, err := strict(json.RawMessage(text), &s)
-	return s, err
 }

@@ -132,8 +132,3 @@ func TestStatementsThatAreRefused(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParseScope(f *testing.F) {
-	f.Add([]byte(`{"Effect":"Deny","Subjects":["*"],"Resources":["trnv1:rsc:a:b:c:*"]}`))
-	f.Fuzz(func(_ *testing.T, text []byte) { _, _ = approval.ParseScope(text) })
-}

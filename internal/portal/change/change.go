@@ -102,7 +102,7 @@ func sides(
 		switch {
 		case kind.Access():
 			statement := approval.Statement(it)
-			name := shardOfBase(after.Policies, baseOf(it), statement.SID)
+			name := shardOf(after.Policies, baseOf(it), statement.SID)
 			before.Policies = without(before.Policies, name, it.SID)
 			after.Policies = with(after.Policies, name, statement)
 			if it.ResourceName != "" {
