@@ -80,6 +80,9 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 	// A program may end what it requested itself, as the owners of its application may.
 	own := IsProgram(a.ID) && a.application != "" && t.Requester == a.ID
 	m.Revoke = t.Kind.Access() && it.State.MayBeOnHost() && (a.Security || own || ownsItem(c, a.ID, it))
+	if it.Scope != nil {
+		m.Revoke = it.State.MayBeOnHost() && it.Scope.endsBy(c, a)
+	}
 	return m
 }
 
@@ -177,6 +180,10 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 	case it.Adopt:
 		if !security && !c.Owns(t.Requester, resource) {
 			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Resource))
+		}
+	case it.Scope != nil:
+		if !security && !it.Scope.ownedInPart(c, t.Requester) {
+			return fail(CodeConflict, message.RequestStatementNotOwner())
 		}
 	case t.Kind == KindGrant && IsProgram(t.Requester), t.Kind == KindExtend && IsProgram(t.Requester):
 		// The program asks for the application of its namespace. If the namespace no longer stands for it, the request is

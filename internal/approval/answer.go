@@ -53,7 +53,7 @@ func needsPortal(c *catalog.Catalog, t *Ticket) bool {
 		return true
 	}
 	it := &t.Items[0]
-	if it.Change != nil || it.Override != nil || it.Adopt || it.Review != nil || !it.Earlier.GlassSince.IsZero() {
+	if it.Change != nil || it.Scope != nil || it.Override != nil || it.Adopt || it.Review != nil || !it.Earlier.GlassSince.IsZero() {
 		return true
 	}
 	resource, ok := c.ByName(it.ResourceName)

@@ -62,9 +62,18 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 		names = []string{StepOwner}
 		high = high || kind == KindOffboard || kind == KindMode && weaker(it.Change)
 	case KindRevoke:
+		if it.Scope != nil {
+			chain, err := a.statementChain()
+			a.addTimeouts(chain, kind)
+			return chain, err
+		}
 		names, owner, high = []string{StepOwner}, []v1alpha1.Approver{FromResourceOwner, FromApplicationOwner}, false
 	case KindWorkload:
 		chain, err := a.workloadChain()
+		a.addTimeouts(chain, kind)
+		return chain, err
+	case KindStatement:
+		chain, err := a.statementChain()
 		a.addTimeouts(chain, kind)
 		return chain, err
 	case KindPackage:

@@ -23,6 +23,7 @@ type about struct {
 	resource    catalog.Entity
 	given       bool           // the application is given a version of a package that it holds
 	reached     *Reached       // the resources whose owners decide about a registration, a package or a class; nil for other requests
+	scope       *Scope         // of a statement, or of the end of one; nil for other requests
 	timeouts    BuiltinTimeout // of the built-in chain
 	// organizations are those of the host cluster; nil if no approval policy is evaluated.
 	organizations *organization.Index

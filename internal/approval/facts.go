@@ -25,6 +25,9 @@ func rulesRequest(c *catalog.Catalog, kind Kind, requester string, breakGlass bo
 		r.Resource = entity(res)
 		r.Resource.Class = f.Class
 	}
+	if it.Scope != nil {
+		r.Resource.Sensitivity = string(sensitivityOf(it.Scope.resources(c)))
+	}
 	if f.Protection != nil {
 		r.FromMode = string(strictest(modesOf(f.Protection.Spec, f.Members)))
 	}

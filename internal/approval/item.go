@@ -80,6 +80,8 @@ type Item struct {
 	Override                     *Override             `json:",omitempty"` // only of a change that closes the resource
 	// Package is the version of an access package that the item is a part of; nil if it was not requested as one.
 	Package *PackageRef `json:",omitempty"`
+	// Scope is what a statement is about that no pair of an application and a resource expresses; nil for other items.
+	Scope *Scope `json:",omitempty"`
 	// Author is the person who wrote the request of a program, if it is known. They do not decide, as if they were the requester.
 	Author string `json:",omitempty"`
 
@@ -311,6 +313,9 @@ func (t *Ticket) claims(i int) []Claim {
 		return []Claim{{"", it.Change.Kind + "/" + it.Change.Name, "change"}}
 	case t.Kind == KindRevoke && it.Target != nil:
 		return []Claim{{"", SID(it.Target.Ticket, it.Target.Item), "revoke"}}
+	}
+	if it.Scope != nil {
+		return []Claim{{"", "statement/" + it.Scope.digest(it.Actions), "statement"}}
 	}
 	out := make([]Claim, 0, len(it.Actions))
 	for _, a := range it.Actions {

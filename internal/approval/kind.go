@@ -45,16 +45,18 @@ const (
 	KindWorkload Kind = "workload"
 	// KindPackage publishes a version of an access package.
 	KindPackage Kind = "package"
+	// KindStatement requests a statement that no pair of catalog entities expresses: a deny, or one with wildcards, address ranges or anyone.
+	KindStatement Kind = "statement"
 )
 
 // Kinds returns all kinds, in the order in which they are documented.
 func Kinds() []Kind {
 	return []Kind{KindGrant, KindExtend, KindRevoke, KindMode, KindOnboard, KindOffboard, KindClass, KindApprovalPolicy, KindWorkload,
-		KindPackage}
+		KindPackage, KindStatement}
 }
 
 // Access reports whether an item of the kind becomes a statement of a policy.
-func (k Kind) Access() bool { return k == KindGrant || k == KindExtend }
+func (k Kind) Access() bool { return k == KindGrant || k == KindExtend || k == KindStatement }
 
 // Object reports whether an item of the kind changes an object as a whole: one of the host cluster, or an access package.
 func (k Kind) Object() bool {

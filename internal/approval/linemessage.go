@@ -81,6 +81,8 @@ func lineMessage(line string) message.Message {
 		return message.LineMore(n, digest)
 	case "package":
 		return packageMessage(strings.TrimPrefix(line, linePackage))
+	case "every":
+		return message.LineEveryLater(strings.TrimSuffix(strings.TrimPrefix(line, lineEvery), lineLater))
 	case "only":
 		return message.LineHours(strings.TrimPrefix(line, lineHours))
 	case "given":

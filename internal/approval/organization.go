@@ -206,6 +206,12 @@ func (s *Service) checkClassUse(class *v1alpha1.ResourceClass, resource catalog.
 // resource must still be permitted to use its class.
 func (s *Service) checkOrganization(t *Ticket, it *Item) error {
 	c := s.Catalog()
+	if it.Scope != nil && t.Kind == KindRevoke {
+		return nil
+	}
+	if it.Scope != nil {
+		return s.checkScopeClasses(it.Scope)
+	}
 	if kind := t.Kind; kind.Access() || kind == KindOnboard {
 		resource, _ := c.ByName(it.ResourceName) // a resource that the catalog does not contain belongs to no organization
 		facts, err := s.Host.Facts(it.ResourceName)
@@ -265,7 +271,7 @@ func global(all []*rules.Policy) []*rules.Policy {
 // concerns reports whether an approval policy can apply to a request: that of an organization only if one of its teams owns the resource.
 func (a about) concerns(p *rules.Policy) bool {
 	name := p.Object.Spec.Organization
-	return name == "" || a.organizations != nil && ownedInPartBy(a.organizations, name, a.resource)
+	return name == "" || a.organizations != nil && (ownedInPartBy(a.organizations, name, a.resource) || a.scope != nil && a.coversResourceOf(name))
 }
 
 // organizationRules returns what the policies of organizations add. Of each organization the first policy that matches applies. They
@@ -298,7 +304,7 @@ func (a about) organizationRules(kind Kind, it Item, all []*rules.Policy, r *rul
 		if err != nil {
 			return out, err
 		}
-		out.replaceOwners = out.replaceOwners || rights.ReplaceOwners && kind.Access() && !it.Adopt && len(steps) > len(out.steps)
+		out.replaceOwners = out.replaceOwners || rights.ReplaceOwners && kind.Access() && !it.Adopt && it.Scope == nil && len(steps) > len(out.steps)
 		out.steps = steps
 	}
 	return out, nil

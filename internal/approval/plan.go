@@ -71,6 +71,10 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 		return Plan{}, err
 	}
 	x := planner{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
+	if err := x.extendsStatements(); err != nil {
+		return Plan{}, err
+	}
+	r = x.request
 	if r.Package != nil {
 		var err error
 		if r.Items, err = x.packageItems(); err != nil {
@@ -122,6 +126,8 @@ func (x *planner) item(r RequestItem, path string, claimed map[Claim]int, at int
 		p, err = x.grant(r, path)
 	case KindRevoke:
 		p.Item, err = x.revocation(r, path)
+	case KindStatement:
+		p.Item, err = x.statement(r, path)
 	case KindPackage:
 		p.Item, err = x.publication(r, path)
 	default:

@@ -292,7 +292,7 @@ func (x *planner) revocation(r RequestItem, path string) (Item, error) {
 		return Item{}, fail(CodeConflict, message.RequestRevokeYourself(t.ID()))
 	}
 	return Item{Application: had.Application, ApplicationName: had.ApplicationName, Resource: had.Resource, ResourceName: had.ResourceName,
-		Actions: had.Actions, Target: r.Target}, nil
+		Actions: had.Actions, Scope: had.Scope, Target: r.Target}, nil
 }
 
 // target returns the grant that an item is about, if the actor may see it.

@@ -78,7 +78,9 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	}
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps && !a.byProgram()
-	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy || len(a.delegates) > 0, !unbounded && !a.given, autoDenier(a.concerning(all), r))
+	needsSecurity := kind == KindApprovalPolicy || len(a.delegates) > 0 || a.scope != nil
+	mayAuto := !unbounded && !a.given && a.scope == nil
+	it.Steps, err = a.policySteps(p, r, needsSecurity, mayAuto, autoDenier(a.concerning(all), r))
 	return it, err
 }
 
@@ -204,6 +206,27 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 			return nil, err
 		}
 	}
+	steps, err := a.requiredSteps(steps, security)
+	if err != nil {
+		return nil, err
+	}
+	if len(steps) == 0 {
+		return nil, fail(CodeNoApprover, message.PolicyAsksNobody(name))
+	}
+	steps, err = a.withApplicationStep(steps, asked)
+	if err != nil {
+		return nil, err
+	}
+	chain, ok := choose(a.withOrganizations(steps), spec.SamePersonManySteps && !a.byProgram())
+	if !ok {
+		return nil, fail(CodeNoApprover, message.PolicyTooFewPeople(name))
+	}
+	return chain, nil
+}
+
+// requiredSteps appends the steps of the security team, or of the administrators of an organization, that no policy leaves out: in the place of
+// owners of resources that a change of a class affects and, if security is set, for the kind of the request.
+func (a about) requiredSteps(steps []wanted, security bool) ([]wanted, error) {
 	if !a.instead.IsZero() && !slices.ContainsFunc(steps, wanted.bySecurity) {
 		w, err := a.builtinStep(StepSecurity, nil)
 		if err != nil {
@@ -213,30 +236,22 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		steps = append(steps, w)
 		security = security && len(a.delegates) > 0
 	}
-	if security {
-		always := StepSecurity
-		if len(a.delegates) > 0 {
-			always = StepAdministrator
-		}
-		w, err := a.builtinStep(always, nil)
-		if err != nil {
-			return nil, err
-		}
-		w.step.Name, w.note = freeName(steps, always), message.StepNoteApproversChange()
-		steps = append(steps, w)
+	if !security {
+		return steps, nil
 	}
-	if len(steps) == 0 {
-		return nil, fail(CodeNoApprover, message.PolicyAsksNobody(name))
+	always := StepSecurity
+	if len(a.delegates) > 0 {
+		always = StepAdministrator
 	}
-	steps, err := a.withApplicationStep(steps, asked)
+	w, err := a.builtinStep(always, nil)
 	if err != nil {
 		return nil, err
 	}
-	chain, ok := choose(a.withOrganizations(steps), spec.SamePersonManySteps && !a.byProgram())
-	if !ok {
-		return nil, fail(CodeNoApprover, message.PolicyTooFewPeople(name))
+	w.step.Name, w.note = freeName(steps, always), message.StepNoteApproversChange()
+	if a.scope != nil {
+		w.note = message.StepNoteStatementSecurity()
 	}
-	return chain, nil
+	return append(steps, w), nil
 }
 
 // setRules sets the timeout, the reminders and the limit of a policy's step. policy reports that the request changes an approval

@@ -178,6 +178,9 @@ func (it Item) observed(p *v1alpha1.AccessControlPolicy, generation int64) bool 
 
 // inForceAgain reports whether a failed item is in force again because the cause of its failure is gone.
 func (it Item) inForceAgain(p *v1alpha1.AccessControlPolicy) bool {
+	if it.Scope != nil {
+		return statementOf(p, it) != nil && it.asApproved(p) && len(it.unitsWith(p)) > 0 && it.refused(p).IsZero()
+	}
 	u, ok := Unit(p, it.ResourceName)
 	return statementOf(p, it) != nil && it.asApproved(p) && ok && slices.Contains(u.SIDs, it.SID) && it.refused(p).IsZero()
 }
@@ -210,6 +213,10 @@ func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 		return
 	}
 	var wait message.Message
+	if it.Scope != nil {
+		t.scopeProgress(i, p, now)
+		return
+	}
 	u, ok := Unit(p, it.ResourceName)
 	has, known := containsStatement(&u, it.SID)
 	switch {
@@ -265,6 +272,10 @@ func (t *Ticket) effective(i int, now time.Time) {
 
 func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
 	it := &t.Items[i]
+	if it.Scope != nil {
+		t.scopeRemoval(i, p, now)
+		return
+	}
 	u, ok := Unit(p, it.ResourceName)
 	if !ok && p.Status.UnitsUnlisted() > 0 {
 		t.say(i, now, message.TicketStatusFull())
@@ -286,6 +297,12 @@ func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time
 			return
 		}
 	}
+	t.gone(i, now)
+}
+
+// gone records that no member has the grant any more.
+func (t *Ticket) gone(i int, now time.Time) {
+	it := &t.Items[i]
 	t.clustersWithout(i, now)
 	it.State = StateRevoked
 	if t.has(i, EventExpired, "", "") {

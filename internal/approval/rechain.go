@@ -37,6 +37,9 @@ func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGl
 		}
 		to.reached = &reached
 	}
+	if it.Scope != nil {
+		to.reached, to.scope = it.Scope.concerned(c, requester), it.Scope
+	}
 	if kind == KindPackage {
 		spec, ok := it.Change.packageOf()
 		if !ok {

@@ -52,6 +52,7 @@ type RequestItem struct {
 	Object                *ObjectChange // class, approval-policy
 	Workload              *Registration // workload
 	Package               *PackageDraft // package
+	Scope                 *Scope        // statement; the actions, the duration and the hours are those of the item
 	// part is set for the items of an access package.
 	part *PackageRef
 }
@@ -89,7 +90,7 @@ func (t *Ticket) same(d Draft) bool {
 	return t.Kind == d.Kind && t.Reason == d.Reason && t.BreakGlass == d.BreakGlass && slices.EqualFunc(t.Items, d.Items, func(a, b Item) bool {
 		return a.ApplicationName == b.ApplicationName && a.ResourceName == b.ResourceName && slices.Equal(a.Actions, b.Actions) &&
 			a.Duration == b.Duration && equality.Semantic.DeepEqual(a.Hours, b.Hours) && a.Adopt == b.Adopt && a.Override.because() == b.Override.because() &&
-			sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change) && samePackage(a.Package, b.Package)
+			sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change) && samePackage(a.Package, b.Package) && a.Scope.same(b.Scope)
 	})
 }
 

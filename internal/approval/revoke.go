@@ -52,6 +52,9 @@ func revocable(s *Service, a Actor, t *Ticket, item int, reason string) ([]int, 
 			continue
 		}
 		if !MayDoItem(s.Catalog(), a, t, i).Revoke {
+			if it := &t.Items[i]; it.Scope.Denies() {
+				return nil, fail(CodeForbidden, message.RevokeDeny())
+			}
 			return nil, fail(CodeForbidden, message.RevokeNotOwner())
 		}
 		out = append(out, i)
@@ -71,7 +74,7 @@ func (s *Service) revokeExtensions(ctx context.Context, of Target, why Event, se
 		return nil
 	}
 	seen[of] = true
-	list, err := s.Store.List(ctx, Filter{Target: &of, Kinds: []Kind{KindGrant, KindExtend}})
+	list, err := s.Store.List(ctx, Filter{Target: &of, Kinds: []Kind{KindGrant, KindExtend, KindStatement}})
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ func (s *Service) shown(kind Kind, it Item) (Shown, error) {
 		}
 	}
 	switch {
+	case it.Scope != nil:
+		return it.scopeShown(kind, lines), nil
 	case kind.Access():
 		return NewShown(append(lines, StatementLines(it)...)), nil
 	case kind == KindRevoke:

@@ -8,11 +8,19 @@ import (
 
 // Statement returns the statement that grants an item, until its expiry if it has one.
 func Statement(it Item) v1alpha1.Statement {
+	if it.Scope != nil {
+		return it.Scope.statement(it)
+	}
 	s := v1alpha1.Statement{
 		SID: it.SID, Effect: v1alpha1.EffectAllow,
 		Subjects:  []v1alpha1.Subject{v1alpha1.Subject(it.ApplicationName)},
 		Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(it.ResourceName)},
 	}
+	return complete(s, it)
+}
+
+// complete adds the actions, the end and the hours of an item to its statement.
+func complete(s v1alpha1.Statement, it Item) v1alpha1.Statement {
 	for _, a := range it.Actions {
 		s.Actions = append(s.Actions, v1alpha1.Action(a))
 	}

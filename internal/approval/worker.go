@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/backoff"
 	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/tracing"
 )
 
@@ -238,7 +239,9 @@ func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, wri
 	case j.Kind == JobShorten && it.Policy == "":
 		return "", Written{}, check(ctx, false) // it is written with its earlier end
 	}
-	name = w.PolicyName(it.ResourceName)
+	if name = w.PolicyName(it.ResourceName); it.Scope != nil {
+		name = policy.StatementsPolicy
+	}
 	ctx, span := w.Service.traceWrite(ctx, name, it)
 	defer func() { endWrite(span, written, err) }()
 	switch j.Kind {
@@ -247,7 +250,7 @@ func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, wri
 		written, err = w.Writer.Replace(ctx, it.Policy, it.ResourceName, Statement(it), it.isApproved, check)
 	case JobApply:
 		written, err = w.Writer.Put(ctx, name, it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
-		if err == nil {
+		if err == nil && it.Scope == nil {
 			err = w.protect(ctx, it, check)
 		}
 	default:
@@ -335,7 +338,7 @@ func (w *Worker) checkApproval(ctx context.Context, j *Job, t *Ticket) error {
 	if len(it.Shown.Grown(now)) > 0 {
 		return &exceedsApprovalError{now}
 	}
-	if t.Kind != KindRevoke && (j.Attempts > 1 || it.State == StateFailed) { // a revocation takes access away, whoever may ask for it now
+	if (t.Kind != KindRevoke || it.Scope.Denies()) && (it.Scope != nil || j.Attempts > 1 || it.State == StateFailed) { // a revocation takes access away, whoever may ask for it now
 		return w.Service.recheckBeforeRetry(ctx, t, j.Item)
 	}
 	return nil

@@ -173,10 +173,17 @@ type approverGroup struct {
 // an empty name of a policy, of the built-in chain. An owner of several resources decides once. The security team
 // decides for resources whose owners cannot, for wildcards of resources, and if no resource is reached yet.
 func (a about) ownerSteps(steps []wanted, template Step, all bool, policy string) ([]wanted, error) {
-	if n := len(a.reached.Resources); n > maxReached {
+	if n := len(a.reached.Resources); n > maxReached && a.scope == nil {
 		return nil, fail(CodeNoApprover, message.StepTooManyReached(a.application.Title, n, maxReached))
 	}
 	groups, ownerless := a.owners(all || template.Quorum > 1)
+	var scopeNote message.Message
+	if a.scope != nil {
+		var many bool
+		if scopeNote, many = a.scopeOwnerNote(groups, ownerless); many {
+			groups, ownerless = nil, nil
+		}
+	}
 	if len(groups) > maxOwnerSteps {
 		return nil, fail(CodeNoApprover, message.StepTooManyOwnersReached(a.application.Title, maxOwnerSteps))
 	}
@@ -204,6 +211,10 @@ func (a about) ownerSteps(steps []wanted, template Step, all bool, policy string
 	}
 	var note message.Message
 	switch {
+	case !scopeNote.IsZero():
+		note = scopeNote
+	case a.scope != nil:
+		return steps, nil
 	case len(ownerless) > 0:
 		note = message.StepNoteNoOtherOwner(a.titles(ownerless))
 	case len(a.reached.Wildcards) > 0:

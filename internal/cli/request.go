@@ -37,11 +37,13 @@ func (a *asking) flags(cmd *cobra.Command) {
 
 type requestOptions struct {
 	asking
-	application string
-	resources   []string
-	actions     []string
-	mode        string
-	breakGlass  bool
+	applications []string
+	resources    []string
+	actions      []string
+	effect       string
+	subjects     []string
+	mode         string
+	breakGlass   bool
 }
 
 func newRequest(s Streams) *cobra.Command {
@@ -54,13 +56,16 @@ the portal. --dry-run shows who would have to approve, without writing anything.
 
 With --wait the exit code is 0 if the ticket is effective, and 1 if it was refused, withdrawn or failed.`,
 		Example: `  kubectl acp request --app app-888 --resource bobs-cluster --action redis:connect --for 30d --reason 'session cache'
+  kubectl acp request --effect Deny --subject app-889 --resource bobs-cluster --action redis:connect --reason 'an incident'
   kubectl acp request --resource bobs-cluster --mode Enforce --reason 'everybody has a grant'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return remotely(o.run(cmd.Context())) },
 	}
 	o.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.application, "app", "", "the application's catalog `ID`")
+	f.StringSliceVar(&o.applications, "app", nil, "the applications' catalog `IDS`; each of them requests access to each resource")
+	f.StringVar(&o.effect, "effect", "", "request one statement instead: Allow or Deny")
+	f.StringSliceVar(&o.subjects, "subject", nil, "with --effect: the `SUBJECTS`: applications, prefixes, address ranges, or * for anyone")
 	f.StringSliceVar(&o.resources, "resource", nil, "the resources' catalog `IDS`")
 	f.StringSliceVar(&o.actions, "action", nil, "the `ACTIONS`, such as redis:connect")
 	f.StringVar(&o.mode, "mode", "", "request this mode of the resources instead: Observe, Audit or Enforce")
@@ -76,34 +81,75 @@ func (o *requestOptions) run(ctx context.Context) error {
 	switch {
 	case len(o.resources) == 0:
 		return usage("--resource is needed: the catalog ids of the resources")
-	case o.mode == "" && o.application == "":
+	case o.effect != "":
+		if err := o.checkStatement(); err != nil {
+			return err
+		}
+	case len(o.subjects) > 0:
+		return usage("--subject needs --effect: Allow or Deny")
+	case o.mode == "" && len(o.applications) == 0:
 		return usage("--app is needed: the catalog id of the application")
 	case o.mode == "" && len(o.actions) == 0:
 		return usage("--action is needed, such as redis:connect")
-	case o.mode != "" && (o.application != "" || len(o.actions) > 0 || o.period != ""):
+	case o.mode != "" && (len(o.applications) > 0 || len(o.actions) > 0 || o.period != ""):
 		return usage("--mode does not go with --app, --action or --for")
 	case o.mode != "" && !portalclient.Mode(o.mode).Valid():
 		return usage("--mode %q is not Observe, Audit or Enforce", o.mode)
 	}
 	kind := portalclient.TicketKindGrant
-	if o.mode != "" {
+	switch {
+	case o.effect != "":
+		kind = portalclient.TicketKindStatement
+	case o.mode != "":
 		kind = portalclient.TicketKindMode
 	}
 	body := portalclient.NewTicket{Kind: &kind, DurationSeconds: period, Reason: o.reason}
 	if o.breakGlass {
 		body.BreakGlass = &o.breakGlass
 	}
-	for _, r := range o.resources {
-		item := portalclient.NewTicketItem{Resource: &r}
-		if kind == portalclient.TicketKindMode {
-			mode := portalclient.Mode(o.mode)
-			item.Mode = &mode
-		} else {
-			item.Application, item.Actions = &o.application, &o.actions
-		}
-		body.Items = append(body.Items, item)
+	body.Items = o.items(kind)
+	if n := len(body.Items); n > maxRequestItems {
+		return usage("%d applications and %d resources make %d items; a request has at most %d", len(o.applications), len(o.resources), n, maxRequestItems)
 	}
 	return o.ask(ctx, body)
+}
+
+// maxRequestItems is the maximum number of items of a request, as in api/openapi.yaml.
+const maxRequestItems = 50
+
+// items returns the items of a request: one for each application and resource, one for each resource whose mode changes, or one statement.
+func (o *requestOptions) items(kind portalclient.TicketKind) []portalclient.NewTicketItem {
+	if kind == portalclient.TicketKindStatement {
+		scope := portalclient.StatementScope{Effect: portalclient.StatementScopeEffect(o.effect), Subjects: o.subjects, Resources: o.resources}
+		return []portalclient.NewTicketItem{{Scope: &scope, Actions: &o.actions}}
+	}
+	var out []portalclient.NewTicketItem
+	for _, r := range o.resources {
+		if kind == portalclient.TicketKindMode {
+			mode := portalclient.Mode(o.mode)
+			out = append(out, portalclient.NewTicketItem{Resource: &r, Mode: &mode})
+			continue
+		}
+		for _, app := range o.applications {
+			out = append(out, portalclient.NewTicketItem{Application: &app, Resource: &r, Actions: &o.actions})
+		}
+	}
+	return out
+}
+
+// checkStatement checks the flags of a request for a statement.
+func (o *requestOptions) checkStatement() error {
+	switch {
+	case !portalclient.StatementScopeEffect(o.effect).Valid():
+		return usage("--effect %q is not Allow or Deny", o.effect)
+	case len(o.subjects) == 0:
+		return usage("--subject is needed: applications, prefixes, address ranges, or * for anyone")
+	case len(o.actions) == 0:
+		return usage("--action is needed, such as redis:connect")
+	case o.mode != "" || len(o.applications) > 0 || o.breakGlass:
+		return usage("--effect does not go with --mode, --app or --break-glass")
+	}
+	return nil
 }
 
 type extendOptions struct {

@@ -208,6 +208,7 @@ var valueTexts = map[string]map[string]func() message.Message{
 		"onboard":         message.LedgerValueKindOnboard,
 		"package":         message.LedgerValueKindPackage,
 		"revoke":          message.LedgerValueKindRevoke,
+		"statement":       message.LedgerValueKindStatement,
 		"workload":        message.LedgerValueKindWorkload,
 	},
 	"content": {

@@ -3269,6 +3269,11 @@ func LedgerValueKindRevoke() Message {
 	return Message{Code: "ledger.value.kind-revoke", Text: "revocation"}
 }
 
+// LedgerValueKindStatement is "statement".
+func LedgerValueKindStatement() Message {
+	return Message{Code: "ledger.value.kind-statement", Text: "statement"}
+}
+
 // LedgerValueKindWorkload is "workload".
 func LedgerValueKindWorkload() Message {
 	return Message{Code: "ledger.value.kind-workload", Text: "workload"}
@@ -3492,6 +3497,11 @@ func LineDeny(peer Message, target Message, port string) Message {
 // LineEnforcedBy is "enforced by {enforcer}".
 func LineEnforcedBy(enforcer string) Message {
 	return build("line.enforced-by", param{"enforcer", enforcer})
+}
+
+// LineEveryLater is "every resource of {name} that is added later".
+func LineEveryLater(name string) Message {
+	return build("line.every-later", param{"name", name})
 }
 
 // LineGiven is "given to a holder of the access package by {ticket}".
@@ -6264,6 +6274,36 @@ func RequestSpecInvalid(reason Message) Message {
 	return build("request.spec-invalid", param{"reason", reason})
 }
 
+// RequestStatementClass is "No class covers all of {name}: name a prefix within one class.".
+func RequestStatementClass(name string) Message {
+	return build("request.statement-class", param{"name", name})
+}
+
+// RequestStatementEffect is "must be Allow or Deny".
+func RequestStatementEffect() Message {
+	return Message{Code: "request.statement-effect", Text: "must be Allow or Deny"}
+}
+
+// RequestStatementMissing is "Describe the statement: its effect, subjects, actions and resources.".
+func RequestStatementMissing() Message {
+	return Message{Code: "request.statement-missing", Text: "Describe the statement: its effect, subjects, actions and resources."}
+}
+
+// RequestStatementNotOwner is "You own none of the subjects and resources of this statement: only their owners and the security team may request it.".
+func RequestStatementNotOwner() Message {
+	return Message{Code: "request.statement-not-owner", Text: "You own none of the subjects and resources of this statement: only their owners and the security team may request it."}
+}
+
+// RequestStatementPair is "This statement allows named applications to use named resources: request access instead, with one item for each application and resource.".
+func RequestStatementPair() Message {
+	return Message{Code: "request.statement-pair", Text: "This statement allows named applications to use named resources: request access instead, with one item for each application and resource."}
+}
+
+// RequestStatementUnknown is "{name} is neither in the catalog nor a prefix, an address range or anyone.".
+func RequestStatementUnknown(name string) Message {
+	return build("request.statement-unknown", param{"name", name})
+}
+
 // RequestTicketAddresses is "A ticket is about at most {limit} addresses, not {count}: request them in several tickets.".
 func RequestTicketAddresses(limit int, count int) Message {
 	return build("request.ticket-addresses", param{"count", count}, param{"limit", limit})
@@ -6502,6 +6542,11 @@ func ReviewTooLarge(lines int, assignments int) Message {
 // ReviewTooManyChoices is "Decide between 1 and {limit} lines at once.".
 func ReviewTooManyChoices(limit int) Message {
 	return build("review.too-many-choices", param{"limit", limit})
+}
+
+// RevokeDeny is "To end a deny opens access: request its end, so that the owners and the security team decide.".
+func RevokeDeny() Message {
+	return Message{Code: "revoke.deny", Text: "To end a deny opens access: request its end, so that the owners and the security team decide."}
 }
 
 // RevokeNoGrant is "The ticket is {state}: there is no grant to revoke.".
@@ -7029,6 +7074,21 @@ func StepNoteRequesterOwns() Message {
 	return Message{Code: "step-note.requester-owns", Text: "The requester owns the resource, so another owner decides."}
 }
 
+// StepNoteStatementManyOwners is "The statement concerns {count} resources and applications of more than {most} sets of owners, so the security team decides in their place.".
+func StepNoteStatementManyOwners(count int, most int) Message {
+	return build("step-note.statement-many-owners", param{"count", count}, param{"most", most})
+}
+
+// StepNoteStatementNoOwner is "Nobody else can decide for the owners of {names}, so the security team decides.".
+func StepNoteStatementNoOwner(names Message) Message {
+	return build("step-note.statement-no-owner", param{"names", names})
+}
+
+// StepNoteStatementSecurity is "Wildcards, address ranges, anyone and denies are decided by the security team, too.".
+func StepNoteStatementSecurity() Message {
+	return Message{Code: "step-note.statement-security", Text: "Wildcards, address ranges, anyone and denies are decided by the security team, too."}
+}
+
 // StepCannotBeFilled is "The step \"{step}\" of the approval policy {policy} cannot be filled: {reason}.".
 func StepCannotBeFilled(step Message, policy string, reason Message) Message {
 	return build("step.cannot-be-filled", param{"policy", policy}, param{"reason", reason}, param{"step", step})
@@ -7112,6 +7172,11 @@ func StepSamePersonClass(group string) Message {
 // StepSamePersonPackage is "The same person would have to fill two steps of the access package: name a further owner, leader or member of the group \"{group}\" in the catalog.".
 func StepSamePersonPackage(group string) Message {
 	return build("step.same-person-package", param{"group", group})
+}
+
+// StepSamePersonStatement is "The steps of this statement cannot be filled by different people: add people to the group {group}.".
+func StepSamePersonStatement(group string) Message {
+	return build("step.same-person-statement", param{"group", group})
 }
 
 // StepSecurityNeeded is "{application} needs the security team, and nobody else in the group \"{group}\" can decide: add a member to that group in the catalog.".
@@ -7282,6 +7347,11 @@ func TicketScheduleMissing(reason Message, until time.Time) Message {
 // TicketStatementAltered is "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and request it again if it is still needed.".
 func TicketStatementAltered() Message {
 	return Message{Code: "ticket.statement-altered", Text: "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and request it again if it is still needed."}
+}
+
+// TicketStatementCoversNothing is "The statement covers no protected resource yet.".
+func TicketStatementCoversNothing() Message {
+	return Message{Code: "ticket.statement-covers-nothing", Text: "The statement covers no protected resource yet."}
 }
 
 // TicketStatementNotEnforced is "The statement is not enforced: {reason}".

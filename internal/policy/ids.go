@@ -43,6 +43,10 @@ func PolicyNameFor(resource string) string {
 	return "portal-" + slug(text, policySlug) + "-" + hex.EncodeToString(sum[:8])
 }
 
+// StatementsPolicy is the name of the AccessControlPolicy that holds the portal's statements that are about no single pair of an
+// application and a resource. PolicyNameFor returns no such name, because it ends with a hash.
+const StatementsPolicy = "portal-statements"
+
 // PolicyShard returns the name of one of the AccessControlPolicies that hold the portal's grants on a resource if they
 // are too many for one. The first shard, number 1, has the name returned by PolicyNameFor.
 func PolicyShard(base string, number int) string {

@@ -1384,6 +1384,24 @@ func (e StatementIssueKind) Valid() bool {
 	}
 }
 
+// Defines values for StatementScopeEffect.
+const (
+	StatementScopeEffectAllow StatementScopeEffect = "Allow"
+	StatementScopeEffectDeny  StatementScopeEffect = "Deny"
+)
+
+// Valid indicates whether the value is a known member of the StatementScopeEffect enum.
+func (e StatementScopeEffect) Valid() bool {
+	switch e {
+	case StatementScopeEffectAllow:
+		return true
+	case StatementScopeEffectDeny:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for StepOnTimeout.
 const (
 	StepOnTimeoutDeny     StepOnTimeout = "Deny"
@@ -1563,6 +1581,7 @@ const (
 	TicketKindOnboard        TicketKind = "onboard"
 	TicketKindPackage        TicketKind = "package"
 	TicketKindRevoke         TicketKind = "revoke"
+	TicketKindStatement      TicketKind = "statement"
 	TicketKindWorkload       TicketKind = "workload"
 )
 
@@ -1586,6 +1605,8 @@ func (e TicketKind) Valid() bool {
 	case TicketKindPackage:
 		return true
 	case TicketKindRevoke:
+		return true
+	case TicketKindStatement:
 		return true
 	case TicketKindWorkload:
 		return true
@@ -4188,7 +4209,7 @@ type NewTicket struct {
 	Reason  string         `json:"reason"`
 }
 
-// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload. package: package
+// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload. package: package. statement: scope, actions, or for a later end target
 type NewTicketItem struct {
 	Actions *[]string `json:"actions,omitempty"`
 
@@ -4210,8 +4231,11 @@ type NewTicketItem struct {
 	Package *NewPackage `json:"package,omitempty"`
 
 	// Resource catalog id
-	Resource *string  `json:"resource,omitempty"`
-	Target   *ItemRef `json:"target,omitempty"`
+	Resource *string `json:"resource,omitempty"`
+
+	// Scope the effect, the subjects and the resources of a statement that no pair of an application and a resource expresses: a deny, or one with prefixes, address ranges or anyone
+	Scope  *StatementScope `json:"scope,omitempty"`
+	Target *ItemRef        `json:"target,omitempty"`
 
 	// Workload a client outside the fleet that an owner of the application requests to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses
 	Workload *NewWorkload `json:"workload,omitempty"`
@@ -5587,6 +5611,20 @@ type StatementRef struct {
 	Sid    string `json:"sid"`
 }
 
+// StatementScope the effect, the subjects and the resources of a statement that no pair of an application and a resource expresses: a deny, or one with prefixes, address ranges or anyone
+type StatementScope struct {
+	Effect StatementScopeEffect `json:"effect"`
+
+	// Resources names or catalog ids of resources, or prefixes that end with *
+	Resources []string `json:"resources"`
+
+	// Subjects names or catalog ids of applications, prefixes that end with *, address ranges, or * for anyone
+	Subjects []string `json:"subjects"`
+}
+
+// StatementScopeEffect defines model for StatementScope.Effect.
+type StatementScopeEffect string
+
 // Step defines model for Step.
 type Step struct {
 	// Approvers who may decide this step; of more than 100 the first 100, the caller among them if they are one
@@ -5848,6 +5886,9 @@ type TicketItem struct {
 	Position int         `json:"position"`
 	Resource *CatalogRef `json:"resource,omitempty"`
 	Review   *Step       `json:"review,omitempty"`
+
+	// Scope the effect, the subjects and the resources of a statement that no pair of an application and a resource expresses: a deny, or one with prefixes, address ranges or anyone
+	Scope *StatementScope `json:"scope,omitempty"`
 
 	// Sensitivity of the resource now; absent: the catalog does not have it
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`

@@ -9,7 +9,7 @@ import (
 // Request is the value of the variable request in expressions. The names of its fields are part of the API: docs/approvals.md lists
 // them.
 type Request struct {
-	Kind        string        `cel:"kind"` // grant, extend, revoke, mode, onboard, offboard, class, approval-policy, workload, package
+	Kind        string        `cel:"kind"` // grant, extend, revoke, mode, onboard, offboard, class, approval-policy, workload, package, statement
 	Requester   Person        `cel:"requester"`
 	Application Entity        `cel:"application"`
 	Resource    Entity        `cel:"resource"`
@@ -50,7 +50,7 @@ type Entity struct {
 var kinds = map[string]struct{ application, resource bool }{
 	"grant": {true, true}, "extend": {true, true}, "revoke": {true, true},
 	"mode": {false, true}, "onboard": {false, true}, "offboard": {false, true},
-	"class": {false, false}, "approval-policy": {false, false}, "workload": {true, true}, "package": {false, true},
+	"class": {false, false}, "approval-policy": {false, false}, "workload": {true, true}, "package": {false, true}, "statement": {false, true},
 }
 
 // HasKind reports whether approval policies can be evaluated for a kind of request.

@@ -15,9 +15,10 @@ import (
 // TestAffected checks which changes of a class affect its resources: one that is onboarded with a grant, and one in Observe.
 func TestAffected(t *testing.T) {
 	in := input()
-	in.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{
-		Statements: []v1alpha1.Statement{{SID: "a", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app}, Actions: []v1alpha1.Action{"redis:connect"},
-			Resources: []v1alpha1.ResourceName{redis}}}}}}
+	in.Policies = []*v1alpha1.AccessControlPolicy{{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec:       v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{approval.Statement(grant("a"))}},
+	}}
 	in.Resources = append(in.Resources, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "observed"},
 		Spec: v1alpha1.ProtectedResourceSpec{Resource: "trnv1:rsc:trip-com:redis:clusters:observed", Mode: v1alpha1.ModeObserve}})
 	base := policy.NewSnapshot(in)
@@ -47,8 +48,9 @@ func TestAffected(t *testing.T) {
 		want   []string
 	}{
 		{"nothing changes", class(func(*v1alpha1.ResourceClassSpec) {}), nil},
-		{"a further port", class(func(s *v1alpha1.ResourceClassSpec) { s.Actions[0].Ports = append(s.Actions[0].Ports, v1alpha1.Port{Port: 6380, Protocol: "TCP"}) }),
-			onboarded},
+		{"a further port", class(func(s *v1alpha1.ResourceClassSpec) {
+			s.Actions[0].Ports = append(s.Actions[0].Ports, v1alpha1.Port{Port: 6380, Protocol: "TCP"})
+		}), onboarded},
 		{"an action that no statement has", class(func(s *v1alpha1.ResourceClassSpec) {
 			s.Actions = append(s.Actions, v1alpha1.ClassAction{Name: "redis:admin", Ports: []v1alpha1.Port{{Port: 7000, Protocol: "TCP"}}})
 		}), nil},

@@ -102,14 +102,18 @@ func sides(
 		switch {
 		case kind.Access():
 			statement := approval.Statement(it)
-			name := shardOf(after.Policies, it.ResourceName, statement.SID)
+			name := shardOf(after.Policies, baseOf(it), statement.SID)
 			before.Policies = without(before.Policies, name, it.SID)
 			after.Policies = with(after.Policies, name, statement)
-			onboard(base, &after, it, statement.SID)
-			units[it.ResourceName] = true
+			if it.ResourceName != "" {
+				onboard(base, &after, it, statement.SID)
+				units[it.ResourceName] = true
+			}
 		case kind == approval.KindRevoke && it.Target != nil:
-			after.Policies = withoutTarget(after.Policies, it)
-			units[it.ResourceName] = true
+			after.Policies = WithoutTarget(after.Policies, it)
+			if it.ResourceName != "" {
+				units[it.ResourceName] = true
+			}
 		case it.Change != nil:
 			if it.ResourceName != "" {
 				units[it.ResourceName] = true
@@ -129,9 +133,9 @@ func sides(
 func policies(before, after []*v1alpha1.AccessControlPolicy, items []approval.Item) []Object {
 	names := map[string]bool{}
 	for _, it := range items {
-		if it.ResourceName != "" {
+		if it.ResourceName != "" || it.Scope != nil {
 			for _, all := range [][]*v1alpha1.AccessControlPolicy{before, after} {
-				for _, name := range shards(all, policy.PolicyNameFor(it.ResourceName)) {
+				for _, name := range shards(all, baseOf(it)) {
 					names[name] = true
 				}
 			}

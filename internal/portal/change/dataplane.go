@@ -144,7 +144,7 @@ func (v *View) Refuse(base *policy.Snapshot, in policy.Input, members []Member, 
 	for _, it := range items {
 		if kind.Access() {
 			sid := approval.Statement(it).SID
-			own[policy.Ref{Policy: shardOf(written.Policies, it.ResourceName, sid), SID: sid}] = true
+			own[policy.Ref{Policy: shardOf(written.Policies, baseOf(it), sid), SID: sid}] = true
 		}
 	}
 	for _, name := range resources {

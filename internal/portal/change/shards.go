@@ -23,9 +23,17 @@ func shards(all []*v1alpha1.AccessControlPolicy, base string) []string {
 	return out
 }
 
-// shardOf returns the name of the policy that has a statement, or else of the one to which the portal would write it.
-func shardOf(all []*v1alpha1.AccessControlPolicy, resource, sid string) string {
-	base := policy.PolicyNameFor(resource)
+// baseOf returns the name of the first policy that may have the statement of an item.
+func baseOf(it approval.Item) string {
+	if it.Scope != nil {
+		return policy.StatementsPolicy
+	}
+	return policy.PolicyNameFor(it.ResourceName)
+}
+
+// shardOf returns the name of the policy that has a statement, or else of the one to which the portal would write it. base is the name of
+// the first of these policies.
+func shardOf(all []*v1alpha1.AccessControlPolicy, base, sid string) string {
 	names := shards(all, base)
 	room := ""
 	for _, name := range names {
@@ -43,7 +51,8 @@ func shardOf(all []*v1alpha1.AccessControlPolicy, resource, sid string) string {
 	return room
 }
 
-func withoutTarget(all []*v1alpha1.AccessControlPolicy, it approval.Item) []*v1alpha1.AccessControlPolicy {
+// WithoutTarget returns the policies without the statement whose end an item requests, or which it extends.
+func WithoutTarget(all []*v1alpha1.AccessControlPolicy, it approval.Item) []*v1alpha1.AccessControlPolicy {
 	sid := approval.SID(it.Target.Ticket, it.Target.Item)
-	return without(all, shardOf(all, it.ResourceName, sid), sid)
+	return without(all, shardOf(all, baseOf(it), sid), sid)
 }

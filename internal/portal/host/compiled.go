@@ -75,6 +75,35 @@ func ChangedLines(base *policy.Snapshot, in policy.Input, it approval.Item, at t
 	return bounded(lines)
 }
 
+// ScopeLines returns the lines that a statement about several subjects or resources adds to the units of the protected resources, and with
+// a leading - those that it removes, such as what a deny takes away. The end and the hours of the statement do not count, so that the
+// lines are the same at any time. For the end of another ticket's statement they are the lines of that statement.
+func ScopeLines(base *policy.Snapshot, in policy.Input, it approval.Item, at time.Time) []string {
+	if it.Target != nil && it.SID == "" {
+		in.Policies = change.WithoutTarget(in.Policies, it)
+	}
+	if it.SID == "" {
+		it.SID = "shown"
+	}
+	it.ExpiresAt, it.ShortenTo, it.Hours = time.Time{}, time.Time{}, nil
+	before, after, names := change.Snapshots(base, in, approval.KindStatement, []approval.Item{it})
+	for _, folded := range []bool{false, true} {
+		if lines, ok := differences(before, after, names, at, folded); ok {
+			return signless(lines)
+		}
+	}
+	lines, _ := differences(before, after, names, at, true)
+	return bounded(signless(lines))
+}
+
+// signless removes the sign of added lines, so that an added deny is a LineDeny, which grants nothing.
+func signless(lines []string) []string {
+	for i, l := range lines {
+		lines[i] = strings.TrimPrefix(l, approval.LineAdded)
+	}
+	return lines
+}
+
 // differences returns the differences of the units with these names, sorted. Without folding it returns false as soon as there are more
 // than mostLines. Folded lines do not name single applications or resources, so a class has few of them.
 func differences(before, after *policy.Snapshot, names []string, at time.Time, folded bool) ([]string, bool) {

@@ -92,6 +92,8 @@ func (h *Host) Compiled(it approval.Item) ([]string, error) {
 		return h.compiledWorkload(it)
 	case it.Change != nil:
 		return h.compiledChange(it)
+	case it.Scope != nil:
+		return h.compiledScope(it)
 	}
 	var resources v1alpha1.ResourceClassList
 	var subjects v1alpha1.SubjectClassList
@@ -121,6 +123,19 @@ func (h *Host) compiledWorkload(it approval.Item) ([]string, error) {
 		return nil, approval.HostUnknown()
 	}
 	return WorkloadLines(base, in, it, wallclock.Now())
+}
+
+// compiledScope compiles the host cluster's state with and without the statement of an item.
+func (h *Host) compiledScope(it approval.Item) ([]string, error) {
+	base, ok := h.Snapshot()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	in, ok := h.Input()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	return ScopeLines(base, in, it, wallclock.Now()), nil
 }
 
 // compiledChange compiles the host cluster's state with and without the change of an object.

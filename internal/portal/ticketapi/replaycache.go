@@ -35,6 +35,7 @@ func replayDigest(kind approval.Kind, items []approval.Item, w window) (replayKe
 		Change                     *approval.Change
 		Ends                       time.Time
 		Hours                      *v1alpha1.WeeklyHours
+		Scope                      *approval.Scope
 	}
 	list := []any{kind}
 	if w.chosen {
@@ -42,7 +43,7 @@ func replayDigest(kind approval.Kind, items []approval.Item, w window) (replayKe
 	}
 	for _, it := range items {
 		ends := it.ExpiresAt.Truncate(time.Minute)
-		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, ends, it.Hours})
+		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, ends, it.Hours, it.Scope})
 	}
 	text, err := json.Marshal(list)
 	return sha256.Sum256(text), err

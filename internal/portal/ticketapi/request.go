@@ -118,10 +118,26 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 		}
 		x.Workload = &approval.Registration{ID: w.Id, Addresses: w.Addresses, Description: core.Value(w.Description)}
 	}
+	if s := it.Scope; s != nil && err == nil {
+		x.Scope, err = scopeOf(path+"scope.", *s)
+	}
 	if p := it.Package; p != nil && err == nil {
 		x.Package, err = packageDraft(path+"package.", *p)
 	}
 	return x, err
+}
+
+// scopeOf converts the scope of a statement.
+func scopeOf(path string, s openapi.StatementScope) (*approval.Scope, error) {
+	switch {
+	case !s.Effect.Valid():
+		return nil, core.InvalidField(path+"effect", message.FieldOneOf([]string{"Allow", "Deny"}))
+	case len(s.Subjects) < 1 || len(s.Subjects) > approval.MaxScopeNames:
+		return nil, core.InvalidField(path+"subjects", message.FieldCount(approval.MaxScopeNames))
+	case len(s.Resources) < 1 || len(s.Resources) > approval.MaxScopeNames:
+		return nil, core.InvalidField(path+"resources", message.FieldCount(approval.MaxScopeNames))
+	}
+	return &approval.Scope{Effect: v1alpha1.Effect(s.Effect), Subjects: s.Subjects, Resources: s.Resources}, nil
 }
 
 // packageDraft converts a version of an access package that is requested to be published.

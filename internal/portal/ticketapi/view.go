@@ -137,7 +137,10 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 		out.Review = new(stepOf(c, who, it, *it.Review))
 	}
 	if t.Kind.Access() {
-		out.Sid, out.Policy = core.Optional(it.SID), new(cmp.Or(it.Policy, policy.PolicyNameFor(it.ResourceName)))
+		out.Sid, out.Policy = core.Optional(it.SID), new(policyOf(it))
+	}
+	if s := it.Scope; s != nil {
+		out.Scope = &openapi.StatementScope{Effect: openapi.StatementScopeEffect(s.Effect), Subjects: s.Subjects, Resources: s.Resources}
 	}
 	if ch := it.Change; ch != nil {
 		out.Policy = core.Optional(ch.Name)
@@ -158,6 +161,14 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 		a.liveState(t, it, &out)
 	}
 	return out
+}
+
+// policyOf returns the name of the policy that has the statement of an item, or to which it is written.
+func policyOf(it approval.Item) string {
+	if it.Scope != nil {
+		return cmp.Or(it.Policy, policy.StatementsPolicy)
+	}
+	return cmp.Or(it.Policy, policy.PolicyNameFor(it.ResourceName))
 }
 
 // workloadChange returns the registration in a change, or nil if the change is of another kind.
@@ -200,7 +211,7 @@ func (a *API) nodes(who approval.Actor, t *approval.Ticket, i int) *openapi.Node
 	case !it.State.InProgress() || it.ResourceName == "":
 		return nil
 	case t.Kind.Access():
-		p, ok := a.Host.Cached(cmp.Or(it.Policy, policy.PolicyNameFor(it.ResourceName)))
+		p, ok := a.Host.Cached(policyOf(it))
 		if !ok {
 			return nil
 		}
@@ -224,6 +235,10 @@ func (a *API) liveState(t *approval.Ticket, it approval.Item, out *openapi.Ticke
 		p, ok := a.Host.Cached(*out.Policy)
 		if !ok {
 			return
+		}
+		if it.Scope != nil {
+			clusters, counts = a.statesOfScope(p, it)
+			break
 		}
 		u, ok := approval.Unit(p, it.ResourceName)
 		if !ok {
@@ -249,6 +264,24 @@ func (a *API) liveState(t *approval.Ticket, it approval.Item, out *openapi.Ticke
 	out.WaitingFor = &waiting
 }
 
+// statesOfScope returns the worst state of each member over all units that contain the statement of an item.
+func (a *API) statesOfScope(p *v1alpha1.AccessControlPolicy, it approval.Item) (clusters []v1alpha1.ClusterState, counts v1alpha1.MemberCounts) {
+	for _, u := range p.Status.Units {
+		if !slices.Contains(u.SIDs, it.SID) {
+			continue
+		}
+		for _, c := range a.MemberStates(&u) {
+			i := slices.IndexFunc(clusters, func(x v1alpha1.ClusterState) bool { return x.Name == c.Name })
+			if i < 0 {
+				clusters = append(clusters, c)
+			} else if clusters[i].State == v1alpha1.MemberRealized {
+				clusters[i] = c
+			}
+		}
+	}
+	return clusters, v1alpha1.CountMembers(clusters)
+}
+
 // undecided returns the steps of an item. Open steps list the people who can still decide them; one person fills one step.
 func undecided(it approval.Item) []approval.Step {
 	steps := slices.Clone(it.Steps)
@@ -264,7 +297,8 @@ func itemMay(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) 
 	m, it := approval.MayDoItem(c, who, t, i), t.Items[i]
 	app, ok := c.ByName(it.ApplicationName)
 	return openapi.ItemMay{Approve: m.Approve, Reject: m.Reject, Withdraw: m.Withdraw, Revoke: m.Revoke, Review: m.Review,
-		Extend: !who.Auditor && t.Kind.Access() && it.State == approval.StateEffective && it.Duration > 0 && ok && c.Owns(who.ID, app)}
+		Extend: !who.Auditor && t.Kind.Access() && it.State == approval.StateEffective && it.Duration > 0 &&
+			(ok && c.Owns(who.ID, app) || it.Scope != nil && (who.Security || t.Requester == who.ID))}
 }
 
 func eitherMay(a, b openapi.ItemMay) openapi.ItemMay {

@@ -118,7 +118,7 @@ func ticketNumber(ref policy.Ref, resource string) (int64, bool) {
 // isPolicyOf reports whether a policy has the name of one of those that hold the portal's grants on a resource.
 func isPolicyOf(name, resource string) bool {
 	base, _ := policy.SplitPolicyShard(name)
-	return base == policy.PolicyNameFor(resource)
+	return base == policy.PolicyNameFor(resource) || base == policy.StatementsPolicy
 }
 
 // Time returns a pointer to a time in UTC, or nil if it is zero.

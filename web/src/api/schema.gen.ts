@@ -2549,7 +2549,7 @@ export interface components {
             items: components["schemas"]["Connection"][];
         };
         /** @enum {string} */
-        TicketKind: "grant" | "extend" | "revoke" | "mode" | "onboard" | "offboard" | "class" | "approval-policy" | "workload" | "package";
+        TicketKind: "grant" | "extend" | "revoke" | "mode" | "onboard" | "offboard" | "class" | "approval-policy" | "workload" | "package" | "statement";
         /**
          * @description of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
          * @enum {string}
@@ -2657,7 +2657,7 @@ export interface components {
             /** @description the spec as YAML or JSON; absent with verb delete */
             spec?: string;
         };
-        /** @description grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload. package: package */
+        /** @description grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object. workload: application, workload. package: package. statement: scope, actions, or for a later end target */
         NewTicketItem: {
             /** @description catalog id */
             application?: string;
@@ -2680,6 +2680,16 @@ export interface components {
             workload?: components["schemas"]["NewWorkload"];
             /** @description for package: the version to publish */
             package?: components["schemas"]["NewPackage"];
+            scope?: components["schemas"]["StatementScope"];
+        };
+        /** @description the effect, the subjects and the resources of a statement that no pair of an application and a resource expresses: a deny, or one with prefixes, address ranges or anyone */
+        StatementScope: {
+            /** @enum {string} */
+            effect: "Allow" | "Deny";
+            /** @description names or catalog ids of applications, prefixes that end with *, address ranges, or * for anyone */
+            subjects: string[];
+            /** @description names or catalog ids of resources, or prefixes that end with * */
+            resources: string[];
         };
         /** @description a client outside the fleet that an owner of the application requests to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses */
         NewWorkload: {
@@ -2896,6 +2906,7 @@ export interface components {
         TicketItem: {
             position: number;
             state: components["schemas"]["TicketState"];
+            scope?: components["schemas"]["StatementScope"];
             application?: components["schemas"]["CatalogRef"];
             resource?: components["schemas"]["CatalogRef"];
             /** @description of the resource now; absent: the catalog does not have it */

@@ -43,6 +43,13 @@ export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKin
       return item.object ? <Trans i18nKey={`decide.object.${item.object.verb}`} values={{ kind: t(`objectKind.${item.object.kind}`), name: item.object.name }} components={b} /> : null;
     case "workload":
       return item.workload ? <Trans i18nKey={item.workload.before.length > 0 ? "decide.changesWorkload" : "decide.registersWorkload"} values={{ id: item.workload.id, application, addresses: words.list(item.workload.after) }} components={b} /> : null;
+    case "statement":
+      return item.scope ? (
+        <>
+          <Trans i18nKey={`decide.statement${item.scope.effect}`} values={{ subjects: words.list(item.scope.subjects), resources: words.list(item.scope.resources), actions: words.list(item.actions ?? []), duration: words.lasting(item.durationSeconds) }} components={b} />
+          {item.hours && <> <Trans i18nKey="decide.onlyDuring" values={{ hours: hoursText(item.hours, i18n.language) }} components={b} /></>}
+        </>
+      ) : null;
     case "package":
       return item.package ? (
         <>

@@ -275,6 +275,7 @@ export const messages: Readonly<Record<string, string>> = {
   "step-note.no-other-owner": "Nobody else owns {resources}, so the security team decides.",
   "step-note.owner-of": "An owner of {resources} decides.",
   "step-note.owner-of-needed-elsewhere": "The owner of {resources} is needed for another step, so the security team decides.",
+  "step-note.statement-no-owner": "Nobody else can decide for the owners of {names}, so the security team decides.",
   "step.cannot-be-filled": "The step \"{step}\" of the approval policy {policy} cannot be filled: {reason}.",
   "ticket.change-not-in-force": "The change is not in force: {reason}",
   "ticket.host-refused-change": "The host cluster refused the change: {reason}",

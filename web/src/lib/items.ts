@@ -3,7 +3,7 @@ import type { CatalogRef, ClusterState, NodeSummary, Step, StepState, Ticket, Ti
 import { clusterOrder } from "./members";
 
 /** ticketKinds contains all kinds of tickets in display order. */
-export const ticketKinds = ["grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload", "package"] as const satisfies readonly TicketKind[];
+export const ticketKinds = ["grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload", "package", "statement"] as const satisfies readonly TicketKind[];
 
 /** Matter is what an item is about, which selects the texts about it. */
 export type Matter = "access" | "end" | "protection" | "object";
@@ -19,6 +19,7 @@ const matters: Record<TicketKind, Matter> = {
   "approval-policy": "object",
   workload: "object",
   package: "object",
+  statement: "access",
 };
 
 /** matterOf returns what a ticket of this kind is about. */

@@ -201,3 +201,32 @@ export function parseTarget(text: string | null): { ticket: string; item: number
 
 /** forPreview adds a fixed reason: the reason does not affect the preview, so that typing it sends no new request. */
 export const forPreview = (body: Draftable): NewTicket => ({ ...body, reason: "preview" });
+
+/** scopeEffects are the effects of a statement. */
+export const scopeEffects = ["Allow", "Deny"] as const;
+/** isScopeEffect reports whether a value is one of scopeEffects. */
+export const isScopeEffect = (value: unknown): value is (typeof scopeEffects)[number] => scopeEffects.some((each) => each === value);
+/** scopeNames is the maximum number of subjects, and of resources, of a statement, as in api/openapi.yaml. */
+export const scopeNames = 50;
+
+/** StatementRequest contains the values of the form for a statement. */
+export interface StatementRequest {
+  effect: (typeof scopeEffects)[number];
+  subjects: string[];
+  resources: string[];
+  actions: string[];
+  duration: DurationValue;
+  /** Absent if the statement counts at any hour. */
+  hours?: WeeklyHours | undefined;
+}
+
+/** statementBody returns the request for a statement. It is undefined while too little is entered. */
+export function statementBody({ effect, subjects, resources, actions, duration, hours }: StatementRequest): Draftable | undefined {
+  if (subjects.length === 0 || resources.length === 0 || actions.length === 0 || durationError(duration) || hoursError(hours)) return undefined;
+  const seconds = durationSeconds(duration);
+  return {
+    kind: "statement",
+    items: [{ scope: { effect, subjects, resources }, actions, ...(hours ? { hours: hoursBody(hours) } : {}) }],
+    ...(seconds === undefined ? {} : { durationSeconds: seconds }),
+  };
+}

@@ -1,7 +1,7 @@
 import { useTranslation } from "react-i18next";
 import type { ObjectChange, Ticket, TicketItem, TicketKind } from "../api/types";
 
-type Named = Pick<TicketItem, "application" | "resource" | "target" | "object" | "workload" | "package" | "fromMode" | "toMode">;
+type Named = Pick<TicketItem, "application" | "resource" | "target" | "object" | "workload" | "package" | "scope" | "fromMode" | "toMode">;
 
 /** useHeading returns the functions that return the heading of a ticket and of an item. Lists, the page and the document's title use the same headings. */
 export function useHeading() {
@@ -32,6 +32,8 @@ export function useHeading() {
         return of.object ? object(of.object) : t(`kind.${kind}`);
       case "workload":
         return of.workload ? t(of.workload.before.length > 0 ? "ticket.of.workloadChange" : "ticket.of.workload", { id: of.workload.id, application: application ?? "" }) : t(`kind.${kind}`);
+      case "statement":
+        return of.scope ? t(`ticket.of.statement${of.scope.effect}`, { subject: of.scope.subjects[0] ?? "", resource: of.scope.resources[0] ?? "" }) : t(`kind.${kind}`);
       case "package":
         return of.package ? t("packages.heading", { title: of.package.title ?? of.package.name, version: of.package.version }) : t(`kind.${kind}`);
     }

@@ -10,6 +10,7 @@ import { ModeForm } from "../components/request/ModeForm";
 import { ObjectForm } from "../components/request/ObjectForm";
 import { PackageForm } from "../components/request/PackageForm";
 import { PackageRequestForm } from "../components/request/PackageRequestForm";
+import { StatementForm } from "../components/request/StatementForm";
 import { WorkloadForm } from "../components/request/WorkloadForm";
 import { ticketKinds } from "../lib/items";
 
@@ -57,6 +58,8 @@ export function NewRequestPage() {
         return <ObjectForm key={kind} person={person} ticket={kind} />;
       case "workload":
         return <WorkloadForm person={person} />;
+      case "statement":
+        return <StatementForm person={person} />;
       case "package":
         return <PackageForm person={person} name={search.get("name") ?? ""} />;
       case "revoke":

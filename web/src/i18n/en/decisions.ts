@@ -7,6 +7,8 @@ export const decisions = {
     andMore: "and {{count}} more",
     asStep: "You decide as {{step}}.",
     asDelegate: "You decide as {{step}}, as a delegate.",
+    statementAllow: "Lets <b>{{subjects}}</b> reach <b>{{resources}}</b> with {{actions}}, {{duration}}.",
+    statementDeny: "Prevents <b>{{subjects}}</b> from reaching <b>{{resources}}</b> with {{actions}}, {{duration}}.",
     lets: "Lets <b>{{application}}</b> reach <b>{{resource}}</b> with {{actions}}, {{duration}}.",
     keeps: "Extends the access of <b>{{application}}</b> to <b>{{resource}}</b> with {{actions}} by {{duration}}.",
     onlyDuring: "Only during <b>{{hours}}</b>.",

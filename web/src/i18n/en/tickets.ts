@@ -11,6 +11,7 @@ export const tickets = {
     "approval-policy": "Approval policy",
     workload: "Workload",
     package: "Access package",
+    statement: "Statement",
   },
   objectKind: { ResourceClass: "resource class", SubjectClass: "subject class", ApprovalPolicy: "approval policy", Organization: "organization" },
   requests: {
@@ -56,6 +57,8 @@ export const tickets = {
     heading: "{{application}} to {{resource}}",
     headingMore: "{{heading}} and {{count}} more",
     of: {
+      statementAllow: "Allow {{subject}} to use {{resource}}",
+      statementDeny: "Deny {{subject}} the use of {{resource}}",
       extend: "Extend: {{access}}",
       revoke: "Revoke: {{access}}",
       mode: "{{resource}}: {{from}} to {{to}}",

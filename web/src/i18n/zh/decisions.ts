@@ -7,6 +7,8 @@ export const decisions = {
     andMore: "以及另外 {{count}} 项",
     asStep: "您以{{step}}身份审批。",
     asDelegate: "您代他人以{{step}}身份审批。",
+    statementAllow: "允许 <b>{{subjects}}</b> 以 {{actions}} 访问 <b>{{resources}}</b>，{{duration}}。",
+    statementDeny: "禁止 <b>{{subjects}}</b> 以 {{actions}} 访问 <b>{{resources}}</b>，{{duration}}。",
     lets: "允许 <b>{{application}}</b> 访问 <b>{{resource}}</b>，操作 {{actions}}，{{duration}}。",
     keeps: "允许 <b>{{application}}</b> 继续访问 <b>{{resource}}</b>，操作 {{actions}}，再延长 {{duration}}。",
     onlyDuring: "仅限以下时段：<b>{{hours}}</b>。",

@@ -11,6 +11,7 @@ export const tickets = {
     "approval-policy": "审批策略",
     workload: "工作负载",
     package: "访问包",
+    statement: "语句",
   },
   objectKind: { ResourceClass: "资源类别", SubjectClass: "主体类别", ApprovalPolicy: "审批策略", Organization: "组织" },
   requests: {
@@ -56,6 +57,8 @@ export const tickets = {
     heading: "{{application}} 访问 {{resource}}",
     headingMore: "{{heading}} 等，另有 {{count}} 项",
     of: {
+      statementAllow: "允许 {{subject}} 访问 {{resource}}",
+      statementDeny: "拒绝 {{subject}} 访问 {{resource}}",
       extend: "延期：{{access}}",
       revoke: "回收：{{access}}",
       mode: "{{resource}}：{{from}} 改为 {{to}}",

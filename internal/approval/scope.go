@@ -1,0 +1,333 @@
+package approval
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	// MaxScopeNames bounds the subjects, and the resources, of a statement. api/openapi.yaml has the same.
+	MaxScopeNames = 50
+	// maxScopeOwnerSteps bounds the owner steps of a statement. Beyond it the security team decides in the place of the owners.
+	maxScopeOwnerSteps = 20
+	// anyone is the subject that stands for every client.
+	anyone = "*"
+
+	lineEvery = "every resource of "
+	lineLater = " that is added later"
+)
+
+// Scope is the effect, the subjects and the resources of a statement that no pair of an application and a resource expresses. Subjects
+// and resources are names, prefixes that end with "*", and for subjects address ranges or "*" for anyone; both lists are sorted.
+type Scope struct {
+	Effect    v1alpha1.Effect
+	Subjects  []string
+	Resources []string
+}
+
+// Denies reports whether the statement is a deny. A nil scope is none.
+func (s *Scope) Denies() bool { return s != nil && s.Effect == v1alpha1.EffectDeny }
+
+func (s *Scope) same(o *Scope) bool {
+	return s == o || s != nil && o != nil && s.Effect == o.Effect && slices.Equal(s.Subjects, o.Subjects) && slices.Equal(s.Resources, o.Resources)
+}
+
+// digest identifies the access that the scope and the actions describe.
+func (s *Scope) digest(actions []string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(s.Effect), strings.Join(s.Subjects, "\n"), strings.Join(s.Resources, "\n"),
+		strings.Join(actions, "\n")}, "\n\n")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// statement returns the statement of an item with this scope.
+func (s *Scope) statement(it Item) v1alpha1.Statement {
+	out := v1alpha1.Statement{SID: it.SID, Effect: s.Effect}
+	for _, name := range s.Subjects {
+		out.Subjects = append(out.Subjects, v1alpha1.Subject(name))
+	}
+	for _, name := range s.Resources {
+		out.Resources = append(out.Resources, v1alpha1.ResourceName(name))
+	}
+	return complete(out, it)
+}
+
+// covers reports whether one of the names is, or is a prefix of, the given one.
+func covers(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(pattern string) bool {
+		if pattern == name {
+			return true
+		}
+		p, err := policy.ParseName(pattern)
+		n, err2 := policy.ParseName(name)
+		return err == nil && err2 == nil && p.Covers(n)
+	})
+}
+
+// covered returns the entities of the catalog that names cover.
+func covered(all []catalog.Entity, names []string) []catalog.Entity {
+	return slices.DeleteFunc(all, func(e catalog.Entity) bool { return !covers(names, e.Name) })
+}
+
+// resources returns the resources of the catalog that the scope covers now.
+func (s *Scope) resources(c *catalog.Catalog) []catalog.Entity {
+	return covered(c.Resources(), s.Resources)
+}
+
+// applications returns the applications of the catalog that the scope covers now. Anyone covers none of them in particular.
+func (s *Scope) applications(c *catalog.Catalog) []catalog.Entity {
+	return covered(c.Applications(), s.Subjects)
+}
+
+// ownedInPart reports whether a person owns one of the subjects or resources.
+func (s *Scope) ownedInPart(c *catalog.Catalog, person string) bool {
+	return slices.ContainsFunc(append(s.applications(c), s.resources(c)...), func(e catalog.Entity) bool { return c.Owns(person, e) })
+}
+
+// endsBy reports whether an actor may end the statement without a request: the security team, and owners of all of its subjects or of all
+// of its resources that are in the catalog. Nobody ends a deny alone, because that opens access.
+func (s *Scope) endsBy(c *catalog.Catalog, a Actor) bool {
+	if s.Denies() || a.Auditor {
+		return false
+	}
+	owns := func(all []catalog.Entity) bool {
+		return len(all) > 0 && !slices.ContainsFunc(all, func(e catalog.Entity) bool { return !c.Owns(a.ID, e) })
+	}
+	named := !slices.ContainsFunc(s.Subjects, func(name string) bool { n, err := policy.ParseName(name); return err != nil || n.IsPrefix() })
+	return a.Security || named && owns(s.applications(c)) || owns(s.resources(c))
+}
+
+// concerned returns the entities whose owners decide: every resource that is covered, and for an allow the applications that the requester
+// does not own.
+func (s *Scope) concerned(c *catalog.Catalog, requester string) *Reached {
+	out := &Reached{}
+	for _, e := range s.resources(c) {
+		out.Resources = append(out.Resources, e.Name)
+	}
+	if !s.Denies() {
+		for _, e := range s.applications(c) {
+			if !c.Owns(requester, e) {
+				out.Resources = append(out.Resources, e.Name)
+			}
+		}
+	}
+	slices.Sort(out.Resources)
+	out.Resources = slices.Compact(out.Resources)
+	return out
+}
+
+// statementChain returns the built-in chain of a statement, and of the end of a deny: the requester's leader, an owner of everything that
+// is concerned, and the security team.
+func (a about) statementChain() ([]Step, error) {
+	leader, err := a.builtinStep(StepLeader, nil)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := a.ownerSteps([]wanted{leader}, Step{Name: StepOwner, Quorum: 1}, false, "")
+	if err != nil {
+		return nil, err
+	}
+	if !decidedBySecurity(steps) {
+		w, err := a.builtinStep(StepSecurity, nil)
+		if err != nil {
+			return nil, err
+		}
+		w.note = message.StepNoteStatementSecurity()
+		steps = append(steps, w)
+	}
+	chain, ok := choose(a.withOrganizations(steps), false)
+	if !ok {
+		return nil, fail(CodeNoApprover, message.StepSamePersonStatement(catalog.GroupSecurity))
+	}
+	return chain, nil
+}
+
+// decidedBySecurity reports whether the security team alone decides one of the steps.
+func decidedBySecurity(steps []wanted) bool {
+	return slices.ContainsFunc(steps, func(w wanted) bool { return slices.Equal(w.alternatives[0].from, []v1alpha1.Approver{fromSecurity}) })
+}
+
+// scopeOwnerNote returns why the security team decides in the place of the owners of a statement; the zero Message if it does not. many
+// reports that it decides in the place of all of them.
+func (a about) scopeOwnerNote(groups []approverGroup, ownerless []string) (note message.Message, many bool) {
+	switch n := len(a.reached.Resources); {
+	case n > maxReached || len(groups) > maxScopeOwnerSteps:
+		return message.StepNoteStatementManyOwners(n, maxScopeOwnerSteps), true
+	case len(ownerless) > 0:
+		return message.StepNoteStatementNoOwner(a.titles(ownerless)), false
+	case n == 0:
+		return message.StepNoteStatementNoOwner(a.titles(a.scope.Resources)), false
+	}
+	return message.Message{}, false
+}
+
+// coversResourceOf reports whether one of the covered resources belongs to a team of an organization.
+func (a about) coversResourceOf(name v1alpha1.OrganizationName) bool {
+	return slices.ContainsFunc(a.scope.resources(a.c), func(e catalog.Entity) bool { return ownedInPartBy(a.organizations, name, e) })
+}
+
+// checkScopeClasses checks that the covered resources may use their classes.
+func (s *Service) checkScopeClasses(scope *Scope) error {
+	for _, e := range scope.resources(s.Catalog()) {
+		facts, err := s.Host.Facts(e.Name)
+		if err != nil {
+			return err
+		}
+		if err := s.checkClassUse(facts.ClassObject, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scopeShown returns the lines of a statement, or of its end. Lines that the end of a deny removes are LineRemoved, which count as growth,
+// because each of them opens access.
+func (it Item) scopeShown(kind Kind, compiled []string) Shown {
+	lines := append(compiled, it.scopeLines()...)
+	if kind == KindRevoke {
+		sign := lineTakesAway
+		if it.Scope.Denies() {
+			sign = LineRemoved
+		}
+		for i, l := range lines {
+			lines[i] = sign + l
+		}
+	}
+	return NewShown(lines)
+}
+
+// scopeLines returns one line for each subject, and one for each prefix of resources, which covers what is added later.
+func (it Item) scopeLines() []string {
+	end := "until revoked"
+	if it.Duration > 0 {
+		end = "for " + it.Duration.String()
+	}
+	begin := LineAllow
+	if it.Scope.Denies() {
+		begin = LineDeny
+	}
+	var lines []string
+	for _, subject := range it.Scope.Subjects {
+		lines = append(lines, fmt.Sprintf("%s%s: %s on %s %s", begin, subject, strings.Join(it.Actions, ", "), strings.Join(it.Scope.Resources, ", "), end))
+	}
+	for _, resource := range it.Scope.Resources {
+		if strings.HasSuffix(resource, "*") {
+			lines = append(lines, lineEvery+resource+lineLater)
+		}
+	}
+	if it.Hours != nil {
+		lines = append(lines, lineHours+it.Hours.String())
+	}
+	return lines
+}
+
+// unitsWith returns the units of a policy's status that contain the item's statement.
+func (it Item) unitsWith(p *v1alpha1.AccessControlPolicy) []v1alpha1.PolicyUnit {
+	var out []v1alpha1.PolicyUnit
+	for _, u := range p.Status.Units {
+		if slices.Contains(u.SIDs, it.SID) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// overlaps reports whether a unit may contain the item's statement, by the names of its resources.
+func (it Item) overlaps(u *v1alpha1.PolicyUnit) bool {
+	n, err := policy.ParseName(string(u.Resource))
+	return err != nil || slices.ContainsFunc(it.Scope.Resources, func(name string) bool {
+		r, err := policy.ParseName(name)
+		return err != nil || r.Overlaps(n)
+	})
+}
+
+// unclear reports whether the status has no room for a unit, or for the sids of one, that may contain the item's statement.
+func (it Item) unclear(p *v1alpha1.AccessControlPolicy) bool {
+	return p.Status.UnitsUnlisted() > 0 || slices.ContainsFunc(p.Status.Units, func(u v1alpha1.PolicyUnit) bool { return it.overlaps(&u) && u.LacksSIDs() })
+}
+
+// scopeProgress updates an item whose statement is written: it is effective when every unit that contains it is in every targeted member.
+func (t *Ticket) scopeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
+	it := &t.Items[i]
+	var wait message.Message
+	var names []string
+	unlisted, targets := 0, 0
+	units := it.unitsWith(p)
+	for _, u := range units {
+		t.clusterEvents(i, u.Revision, u.States(), now)
+		missing, more, targeted := Missing(u)
+		targets, unlisted = targets+targeted, unlisted+more
+		names = append(names, missing...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	switch {
+	case it.unclear(p):
+		wait = message.TicketStatusFull()
+	case len(units) == 0:
+		wait = message.TicketStatementCoversNothing()
+	case targets == 0:
+		wait = message.TicketNoMemberPlaced()
+	case len(names)+unlisted > 0:
+		wait = message.TicketWaitingForMembers(members(names, unlisted))
+	}
+	switch {
+	case it.State == StateEffective:
+	case !wait.IsZero():
+		t.say(i, now, wait)
+	default:
+		t.effective(i, now)
+	}
+}
+
+// scopeRemoval updates an item whose statement is removed. The policy contains the statements of other tickets, too, so the members of
+// every unit that may have contained this one are waited for.
+func (t *Ticket) scopeRemoval(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
+	it := &t.Items[i]
+	var left []string
+	unlisted := 0
+	for _, u := range p.Status.Units {
+		if !it.overlaps(&u) {
+			continue
+		}
+		t.clusterEvents(i, u.Revision, u.States(), now)
+		names, more := remaining(u)
+		left, unlisted = append(left, names...), unlisted+more
+	}
+	slices.Sort(left)
+	left = slices.Compact(left)
+	switch {
+	case it.unclear(p):
+		t.say(i, now, message.TicketStatusFull())
+	case len(it.unitsWith(p)) > 0:
+		t.say(i, now, message.TicketWaitingForAdapter())
+	case len(left)+unlisted > 0:
+		t.say(i, now, message.TicketRemovingFromMembers(members(left, unlisted)))
+	default:
+		t.gone(i, now)
+	}
+}
+
+// sensitivityOf is the highest sensitivity of entities; empty, which policies treat as unknown, if there are none or one of them has none.
+func sensitivityOf(all []catalog.Entity) catalog.Sensitivity {
+	order := []catalog.Sensitivity{catalog.SensitivityLow, catalog.SensitivityMedium, catalog.SensitivityHigh}
+	var out catalog.Sensitivity
+	for _, e := range all {
+		if !slices.Contains(order, e.Sensitivity) {
+			return ""
+		}
+		if cmp.Compare(slices.Index(order, e.Sensitivity), slices.Index(order, out)) > 0 {
+			out = e.Sensitivity
+		}
+	}
+	return out
+}
