@@ -338,7 +338,8 @@ func (w *Worker) checkApproval(ctx context.Context, j *Job, t *Ticket) error {
 	if len(it.Shown.Grown(now)) > 0 {
 		return &exceedsApprovalError{now}
 	}
-	if (t.Kind != KindRevoke || it.Scope.Denies()) && (it.Scope != nil || j.Attempts > 1 || it.State == StateFailed) { // a revocation takes access away, whoever may ask for it now
+	// A revocation takes access away, whoever may ask for it now, except of a deny.
+	if (t.Kind != KindRevoke || it.Scope.Denies()) && (it.Scope != nil || j.Attempts > 1 || it.State == StateFailed) {
 		return w.Service.recheckBeforeRetry(ctx, t, j.Item)
 	}
 	return nil
