@@ -156,6 +156,44 @@ test('a grant is extended; who may not end it asks those who may', async ({ brow
   await shot(carol.page, 'kinds-revoke');
 });
 
+test('a deny is requested as a statement, and its end needs the same people', async ({ browser }) => {
+  const [bob, dave] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'dave')]);
+  await bob.page.goto('/requests/new');
+  await bob.page.getByTestId('request-statement').click();
+  const ticket = await test.step('Bob, who owns the resource, asks to refuse the deployment tool', async () => {
+    await bob.page.getByTestId('statement-effect').getByText('Deny').click();
+    for (const [field, value] of [['subjects', 'app-602'], ['actions', 'redis:connect'], ['resources', 'bobs-cluster']] as const) {
+      await bob.page.getByTestId(`statement-${field}`).fill(value);
+      await bob.page.getByTestId(`statement-${field}`).press('Enter');
+    }
+    await bob.page.getByTestId('request-reason').fill('It must not touch production');
+    await expect(bob.page.getByTestId('preview')).toContainText('security');
+    await shot(bob.page, 'kinds-statement-form');
+    await bob.page.getByTestId('submit-request').click();
+    await bob.page.waitForURL(/\/tickets\/T-\d+$/);
+    return bob.page.url().split('/').pop() ?? '';
+  });
+  await expect(bob.page.getByTestId('kind-badge')).toHaveAttribute('data-value', 'statement');
+  expect((await approveEveryStep(browser, dave, ticket)).length).toBeGreaterThan(1);
+  await expectState(bob.page, 'effective');
+  await shot(bob.page, 'kinds-statement');
+  await test.step('nobody ends a deny alone', async () => {
+    await dave.page.goto(`/tickets/${ticket}`);
+    await expectState(dave.page, 'effective');
+    await expect(dave.page.getByTestId('revoke-button')).toHaveCount(0);
+    await dave.page.getByTestId('ask-end').click();
+    await dave.page.getByTestId('request-reason').fill('The tool is needed again');
+    await dave.page.getByTestId('submit-request').click();
+    await dave.page.waitForURL((url) => /T-\d+$/.test(url.pathname) && !url.pathname.endsWith(ticket));
+    const end = dave.page.url().split('/').pop() ?? '';
+    await approveEveryStep(browser, bob, end);
+    await expectState(dave.page, 'effective');
+    await bob.page.goto(`/tickets/${ticket}`);
+    await expectState(bob.page, 'revoked');
+  });
+  await Promise.all([bob.context.close(), dave.context.close()]);
+});
+
 test('a resource is onboarded, its mode changed, and taken out again', async ({ browser }) => {
   const [bob, frank, dave] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'frank'), logIn(browser, 'dave')]);
   await bob.page.goto('/resources/session-cache-staging');

@@ -1,6 +1,7 @@
+import { Text } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
-import { useSearchParams } from "react-router";
+import { Link, useSearchParams } from "react-router";
 import { asApiError } from "../../api/client";
 import { resourceQuery } from "../../api/queries";
 import type { Message, Resource, WeeklyHours } from "../../api/types";
@@ -157,6 +158,9 @@ export function AccessForm({ person, only }: { person: string; only: string | un
           onAdd={add}
         />
         <Basket rows={shownRows} onActions={setActions} onRemove={remove} />
+        <Text size="sm" mt="xs">
+          {t("request.broader")} <Link to="/requests/new?kind=statement" data-testid="request-statement">{t("request.titles.statement")}</Link>
+        </Text>
       </div>
       <DurationField value={form.duration} onChange={(duration) => change({ duration })} error={durationMessage || undefined} description={cap === undefined ? undefined : t("request.cap", { duration: words.duration(cap) })} />
       <HoursField value={form.hours} onChange={(hours) => change({ hours })} error={hoursMessage || undefined} />

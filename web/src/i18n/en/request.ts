@@ -33,6 +33,7 @@ export const request = {
       cut: "A request has at most {{most}} workloads: this one contains the first {{most}}.",
       empty: "Choose the application, and enter the id and the addresses of the workload to see who decides.",
     },
+    broader: "For prefixes, address ranges, anyone, or a deny:",
     application: "Application",
     applicationHint: "One that you or your group owns",
     noApplication: "Only the owners of an application can request access for it, and you own none. Open the application to see its owners, and ask one of them. If you own it, ask the catalog’s maintainers to name you or your group as owner.",
