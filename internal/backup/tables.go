@@ -48,6 +48,8 @@ func tables() []table {
 		{name: "access_package_updates", order: "package, version"},
 		{name: "access_package_holders", order: "package, version, application"},
 		{name: "rollout_states", order: "resource"},
+		{name: "proposal_reviews", order: "resource"},
+		{name: "client_notices", order: "resource, application"},
 		{name: "reviews", order: "id", serial: "id"},
 		{name: "review_lines", order: "review, line"},
 		{name: "review_reviewers", order: "person, review, line"},
