@@ -99,7 +99,9 @@ func (f *fleet) adapterActivity(ctx context.Context) (activity, error) {
 	return activityOf(ctx, f.adapterMetrics())
 }
 
-func (f *fleet) adapterMetrics() string { return fmt.Sprintf("127.0.0.1:%d", f.ready.Ports["adapter-metrics"]) }
+func (f *fleet) adapterMetrics() string {
+	return fmt.Sprintf("127.0.0.1:%d", f.ready.Ports["adapter-metrics"])
+}
 
 // AwaitQuiet waits until an adapter reconciles and writes nothing, its queues are empty, and its reads are limited to the probes of the
 // members. It returns the time from an instant until that began, and the number of writes since the start of the adapter. metrics is
