@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Priorities of requests; the queue returns the highest first. The priorities of writes, which are decided after the unit is
-// compiled, are in package writequeue. They classify a change before the unit is compiled, by what can be
-// seen of it then.
+// Priorities of requests; the queue returns the highest first. They are derived from the object that changed, before the unit is compiled.
+// Package writequeue has the priorities of writes, which are derived from the compiled unit.
 const (
 	// Opening is the priority of a change by which a member may have to enforce less than before.
 	Opening = 300

@@ -75,8 +75,8 @@ type HolderUpdate struct {
 // Plan is what is done about one application. It is stored before any of it is done, so that it stays the same after a crash.
 type Plan struct {
 	// Revoke are the accesses that are revoked, as items of tickets.
-	Revoke []Access `json:"revoke,omitempty"`
-	Give   []Gift   `json:"give,omitempty"`
+	Revoke []Access   `json:"revoke,omitempty"`
+	Give   []Addition `json:"give,omitempty"`
 	// Problem is why a part of Give cannot be requested; zero if all can.
 	Problem message.Message `json:"problem,omitzero"`
 }
@@ -87,8 +87,8 @@ type Access struct {
 	Item   int   `json:"item"`
 }
 
-// Gift is access to one resource that an application is given.
-type Gift struct {
+// Addition is access to one resource that a version adds for an application.
+type Addition struct {
 	Resource string   `json:"resource"` // its name
 	Actions  []string `json:"actions"`
 	// DurationSeconds is the longest duration; 0 means until revoked.
@@ -170,7 +170,7 @@ func (s Spec) Plan(shown Holder, held []Held, withheld func(resource, action str
 				return
 			}
 		}
-		out.Give = append(out.Give, Gift{Resource: resource, Actions: []string{action}, Until: until})
+		out.Give = append(out.Give, Addition{Resource: resource, Actions: []string{action}, Until: until})
 	}
 	for _, h := range lost {
 		out.Revoke = append(out.Revoke, h.Access)

@@ -40,17 +40,17 @@ func TestHolder(t *testing.T) {
 		"a further resource ends with what it has": {
 			spec: specOf(30, map[string][]string{"r": a("read"), "s": a("read")}), held: []Held{heldUntil(1, "r", 7, "read")},
 			shown: Holder{Gets: map[string][]string{"s": a("read")}},
-			plan:  Plan{Give: []Gift{{Resource: "s", Actions: a("read"), DurationSeconds: 7 * day, Until: now.AddDate(0, 0, 7)}}},
+			plan:  Plan{Give: []Addition{{Resource: "s", Actions: a("read"), DurationSeconds: 7 * day, Until: now.AddDate(0, 0, 7)}}},
 		},
 		"the version is shorter": {
 			spec: specOf(3, map[string][]string{"r": a("read"), "s": a("read")}), held: []Held{heldUntil(1, "r", 7, "read")},
 			shown: Holder{Gets: map[string][]string{"s": a("read")}},
-			plan:  Plan{Give: []Gift{{Resource: "s", Actions: a("read"), DurationSeconds: 3 * day, Until: now.AddDate(0, 0, 7)}}},
+			plan:  Plan{Give: []Addition{{Resource: "s", Actions: a("read"), DurationSeconds: 3 * day, Until: now.AddDate(0, 0, 7)}}},
 		},
 		"until revoked only if it holds something until revoked": {
 			spec: specOf(0, map[string][]string{"r": a("read"), "s": a("read")}),
 			held: []Held{heldUntil(1, "r", 7, "read"), heldUntil(2, "r", 0, "read")}, shown: Holder{Gets: map[string][]string{"s": a("read")}},
-			plan: Plan{Give: []Gift{{Resource: "s", Actions: a("read")}}},
+			plan: Plan{Give: []Addition{{Resource: "s", Actions: a("read")}}},
 		},
 		"a resource is gone": {
 			spec: specOf(30, map[string][]string{"r": a("read")}), held: []Held{heldUntil(1, "r", 7, "read"), heldUntil(2, "s", 9, "read")},
@@ -61,7 +61,7 @@ func TestHolder(t *testing.T) {
 			held: []Held{heldUntil(1, "r", 7, "read", "write"), heldUntil(2, "x", 9, "read")},
 			shown: Holder{Gets: map[string][]string{"s": a("read")}, Loses: map[string][]string{"r": a("write"), "x": a("read")},
 				Renews: map[string][]string{"r": a("read")}},
-			plan: Plan{Revoke: []Access{{Ticket: 1}, {Ticket: 2}}, Give: []Gift{
+			plan: Plan{Revoke: []Access{{Ticket: 1}, {Ticket: 2}}, Give: []Addition{
 				{Resource: "r", Actions: a("read"), DurationSeconds: 7 * day, Until: now.AddDate(0, 0, 7)},
 				{Resource: "s", Actions: a("read"), DurationSeconds: 9 * day, Until: now.AddDate(0, 0, 9)},
 			}},
@@ -74,7 +74,7 @@ func TestHolder(t *testing.T) {
 			spec: specOf(30, map[string][]string{"r": a("read"), "s": a("read", "write")}), held: []Held{heldUntil(1, "r", 7, "read")},
 			withheld: func(resource, action string) bool { return resource == "s" && action == "write" },
 			shown:    Holder{Gets: map[string][]string{"s": a("read", "write")}},
-			plan:     Plan{Give: []Gift{{Resource: "s", Actions: a("read"), DurationSeconds: 7 * day, Until: now.AddDate(0, 0, 7)}}},
+			plan:     Plan{Give: []Addition{{Resource: "s", Actions: a("read"), DurationSeconds: 7 * day, Until: now.AddDate(0, 0, 7)}}},
 		},
 		"nothing changes": {
 			spec: specOf(30, map[string][]string{"r": a("read")}), held: []Held{heldUntil(1, "r", 7, "read")}, shown: Holder{}, plan: Plan{},

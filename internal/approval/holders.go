@@ -162,9 +162,9 @@ func (a about) consentStep(it Item) (wanted, bool) {
 	return w, true
 }
 
-// GiftStopped returns why a version of a package must not be given to an application now; the zero Message if it may be. The version has to be
+// HolderUpdateStopped returns why a version of a package must not be given to an application now; the zero Message if it may be. The version has to be
 // the current one, and its approvers must have approved it for the application.
-func (s *Service) GiftStopped(ctx context.Context, name string, version int, application string) (message.Message, error) {
+func (s *Service) HolderUpdateStopped(ctx context.Context, name string, version int, application string) (message.Message, error) {
 	if s.Packages == nil {
 		return message.AccessPackageNotHere(), nil
 	}
@@ -188,19 +188,19 @@ func (s *Service) GiftStopped(ctx context.Context, name string, version int, app
 	return message.Message{}, nil
 }
 
-// giftStoppedError stops the first write of an item that is given to a holder, because its package has changed since.
-type giftStoppedError struct{ reason message.Message }
+// holderUpdateStoppedError stops the first write of an item that is given to a holder, because its package has changed since.
+type holderUpdateStoppedError struct{ reason message.Message }
 
-func (e *giftStoppedError) Error() string { return e.reason.Text }
+func (e *holderUpdateStoppedError) Error() string { return e.reason.Text }
 
-// checkGift checks before the first write of an item that is given to a holder of a package that it still may be.
-func (s *Service) checkGift(ctx context.Context, it *Item) error {
+// checkHolderUpdate checks before the first write of an item that is given to a holder of a package that it still may be.
+func (s *Service) checkHolderUpdate(ctx context.Context, it *Item) error {
 	if !it.given() {
 		return nil
 	}
-	reason, err := s.GiftStopped(ctx, it.Package.Name, it.Package.Version, it.ApplicationName)
+	reason, err := s.HolderUpdateStopped(ctx, it.Package.Name, it.Package.Version, it.ApplicationName)
 	if err == nil && !reason.IsZero() {
-		err = &giftStoppedError{reason}
+		err = &holderUpdateStoppedError{reason}
 	}
 	return err
 }
@@ -267,8 +267,8 @@ func (s *Service) RevokePackageAccess(ctx context.Context, of accesspackage.Acce
 	return s.revokeFor(ctx, target, why)
 }
 
-// Gift is the checked request for what an application is given of a version of a package.
-type Gift struct {
+// HolderRequest is the checked request by which a holder of a package gets what a version adds for it.
+type HolderRequest struct {
 	// Ticket requests it already; nil if it is to be submitted.
 	Ticket *Ticket
 	// Problem is why a part of it cannot be requested; the zero Message if all can.
@@ -277,41 +277,41 @@ type Gift struct {
 }
 
 // Empty reports whether nothing is left to submit.
-func (g *Gift) Empty() bool { return g.Ticket == nil && len(g.draft.Items) == 0 }
+func (g *HolderRequest) Empty() bool { return g.Ticket == nil && len(g.draft.Items) == 0 }
 
-// giftKey is the idempotency key of the ticket that gives a version to an application.
-func giftKey(name string, version int, application string) string {
+// holderKey is the idempotency key of the ticket that gives a version to an application.
+func holderKey(name string, version int, application string) string {
 	return fmt.Sprintf("access package %s version %d for %s", name, version, application)
 }
 
-// FindGift returns the ticket that gives a version of a package to an application; nil if none was submitted.
-func (s *Service) FindGift(ctx context.Context, name string, v accesspackage.Version, application string) (*Ticket, error) {
+// FindHolderRequest returns the ticket that gives a version of a package to an application; nil if none was submitted.
+func (s *Service) FindHolderRequest(ctx context.Context, name string, v accesspackage.Version, application string) (*Ticket, error) {
 	list, err := s.Store.List(ctx, Filter{Requester: v.PublishedBy, Package: name, Applications: []string{application}, Limit: maxHolderTickets,
 		OmitEvents: true})
 	if err != nil {
 		return nil, err
 	}
-	key := giftKey(name, v.Number, application)
+	key := holderKey(name, v.Number, application)
 	if i := slices.IndexFunc(list, func(t *Ticket) bool { return t.IdempotencyKey == key }); i >= 0 {
 		return list[i], nil
 	}
 	return nil, nil
 }
 
-// PlanGift checks the request for what an application is given of a version of a package, and returns the ticket of an earlier attempt, if
+// PlanHolderRequest checks the request for what an application is given of a version of a package, and returns the ticket of an earlier attempt, if
 // there is one. Access that the application has otherwise is left out. The requester is the person who requested the version.
-func (s *Service) PlanGift(ctx context.Context, name string, v accesspackage.Version, application string, gifts []accesspackage.Gift) (*Gift, error) {
-	if t, err := s.FindGift(ctx, name, v, application); err != nil || t != nil {
-		return &Gift{Ticket: t}, err
+func (s *Service) PlanHolderRequest(ctx context.Context, name string, v accesspackage.Version, application string, additions []accesspackage.Addition) (*HolderRequest, error) {
+	if t, err := s.FindHolderRequest(ctx, name, v, application); err != nil || t != nil {
+		return &HolderRequest{Ticket: t}, err
 	}
 	of, err := s.Store.Get(ctx, v.Ticket)
 	if err != nil {
 		return nil, err
 	}
-	g := &Gift{draft: Draft{Kind: KindGrant, Requester: v.PublishedBy, Reason: giftReason(of), IdempotencyKey: giftKey(name, v.Number, application)}}
+	g := &HolderRequest{draft: Draft{Kind: KindGrant, Requester: v.PublishedBy, Reason: holderReason(of), IdempotencyKey: holderKey(name, v.Number, application)}}
 	c := s.Catalog()
 	a := Actor{ID: v.PublishedBy, Security: c.InGroup(v.PublishedBy, catalog.GroupSecurity), Auditor: c.InGroup(v.PublishedBy, catalog.GroupAuditors)}
-	r, problem, err := s.giftRequest(ctx, name, v, application, gifts)
+	r, problem, err := s.holderItems(ctx, name, v, application, additions)
 	if err != nil {
 		return nil, err
 	}
@@ -347,8 +347,8 @@ func reasonOf(err error) message.Message {
 	return message.Of(err)
 }
 
-// giftReason returns the reason of a ticket that gives a version: what the requester of the version wrote, with that ticket.
-func giftReason(of *Ticket) string {
+// holderReason returns the reason of a ticket that gives a version: what the requester of the version wrote, with that ticket.
+func holderReason(of *Ticket) string {
 	reason := of.ID() + ": " + of.Reason
 	for utf8.RuneCountInString(reason) > MaxText {
 		_, size := utf8.DecodeLastRuneInString(reason)
@@ -357,8 +357,8 @@ func giftReason(of *Ticket) string {
 	return reason
 }
 
-// giftRequest returns the request for what an application is given, and why a part of it cannot be requested.
-func (s *Service) giftRequest(ctx context.Context, name string, v accesspackage.Version, application string, gifts []accesspackage.Gift) (
+// holderItems returns the request for what an application is given, and why a part of it cannot be requested.
+func (s *Service) holderItems(ctx context.Context, name string, v accesspackage.Version, application string, additions []accesspackage.Addition) (
 	r Request, problem message.Message, err error,
 ) {
 	r = Request{Kind: KindGrant, given: true}
@@ -378,7 +378,7 @@ func (s *Service) giftRequest(ctx context.Context, name string, v accesspackage.
 	case !MayPublish(c, v.PublishedBy, spec.Team):
 		return r, message.DecideRequesterNotInTeam(displayName(c, v.PublishedBy)), nil
 	}
-	for _, g := range gifts {
+	for _, g := range additions {
 		res, ok := c.ByName(g.Resource)
 		length := time.Duration(g.DurationSeconds) * time.Second
 		switch {
@@ -401,17 +401,17 @@ func (s *Service) giftRequest(ctx context.Context, name string, v accesspackage.
 	return r, problem, nil
 }
 
-// SubmitGift submits the ticket of a gift, unless it was submitted before. It returns a CodeDuplicate error while another ticket requests the
+// SubmitHolderRequest submits the ticket of a addition, unless it was submitted before. It returns a CodeDuplicate error while another ticket requests the
 // same.
-func (s *Service) SubmitGift(ctx context.Context, g *Gift) (*Ticket, error) {
+func (s *Service) SubmitHolderRequest(ctx context.Context, g *HolderRequest) (*Ticket, error) {
 	if g.Ticket != nil {
 		return g.Ticket, nil
 	}
 	return s.submit(ctx, g.draft)
 }
 
-// StopGift withdraws what waits for a decision in a ticket that gives a version to a holder.
-func (s *Service) StopGift(ctx context.Context, number int64, reason message.Message) error {
+// StopHolderRequest withdraws what waits for a decision in a ticket that gives a version to a holder.
+func (s *Service) StopHolderRequest(ctx context.Context, number int64, reason message.Message) error {
 	_, err := s.Apply(ctx, number, func(t *Ticket) error {
 		for i := range t.Items {
 			if it := &t.Items[i]; it.given() && it.State == StatePending {
@@ -425,9 +425,9 @@ func (s *Service) StopGift(ctx context.Context, number int64, reason message.Mes
 	return err
 }
 
-// GiftState returns how far the ticket that gives a version to an application has come: the state of the application, and why it was not
+// HolderState returns how far the ticket that gives a version to an application has come: the state of the application, and why it was not
 // given all of it. What is written to the host cluster counts as given.
-func GiftState(t *Ticket) (accesspackage.HolderState, message.Message) {
+func HolderState(t *Ticket) (accesspackage.HolderState, message.Message) {
 	state, why := accesspackage.HolderDone, message.Message{}
 	for i := range t.Items {
 		it := &t.Items[i]
@@ -489,9 +489,9 @@ func (s *Service) consentTo(ctx context.Context, v accesspackage.Version) (conse
 	return out, nil
 }
 
-// stoppedGift returns why the first write of an item that is given to a holder was stopped.
-func stoppedGift(err error) (message.Message, bool) {
-	var stopped *giftStoppedError
+// stoppedHolderUpdate returns why the first write of an item that is given to a holder was stopped.
+func stoppedHolderUpdate(err error) (message.Message, bool) {
+	var stopped *holderUpdateStoppedError
 	if errors.As(err, &stopped) {
 		return stopped.reason, true
 	}

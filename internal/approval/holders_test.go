@@ -52,19 +52,19 @@ func withHolder(t *testing.T, policies ...*v1alpha1.ApprovalPolicy) (*model, *pa
 	return m, p, x
 }
 
-// gift plans, and submits, what an application is given of a version.
-func (m *model) gift(v accesspackage.Version, application string) *approval.Ticket {
+// addition plans, and submits, what an application is given of a version.
+func (m *model) addition(v accesspackage.Version, application string) *approval.Ticket {
 	m.t.Helper()
 	ctx := m.t.Context()
 	plan, held, err := m.svc.PlanHolder(ctx, "pay", v, application)
 	if err != nil || !held {
 		m.t.Fatalf("plan: %v, %v", held, err)
 	}
-	g, err := m.svc.PlanGift(ctx, "pay", v, application, plan.Give)
+	g, err := m.svc.PlanHolderRequest(ctx, "pay", v, application, plan.Give)
 	if err != nil || !g.Problem.IsZero() {
 		m.t.Fatalf("plan the ticket: %q, %v", g.Problem.Text, err)
 	}
-	t, err := m.svc.SubmitGift(ctx, g)
+	t, err := m.svc.SubmitHolderRequest(ctx, g)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -168,8 +168,8 @@ func TestWhoHasToBeAHolder(t *testing.T) {
 	}
 }
 
-// TestGiftChain checks when nobody has to decide what a holder is given, and who decides otherwise.
-func TestGiftChain(t *testing.T) {
+// TestHolderRequestChain checks when nobody has to decide what a holder is given, and who decides otherwise.
+func TestHolderRequestChain(t *testing.T) {
 	const nobody, people = ": owner(mia) auto", ": leader(lee), owner(mia)"
 	catalogOf := func(change ...string) func(*testing.T, *model) {
 		return func(t *testing.T, m *model) { t.Helper(); m.catalog = readCatalog(t, packageCatalog(change...)) }
@@ -210,7 +210,7 @@ func TestGiftChain(t *testing.T) {
 			if tc.after != nil {
 				tc.after(t, m)
 			}
-			g := m.gift(v, nameApp)
+			g := m.addition(v, nameApp)
 			it := g.Items[len(g.Items)-1]
 			if got := chainOf(it); got != tc.want || it.State != tc.state || it.ResourceName != nameMid {
 				t.Errorf("%s %s, want %s %s", got, it.State, tc.want, tc.state)
@@ -238,8 +238,8 @@ func TestGiftChain(t *testing.T) {
 	}
 }
 
-// TestGiftChainIsCheckedAgain checks that the consent is compared again when people decide, and before a write is repeated.
-func TestGiftChainIsCheckedAgain(t *testing.T) {
+// TestHolderRequestChainIsCheckedAgain checks that the consent is compared again when people decide, and before a write is repeated.
+func TestHolderRequestChainIsCheckedAgain(t *testing.T) {
 	m, p, _ := withHolder(t)
 	v := m.published(p, givesHolders("low", "mid"), "lee", "dan", "mia")
 	down := true
@@ -249,7 +249,7 @@ func TestGiftChainIsCheckedAgain(t *testing.T) {
 		}
 		return nil
 	}
-	g := m.gift(v, nameApp)
+	g := m.addition(v, nameApp)
 	if err := m.worker.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -266,9 +266,9 @@ func TestGiftChainIsCheckedAgain(t *testing.T) {
 	m.is(g.Number, approval.StateEffective)
 }
 
-// TestGiftStops checks that nothing is given to an application that is not listed, by an archived package, or by an earlier version: neither
+// TestHolderRequestStops checks that nothing is given to an application that is not listed, by an archived package, or by an earlier version: neither
 // at the request nor after its approval.
-func TestGiftStops(t *testing.T) {
+func TestHolderRequestStops(t *testing.T) {
 	for name, change := range map[string]func(*packages, *accesspackage.Package){
 		"archived":      func(_ *packages, x *accesspackage.Package) { x.ArchivedAt = time.Unix(1, 0) },
 		"later version": func(_ *packages, x *accesspackage.Package) { x.Current.Number++ },
@@ -279,14 +279,14 @@ func TestGiftStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, p, _ := withHolder(t)
 			v := m.published(p, givesHolders("low", "mid"), "lee", "dan", "mia")
-			if reason, err := m.svc.GiftStopped(t.Context(), "pay", v.Number, nameApp); err != nil || !reason.IsZero() {
+			if reason, err := m.svc.HolderUpdateStopped(t.Context(), "pay", v.Number, nameApp); err != nil || !reason.IsZero() {
 				t.Fatalf("it may be given: %q, %v", reason.Text, err)
 			}
-			g := m.gift(v, nameApp)
+			g := m.addition(v, nameApp)
 			x := p.all["pay"]
 			change(p, &x)
 			p.all["pay"] = x
-			if reason, err := m.svc.GiftStopped(t.Context(), "pay", v.Number, nameApp); err != nil || reason.IsZero() {
+			if reason, err := m.svc.HolderUpdateStopped(t.Context(), "pay", v.Number, nameApp); err != nil || reason.IsZero() {
 				t.Errorf("it may still be given: %v", err)
 			}
 			m.settle()
@@ -294,7 +294,7 @@ func TestGiftStops(t *testing.T) {
 			if it.State != approval.StateRevoked || it.WrittenGeneration != 0 {
 				t.Errorf("it is %s, generation %d", it.State, it.WrittenGeneration)
 			}
-			state, why := approval.GiftState(m.get(g.Number))
+			state, why := approval.HolderState(m.get(g.Number))
 			if state != accesspackage.HolderFailed || why.IsZero() {
 				t.Errorf("the application is %s: %q", state, why.Text)
 			}
@@ -383,18 +383,18 @@ func TestRevokePackageAccess(t *testing.T) {
 	}
 }
 
-// TestGiftOfAPersonWhoLeft checks that nothing is requested for a requester who is no longer in the team, and that people cannot approve it.
-func TestGiftOfAPersonWhoLeft(t *testing.T) {
+// TestHolderRequestOfAPersonWhoLeft checks that nothing is requested for a requester who is no longer in the team, and that people cannot approve it.
+func TestHolderRequestOfAPersonWhoLeft(t *testing.T) {
 	m, p, _ := withHolder(t)
 	v := m.published(p, givesHolders("low", "mid"), "lee", "dan", "mia")
 	m.host.Policies = []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", asked("own", "resource.owner"))}
-	g := m.gift(v, nameApp)
+	g := m.addition(v, nameApp)
 	m.catalog = readCatalog(t, packageCatalog("members: [pat, quinn, ray]", "members: [quinn, ray]"))
 	if _, err := m.svc.Decide(t.Context(), m.actorOf("mia"), g.Number, 0, m.version(g.Number), true, ""); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("it is approved for a person who left the team: %v", err)
 	}
-	plan, err := m.svc.PlanGift(t.Context(), "pay", accesspackage.Version{Number: 3, Ticket: v.Ticket, Content: v.Content, PublishedBy: "pat"}, nameApp,
-		[]accesspackage.Gift{{Resource: nameMid, Actions: []string{"x:read"}}})
+	plan, err := m.svc.PlanHolderRequest(t.Context(), "pay", accesspackage.Version{Number: 3, Ticket: v.Ticket, Content: v.Content, PublishedBy: "pat"}, nameApp,
+		[]accesspackage.Addition{{Resource: nameMid, Actions: []string{"x:read"}}})
 	if err != nil || plan.Problem.IsZero() || !plan.Empty() {
 		t.Errorf("it is requested for them: %+v, %v", plan, err)
 	}

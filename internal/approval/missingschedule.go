@@ -39,7 +39,7 @@ func (it *Item) undecidable(s *Step, on OnCall) message.Message {
 	if s.OnCall.IsZero() || s.OnCall.Approvers || !s.Deadline.IsZero() && s.OnTimeout == v1alpha1.TimeoutEscalate && len(s.EscalateTo) > 0 {
 		return message.Message{}
 	}
-	if l := it.Limited(s, on); l.Duty.Missing && len(l.People) == 0 {
+	if l := it.Eligible(s, on); l.Duty.Missing && len(l.People) == 0 {
 		return l.Reason
 	}
 	return message.Message{}

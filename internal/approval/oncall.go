@@ -32,7 +32,7 @@ type Duty struct {
 // OnCall returns who is on call now in a tier of a schedule. It must not wait for the source of the schedule.
 type OnCall func(schedule string, tier int) Duty
 
-// Duty returns who is on call. Without a source this is not known.
+// duty returns who is on call for a limit. Without a source, nobody is known, and the schedule is missing.
 func (f OnCall) duty(limit OnCallLimit) Duty {
 	if f == nil {
 		return Duty{Missing: true, Reason: message.OnCallNotConfigured(limit.Schedule)}
@@ -70,23 +70,23 @@ func (l OnCallLimit) covers(other OnCallLimit) bool {
 	return l.Schedule == other.Schedule && l.Tier == other.Tier && (!l.Approvers || other.Approvers)
 }
 
-// Limited is who may decide a step by its limit.
-type Limited struct {
+// EligibleApprovers are the people who may decide a step after its limit to those on call is applied.
+type EligibleApprovers struct {
 	People   []string        // may decide now, sorted; always approvers of the step who have not filled another one
 	Fallback bool            // every approver may, because nobody can by the limit
 	Reason   message.Message // why nobody can by the limit; zero if somebody can
 	Duty     Duty
 }
 
-// Limited returns who may decide a step now. Without a limit these are all approvers who have not filled another step. People
+// Eligible returns who may decide a step now. Without a limit these are all approvers who have not filled another step. People
 // to whom the step was escalated are not limited.
-func (it *Item) Limited(s *Step, on OnCall) Limited {
+func (it *Item) Eligible(s *Step, on OnCall) EligibleApprovers {
 	able := it.Able(s)
 	slices.Sort(able)
 	if s.OnCall.IsZero() {
-		return Limited{People: able}
+		return EligibleApprovers{People: able}
 	}
-	out := Limited{Duty: on.duty(s.OnCall)}
+	out := EligibleApprovers{Duty: on.duty(s.OnCall)}
 	for _, p := range able {
 		if slices.Contains(out.Duty.People, p) {
 			out.People = append(out.People, p)
@@ -125,7 +125,7 @@ func (a Actor) checkOnCall(t *Ticket, i int, person string) error {
 	if s == nil || s.OnCall.IsZero() {
 		return nil
 	}
-	l := it.Limited(s, a.OnCall)
+	l := it.Eligible(s, a.OnCall)
 	switch {
 	case slices.Contains(l.People, person):
 		return nil

@@ -36,7 +36,7 @@ type Request struct {
 	// Package is the access package that is requested as a whole. The only item names the application, and perhaps a shorter duration.
 	Package        *PackageChoice
 	IdempotencyKey string
-	// given is set if an application is given a version of a package that it holds; see PlanGift.
+	// given is set if an application is given a version of a package that it holds; see PlanHolderRequest.
 	given bool
 }
 

@@ -178,7 +178,7 @@ func settled(err error) bool {
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
-	_, stopped := stoppedGift(err)
+	_, stopped := stoppedHolderUpdate(err)
 	return stopped || errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &exceeds) || errors.As(err, &stricter) ||
 		errors.As(err, &refused) && refused.Final
 }
@@ -189,7 +189,7 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end tim
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
-	stopped, isStopped := stoppedGift(why)
+	stopped, isStopped := stoppedHolderUpdate(why)
 	switch {
 	case errors.As(why, &exceeds):
 		t.Void(j.Item, exceeds.now, now)
@@ -328,7 +328,7 @@ func (w *Worker) checkApproval(ctx context.Context, j *Job, t *Ticket) error {
 	if t.BreakGlass {
 		return nil
 	}
-	if err := w.Service.checkGift(ctx, &it); err != nil {
+	if err := w.Service.checkHolderUpdate(ctx, &it); err != nil {
 		return err
 	}
 	now, err := w.Service.shown(t.itemKind(j.Item), it)

@@ -133,7 +133,7 @@ func (x *messageBuilder) askApprovers(e approval.Event) {
 		it := &x.ticket.Items[i]
 		if s := step(it); s != nil && !s.OnCall.IsZero() {
 			// While nobody can decide, every approver is told that the step waits.
-			limited[i] = it.Limited(s, x.people.OnCall()).People
+			limited[i] = it.Eligible(s, x.people.OnCall()).People
 		}
 	}
 	for _, c := range x.ticket.Concerns() {

@@ -1,4 +1,4 @@
-// Package propagation is the seam between the objects that the host records and the members that must have them. An engine distributes
+// Package propagation is the interface between the objects that the host records and the members that must have them. An engine distributes
 // the recorded objects to the members that use it, and reports what it recorded. Each member uses one engine, which its registration
 // names; members of different engines can be mixed.
 //

@@ -27,7 +27,7 @@ const (
 	StageEnforce Stage = "enforce"
 )
 
-// Stages are in their order.
+// Stages returns all stages, in the order in which a resource passes them.
 func Stages() []Stage {
 	return []Stage{StageObserve, StageInitial, StageRefine, StageAnnounced, StageEnforce}
 }

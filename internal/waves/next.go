@@ -247,7 +247,7 @@ func (d *decision) advance() {
 		d.next.Settled, d.next.Progress = d.Wanted, nil
 		d.changes = append(d.changes, Completed)
 	default:
-		d.open(pending, next)
+		d.beginWave(pending, next)
 		p.Name, p.BegunAt, p.EnforcedSince = d.nameOf(next), &d.now, nil
 		p.Wave++
 		d.changes = append(d.changes, Started)
@@ -285,15 +285,15 @@ func (d *decision) join(pending []*Member) {
 	p := d.next.Progress
 	if i := d.indexOf(p.Name); p.Wave > 0 && i >= 0 && slices.ContainsFunc(pending, d.waits) {
 		before := p.Begun
-		if d.open(pending, i); !p.Begun.Equal(before) {
+		if d.beginWave(pending, i); !p.Begun.Equal(before) {
 			p.EnforcedSince = nil
 		}
 	}
 }
 
-// open begins Enforce in the members of one wave. If no other member is left, it begins in all members in which it is wanted, also those
+// beginWave begins Enforce, or a change of a class, in the members of one wave. If no other member is left, it begins in all members in which it is wanted, also those
 // that join later.
-func (d *decision) open(pending []*Member, wave int) {
+func (d *decision) beginWave(pending []*Member, wave int) {
 	p := d.next.Progress
 	rest := false
 	for _, m := range pending {

@@ -79,7 +79,7 @@ func updates(t *testing.T, s accesspackage.Store) {
 	}
 	check(filter, a, b)
 	a.State, a.Ticket, a.UpdatedAt, a.Message = accesspackage.HolderWaiting, 7, begun, message.AccessPackageHolderLeft("a")
-	a.Plan = accesspackage.Plan{Revoke: []accesspackage.Access{{Ticket: 3, Item: 1}}, Give: []accesspackage.Gift{{Resource: "r", Actions: []string{"x"},
+	a.Plan = accesspackage.Plan{Revoke: []accesspackage.Access{{Ticket: 3, Item: 1}}, Give: []accesspackage.Addition{{Resource: "r", Actions: []string{"x"},
 		DurationSeconds: 300, Until: at}}, Problem: message.AccessPackageHolderEnds("a")}
 	for i, want := range []bool{true, false} { // the second time it is not pending
 		if saved, err := s.SaveHolder(ctx, a, accesspackage.HolderPending); err != nil || saved != want {

@@ -37,13 +37,13 @@ type Store interface {
 
 // Tickets changes the access of applications; see approval.Service.
 type Tickets interface {
-	GiftStopped(ctx context.Context, name string, version int, application string) (message.Message, error)
+	HolderUpdateStopped(ctx context.Context, name string, version int, application string) (message.Message, error)
 	PlanHolder(ctx context.Context, name string, v accesspackage.Version, application string) (plan accesspackage.Plan, held bool, err error)
 	RevokePackageAccess(ctx context.Context, of accesspackage.Access, name string, v accesspackage.Version) error
-	FindGift(ctx context.Context, name string, v accesspackage.Version, application string) (*approval.Ticket, error)
-	PlanGift(ctx context.Context, name string, v accesspackage.Version, application string, gifts []accesspackage.Gift) (*approval.Gift, error)
-	SubmitGift(ctx context.Context, g *approval.Gift) (*approval.Ticket, error)
-	StopGift(ctx context.Context, number int64, reason message.Message) error
+	FindHolderRequest(ctx context.Context, name string, v accesspackage.Version, application string) (*approval.Ticket, error)
+	PlanHolderRequest(ctx context.Context, name string, v accesspackage.Version, application string, additions []accesspackage.Addition) (*approval.HolderRequest, error)
+	SubmitHolderRequest(ctx context.Context, g *approval.HolderRequest) (*approval.Ticket, error)
+	StopHolderRequest(ctx context.Context, number int64, reason message.Message) error
 }
 
 // TicketReader reads tickets; see approval.TicketStore.
@@ -140,7 +140,7 @@ func (w *Worker) update(ctx context.Context, u accesspackage.Update) error {
 		if err := w.lead(ctx); err != nil {
 			return err
 		}
-		reason, err := w.Tickets.GiftStopped(ctx, u.Package, u.Version, h.Application)
+		reason, err := w.Tickets.HolderUpdateStopped(ctx, u.Package, u.Version, h.Application)
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (w *Worker) follow(ctx context.Context, u accesspackage.Update, v accesspac
 	if err != nil || len(waiting) == 0 {
 		return false, err
 	}
-	reason, err := w.Tickets.GiftStopped(ctx, u.Package, u.Version, waiting[0].Application)
+	reason, err := w.Tickets.HolderUpdateStopped(ctx, u.Package, u.Version, waiting[0].Application)
 	if err != nil {
 		return false, err
 	}
@@ -205,7 +205,7 @@ func (w *Worker) follow(ctx context.Context, u accesspackage.Update, v accesspac
 		if i < 0 {
 			return false, fmt.Errorf("%s: %s does not exist", h.Application, approval.FormatID(h.Ticket))
 		}
-		state, why := approval.GiftState(tickets[i])
+		state, why := approval.HolderState(tickets[i])
 		if state == accesspackage.HolderWaiting {
 			continue
 		}
@@ -283,7 +283,7 @@ func (w *Worker) give(ctx context.Context, h *accesspackage.HolderUpdate, v acce
 		h.State = accesspackage.HolderDone
 		return w.save(ctx, h, accesspackage.HolderRevoked)
 	}
-	g, err := w.Tickets.PlanGift(ctx, h.Package, v, h.Application, h.Plan.Give)
+	g, err := w.Tickets.PlanHolderRequest(ctx, h.Package, v, h.Application, h.Plan.Give)
 	if err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func (w *Worker) give(ctx context.Context, h *accesspackage.HolderUpdate, v acce
 		end(h, accesspackage.HolderDone, message.Message{})
 		return w.save(ctx, h, accesspackage.HolderRevoked)
 	}
-	t, err := w.Tickets.SubmitGift(ctx, g)
+	t, err := w.Tickets.SubmitHolderRequest(ctx, g)
 	var duplicate *approval.Error
 	if errors.As(err, &duplicate) && duplicate.Code == approval.CodeDuplicate {
 		h.Message = message.AccessPackageHolderDuplicate(approval.FormatID(duplicate.Ticket))
@@ -347,7 +347,7 @@ func (w *Worker) stop(ctx context.Context, u accesspackage.Update, v accesspacka
 
 // stopHolder withdraws what waits for a decision about an application. Its ticket may not be recorded, if a crash prevented that.
 func (w *Worker) stopHolder(ctx context.Context, h *accesspackage.HolderUpdate, v accesspackage.Version, reason message.Message) error {
-	t, err := w.Tickets.FindGift(ctx, h.Package, v, h.Application)
+	t, err := w.Tickets.FindHolderRequest(ctx, h.Package, v, h.Application)
 	if err != nil {
 		return err
 	}
@@ -356,11 +356,11 @@ func (w *Worker) stopHolder(ctx context.Context, h *accesspackage.HolderUpdate, 
 		return nil
 	}
 	h.Ticket = t.Number
-	if state, why := approval.GiftState(t); state != accesspackage.HolderWaiting {
+	if state, why := approval.HolderState(t); state != accesspackage.HolderWaiting {
 		end(h, state, why)
 		return nil
 	}
-	if err := w.Tickets.StopGift(ctx, t.Number, reason); err != nil {
+	if err := w.Tickets.StopHolderRequest(ctx, t.Number, reason); err != nil {
 		return err
 	}
 	w.reached("ticket withdrawn")

@@ -376,7 +376,7 @@ func stepOf(c *catalog.Catalog, who approval.Actor, it approval.Item, s approval
 		out.EscalateTo, out.EscalateTotal = new(people(c, who.ID, s.EscalateTo)), new(len(s.EscalateTo))
 	}
 	if !s.OnCall.IsZero() {
-		l := it.Limited(&s, who.OnCall)
+		l := it.Eligible(&s, who.OnCall)
 		out.OnCall = &openapi.StepOnCall{Schedule: s.OnCall.Schedule, Tier: s.OnCall.Tier, People: people(c, who.ID, l.People), Fallback: l.Fallback,
 			Message: core.OptionalMessage(l.Reason), ReadAt: views.Time(l.Duty.At), DeniedAt: views.Time(s.DeniedAt())}
 	}
