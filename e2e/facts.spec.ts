@@ -78,6 +78,11 @@ test('a leader who owns nothing sees the facts until the decision; an extension 
     await expect(carol.page.getByTestId('facts-earlier')).toContainText('Effective');
     await shot(carol.page, 'facts-extension');
   });
+  await alice.page.goto(`/tickets/${extension}`);
+  await alice.page.getByTestId('withdraw-button').click();
+  await alice.page.getByTestId('withdraw-reason').fill('End of the test');
+  await alice.page.getByTestId('withdraw-confirm').click();
+  await expectState(alice.page, 'withdrawn');
   await revoke(alice, ticket, 'End of the test');
   await expectState(alice.page, 'revoked');
 });
