@@ -300,7 +300,13 @@ func (s *Service) FindHolderRequest(ctx context.Context, name string, v accesspa
 
 // PlanHolderRequest checks the request for what an application is given of a version of a package, and returns the ticket of an earlier attempt, if
 // there is one. Access that the application has otherwise is left out. The requester is the person who requested the version.
-func (s *Service) PlanHolderRequest(ctx context.Context, name string, v accesspackage.Version, application string, additions []accesspackage.Addition) (*HolderRequest, error) {
+func (s *Service) PlanHolderRequest(
+	ctx context.Context,
+	name string,
+	v accesspackage.Version,
+	application string,
+	additions []accesspackage.Addition,
+) (*HolderRequest, error) {
 	if t, err := s.FindHolderRequest(ctx, name, v, application); err != nil || t != nil {
 		return &HolderRequest{Ticket: t}, err
 	}
@@ -308,7 +314,9 @@ func (s *Service) PlanHolderRequest(ctx context.Context, name string, v accesspa
 	if err != nil {
 		return nil, err
 	}
-	g := &HolderRequest{draft: Draft{Kind: KindGrant, Requester: v.PublishedBy, Reason: holderReason(of), IdempotencyKey: holderKey(name, v.Number, application)}}
+	g := &HolderRequest{
+		draft: Draft{Kind: KindGrant, Requester: v.PublishedBy, Reason: holderReason(of), IdempotencyKey: holderKey(name, v.Number, application)},
+	}
 	c := s.Catalog()
 	a := Actor{ID: v.PublishedBy, Security: c.InGroup(v.PublishedBy, catalog.GroupSecurity), Auditor: c.InGroup(v.PublishedBy, catalog.GroupAuditors)}
 	r, problem, err := s.holderItems(ctx, name, v, application, additions)

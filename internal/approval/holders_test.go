@@ -52,8 +52,8 @@ func withHolder(t *testing.T, policies ...*v1alpha1.ApprovalPolicy) (*model, *pa
 	return m, p, x
 }
 
-// addition plans, and submits, what an application is given of a version.
-func (m *model) addition(v accesspackage.Version, application string) *approval.Ticket {
+// holderRequest plans, and submits, what an application is given of a version.
+func (m *model) holderRequest(v accesspackage.Version, application string) *approval.Ticket {
 	m.t.Helper()
 	ctx := m.t.Context()
 	plan, held, err := m.svc.PlanHolder(ctx, "pay", v, application)
@@ -210,7 +210,7 @@ func TestHolderRequestChain(t *testing.T) {
 			if tc.after != nil {
 				tc.after(t, m)
 			}
-			g := m.addition(v, nameApp)
+			g := m.holderRequest(v, nameApp)
 			it := g.Items[len(g.Items)-1]
 			if got := chainOf(it); got != tc.want || it.State != tc.state || it.ResourceName != nameMid {
 				t.Errorf("%s %s, want %s %s", got, it.State, tc.want, tc.state)
@@ -249,7 +249,7 @@ func TestHolderRequestChainIsCheckedAgain(t *testing.T) {
 		}
 		return nil
 	}
-	g := m.addition(v, nameApp)
+	g := m.holderRequest(v, nameApp)
 	if err := m.worker.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestHolderRequestStops(t *testing.T) {
 			if reason, err := m.svc.HolderUpdateStopped(t.Context(), "pay", v.Number, nameApp); err != nil || !reason.IsZero() {
 				t.Fatalf("it may be given: %q, %v", reason.Text, err)
 			}
-			g := m.addition(v, nameApp)
+			g := m.holderRequest(v, nameApp)
 			x := p.all["pay"]
 			change(p, &x)
 			p.all["pay"] = x
@@ -388,13 +388,18 @@ func TestHolderRequestOfAPersonWhoLeft(t *testing.T) {
 	m, p, _ := withHolder(t)
 	v := m.published(p, givesHolders("low", "mid"), "lee", "dan", "mia")
 	m.host.Policies = []*v1alpha1.ApprovalPolicy{policyOf("p", 1, "", asked("own", "resource.owner"))}
-	g := m.addition(v, nameApp)
+	g := m.holderRequest(v, nameApp)
 	m.catalog = readCatalog(t, packageCatalog("members: [pat, quinn, ray]", "members: [quinn, ray]"))
 	if _, err := m.svc.Decide(t.Context(), m.actorOf("mia"), g.Number, 0, m.version(g.Number), true, ""); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("it is approved for a person who left the team: %v", err)
 	}
-	plan, err := m.svc.PlanHolderRequest(t.Context(), "pay", accesspackage.Version{Number: 3, Ticket: v.Ticket, Content: v.Content, PublishedBy: "pat"}, nameApp,
-		[]accesspackage.Addition{{Resource: nameMid, Actions: []string{"x:read"}}})
+	plan, err := m.svc.PlanHolderRequest(
+		t.Context(),
+		"pay",
+		accesspackage.Version{Number: 3, Ticket: v.Ticket, Content: v.Content, PublishedBy: "pat"},
+		nameApp,
+		[]accesspackage.Addition{{Resource: nameMid, Actions: []string{"x:read"}}},
+	)
 	if err != nil || plan.Problem.IsZero() || !plan.Empty() {
 		t.Errorf("it is requested for them: %+v, %v", plan, err)
 	}

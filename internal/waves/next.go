@@ -291,8 +291,8 @@ func (d *decision) join(pending []*Member) {
 	}
 }
 
-// beginWave begins Enforce, or a change of a class, in the members of one wave. If no other member is left, it begins in all members in which it is wanted, also those
-// that join later.
+// beginWave begins Enforce, or a change of a class, in the members of one wave. If no other member is left, it begins in all members in which
+// it is wanted, also those that join later.
 func (d *decision) beginWave(pending []*Member, wave int) {
 	p := d.next.Progress
 	rest := false

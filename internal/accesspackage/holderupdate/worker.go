@@ -41,7 +41,13 @@ type Tickets interface {
 	PlanHolder(ctx context.Context, name string, v accesspackage.Version, application string) (plan accesspackage.Plan, held bool, err error)
 	RevokePackageAccess(ctx context.Context, of accesspackage.Access, name string, v accesspackage.Version) error
 	FindHolderRequest(ctx context.Context, name string, v accesspackage.Version, application string) (*approval.Ticket, error)
-	PlanHolderRequest(ctx context.Context, name string, v accesspackage.Version, application string, additions []accesspackage.Addition) (*approval.HolderRequest, error)
+	PlanHolderRequest(
+		ctx context.Context,
+		name string,
+		v accesspackage.Version,
+		application string,
+		additions []accesspackage.Addition,
+	) (*approval.HolderRequest, error)
 	SubmitHolderRequest(ctx context.Context, g *approval.HolderRequest) (*approval.Ticket, error)
 	StopHolderRequest(ctx context.Context, number int64, reason message.Message) error
 }

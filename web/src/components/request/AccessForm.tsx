@@ -20,6 +20,7 @@ import { HoursField } from "../HoursField";
 import { Basket } from "./Basket";
 import type { BasketRow } from "./Basket";
 import { BreakGlass } from "./BreakGlass";
+import classes from "./Request.module.css";
 import { RequestFrame } from "./RequestFrame";
 import { RequestPreview } from "./RequestPreview";
 import { ResourceSearch } from "./ResourceSearch";
@@ -158,7 +159,7 @@ export function AccessForm({ person, only }: { person: string; only: string | un
           onAdd={add}
         />
         <Basket rows={shownRows} onActions={setActions} onRemove={remove} />
-        <Text size="sm" mt="xs">
+        <Text size="sm" mt="xs" className={classes.broader}>
           {t("request.broader")} <Link to="/requests/new?kind=statement" data-testid="request-statement">{t("request.titles.statement")}</Link>
         </Text>
       </div>
