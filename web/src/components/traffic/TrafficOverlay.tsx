@@ -37,6 +37,9 @@ export function changeIn(search: URLSearchParams): Change {
   return search.has("draft") ? { draft: true } : undefined;
 }
 
+/** proposesPolicy returns whether a proposal has a policy, and not only comments because there is nothing to add. */
+const proposesPolicy = (yaml: string): boolean => yaml.split("\n").some((line) => line.trim() !== "" && !line.startsWith("#"));
+
 /** useChange reads what a change would do to the connections of a period. It returns undefined while there is no change or no answer. */
 export function useChange(change: Change, span: Period) {
   const ticket = change && "ticket" in change ? change : undefined;
@@ -47,7 +50,7 @@ export function useChange(change: Change, span: Period) {
   const ofMode = useImpactPreview(body && forPreview(body), span);
   const proposal = useProposal(resource, span, resource !== "");
   const drafted = change && "draft" in change ? keptDraft() : "";
-  const proposed = proposal.data && { ...(proposal.data.lines.length > 0 ? { policy: proposal.data.yaml } : {}), enforce: [resource], ...span };
+  const proposed = proposal.data && { ...(proposesPolicy(proposal.data.yaml) ? { policy: proposal.data.yaml } : {}), enforce: [resource], ...span };
   const ofDraft = useDraftImpact(resource !== "" ? proposed : drafted !== "" ? { policy: drafted, ...span } : undefined);
   if (change === undefined) return undefined;
   if (ticket) return ofTicket;
