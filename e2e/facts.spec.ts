@@ -3,7 +3,7 @@ import { approve, ask, expectState, expectTraffic, logIn, nextApprovers, request
 import { logInAs, looks, overflow, serious } from './looks.js';
 import { documentShot, shot } from './shots.js';
 
-/** What those who decide see beside the decision, and only until it is made. */
+/** Tests that approvers see the facts of a ticket while they can decide it, and not afterwards. */
 test('a leader who owns nothing sees the facts until the decision; an extension shows the use', async ({ browser }) => {
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
   const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'Checkout keeps its carts there' });

@@ -81,7 +81,7 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 	own := IsProgram(a.ID) && a.application != "" && t.Requester == a.ID
 	m.Revoke = t.Kind.Access() && it.State.MayBeOnHost() && (a.Security || own || ownsItem(c, a.ID, it))
 	if it.Scope != nil {
-		m.Revoke = it.State.MayBeOnHost() && it.Scope.endsBy(c, a)
+		m.Revoke = t.Kind.Access() && it.State.MayBeOnHost() && it.Scope.endsBy(c, a)
 	}
 	return m
 }

@@ -132,3 +132,22 @@ func TestStatementsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsForRevocationAreNotRevoked checks that a request to end a statement cannot be revoked itself, although it names the statement.
+func TestRequestsForRevocationAreNotRevoked(t *testing.T) {
+	m := quiet(t)
+	x := m.submit("alice", statementOn(v1alpha1.EffectAllow, 100*time.Hour, "trnv1:rsc:org:net:cidr:10.0.0.0/8", "a"))
+	m.approveAll(x.Number)
+	m.settle()
+	of := m.get(x.Number)
+	end := &approval.Ticket{Number: x.Number + 1, Kind: approval.KindRevoke, Requester: "alice",
+		Items: []approval.Item{{State: approval.StateEffective, Scope: of.Items[0].Scope, Target: &approval.Target{Ticket: x.Number}}}}
+	for _, who := range []string{"bob", "erin"} { // the owner of the resource, and the security team
+		if !approval.MayDoItem(m.catalog, m.actorOf(who), of, 0).Revoke {
+			t.Errorf("%s may not revoke the statement", who)
+		}
+		if approval.MayDoItem(m.catalog, m.actorOf(who), end, 0).Revoke {
+			t.Errorf("%s is offered to revoke the request for its end", who)
+		}
+	}
+}

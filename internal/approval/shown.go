@@ -76,7 +76,7 @@ func changedLines(c Change) []string {
 	flatten(before, "spec", c.Before)
 	flatten(after, "spec", c.After)
 	if c.Kind == ObjectAccessPackage {
-		// What an earlier version was to change for holders is no value of the package.
+		// The list of holders says what a version changes for them. It is compared with what they have, and not with the list of the version before.
 		maps.DeleteFunc(before, func(path, _ string) bool { return isHolderValue(path) })
 		maps.DeleteFunc(after, func(path, _ string) bool { return isHolderValue(path) })
 		lines = append(lines, holderLines(c)...)

@@ -122,6 +122,9 @@ func (w *Watcher) checkClasses(ctx context.Context, states map[string]State) err
 
 // checkClass counts in the members in which the rules of a class have begun to count.
 func (w *Watcher) checkClass(ctx context.Context, c *v1alpha1.ResourceClass, progress *v1alpha1.RolloutProgress, states map[string]State) error {
+	if last, err := waves.InstructionOf(c); err == nil && last != nil && last.By == waves.Guard && last.ID != c.Status.Rollout.Instruction {
+		return nil // the adapter has not carried out the last halt yet
+	}
 	now := w.Now()
 	before := progress.StartedAt.UTC()
 	if at := w.instructedAt(c); at.After(before) {

@@ -213,3 +213,29 @@ func TestInstructClass(t *testing.T) {
 		})
 	}
 }
+
+// TestGuardHaltsAClassOnce checks that the guard gives no further instruction while the adapter has not carried out the last one.
+func TestGuardHaltsAClassOnce(t *testing.T) {
+	w := classInWaves(t)
+	contradict := func() {
+		w.seeEdge(audit.Edge{Cluster: "m1", Subject: cart, Resource: orders, Action: "redis:connect", Port: 6379, Protocol: "TCP",
+			Decision: policy.Allowed, Verdict: audit.VerdictDropped}, 21)
+		w.pass(time.Minute)
+		w.look()
+	}
+	contradict()
+	first := w.classInstruction()
+	if first == nil {
+		t.Fatal("the waves are not halted")
+	}
+	contradict()
+	contradict()
+	if i := w.classInstruction(); i.ID != first.ID {
+		t.Errorf("the guard gave the instruction %+v after %+v", i, first)
+	}
+	w.class.Status.Rollout.Instruction = first.ID
+	contradict()
+	if i := w.classInstruction(); i.ID == first.ID {
+		t.Error("the guard does not act again after its instruction was carried out without a halt")
+	}
+}

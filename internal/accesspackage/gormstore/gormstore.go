@@ -53,7 +53,7 @@ func (versionRow) TableName() string { return "access_package_versions" }
 
 func (r versionRow) version() accesspackage.Version {
 	return accesspackage.Version{Number: r.Number, Content: json.RawMessage(r.Content), Digest: r.Digest, Ticket: r.Ticket, PublishedBy: r.PublishedBy,
-		PublishedAt: instant(r.PublishedAt)}
+		PublishedAt: database.Instant(r.PublishedAt)}
 }
 
 // Package implements accesspackage.Store.
@@ -64,7 +64,7 @@ func (s *Store) Package(ctx context.Context, name string) (out accesspackage.Pac
 			return err
 		}
 		v, err := version(tx, name, p.Version)
-		out = accesspackage.Package{Name: name, Current: v, ArchivedAt: instant(p.ArchivedAt), ArchivedBy: p.ArchivedBy}
+		out = accesspackage.Package{Name: name, Current: v, ArchivedAt: database.Instant(p.ArchivedAt), ArchivedBy: p.ArchivedBy}
 		return err
 	})
 	return out, err
@@ -125,7 +125,7 @@ func (s *Store) List(ctx context.Context) ([]accesspackage.Summary, error) {
 	out := make([]accesspackage.Summary, 0, len(rows))
 	for _, r := range rows {
 		out = append(out, accesspackage.Summary{Name: r.Name, Title: r.Title, Description: r.Description, Team: r.Team, Chain: r.Chain, Version: r.Version,
-			Resources: r.Resources, PublishedAt: instant(r.PublishedAt), Archived: r.ArchivedAt > 0})
+			Resources: r.Resources, PublishedAt: database.Instant(r.PublishedAt), Archived: r.ArchivedAt > 0})
 	}
 	return out, err
 }
@@ -153,7 +153,7 @@ func (s *Store) Publish(ctx context.Context, p accesspackage.Publication) error 
 			return err
 		}
 		v := versionRow{Package: p.Name, Number: p.Base + 1, Content: string(p.Content), Digest: accesspackage.Digest(p.Content), Ticket: p.Ticket,
-			PublishedBy: p.By, PublishedAt: micros(p.At)}
+			PublishedBy: p.By, PublishedAt: database.Micros(p.At)}
 		if err := tx.Create(&v).Error; err != nil {
 			return err
 		}
@@ -195,19 +195,16 @@ func (s *Store) Archive(ctx context.Context, name, by string, at time.Time) erro
 		if err != nil || p.ArchivedAt > 0 {
 			return err
 		}
-		if _, err := database.Exec(tx, "UPDATE access_packages SET archived_at = ?, archived_by = ? WHERE name = ?", micros(at), by, name); err != nil {
+		if _, err := database.Exec(
+			tx,
+			"UPDATE access_packages SET archived_at = ?, archived_by = ? WHERE name = ?",
+			database.Micros(at),
+			by,
+			name,
+		); err != nil {
 			return err
 		}
 		return ledgerstore.Append(tx, ledger.Entry{At: at, Actor: by, Action: "package.archived", Object: name,
 			Details: map[string]string{"version": strconv.Itoa(p.Version)}})
 	})
-}
-
-func micros(t time.Time) int64 { return t.UnixMicro() }
-
-func instant(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
 }

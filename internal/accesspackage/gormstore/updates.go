@@ -49,7 +49,7 @@ func queueUpdate(tx *gorm.DB, name string, version int, spec accesspackage.Spec,
 	}
 	var rows [][]any
 	for _, application := range slices.Sorted(maps.Keys(spec.Holders)) {
-		rows = append(rows, []any{name, version, application, string(accesspackage.HolderPending), "{}", 0, "", micros(at)})
+		rows = append(rows, []any{name, version, application, string(accesspackage.HolderPending), "{}", 0, "", database.Micros(at)})
 	}
 	_, err := database.Insert(tx, "access_package_holders (package, version, application, state, plan, ticket, message, updated_at)", "", rows)
 	return err
@@ -80,8 +80,8 @@ func (s *Store) updates(ctx context.Context, query string, args ...any) ([]acces
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, accesspackage.Update{Package: r.Package, Version: r.Version, State: r.State, Reason: reason, BegunAt: instant(r.BegunAt),
-			EndedAt: instant(r.EndedAt)})
+		out = append(out, accesspackage.Update{Package: r.Package, Version: r.Version, State: r.State, Reason: reason, BegunAt: database.Instant(r.BegunAt),
+			EndedAt: database.Instant(r.EndedAt)})
 	}
 	return out, nil
 }
@@ -90,7 +90,7 @@ func (s *Store) updates(ctx context.Context, query string, args ...any) ([]acces
 func (s *Store) BeginUpdate(ctx context.Context, u accesspackage.Update, at time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		n, err := database.Exec(tx, "UPDATE access_package_updates SET state = ?, begun_at = ? WHERE package = ? AND version = ? AND state = ?",
-			accesspackage.UpdateRunning, micros(at), u.Package, u.Version, accesspackage.UpdateQueued)
+			accesspackage.UpdateRunning, database.Micros(at), u.Package, u.Version, accesspackage.UpdateQueued)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -133,7 +133,7 @@ func (s *Store) EndUpdate(ctx context.Context, u accesspackage.Update, reason me
 			}
 		}
 		n, err := database.Exec(tx, "UPDATE access_package_updates SET state = ?, reason = ?, ended_at = ? WHERE package = ? AND version = ? AND ended_at = 0",
-			state, text, micros(at), u.Package, u.Version)
+			state, text, database.Micros(at), u.Package, u.Version)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -166,7 +166,7 @@ func (s *Store) HolderUpdates(ctx context.Context, f accesspackage.HolderFilter)
 	out := make([]accesspackage.HolderUpdate, 0, len(rows))
 	for _, r := range rows {
 		h := accesspackage.HolderUpdate{Package: r.Package, Version: r.Version, Application: r.Application, State: r.State, Ticket: r.Ticket,
-			UpdatedAt: instant(r.UpdatedAt)}
+			UpdatedAt: database.Instant(r.UpdatedAt)}
 		if err := json.Unmarshal([]byte(r.Plan), &h.Plan); err != nil {
 			return nil, fmt.Errorf("read the plan of an update of a holder: %w", err)
 		}
@@ -191,7 +191,7 @@ func (s *Store) SaveHolder(ctx context.Context, h accesspackage.HolderUpdate, fr
 	err = s.db.Write(ctx, func(tx *gorm.DB) error {
 		n, err := database.Exec(tx, "UPDATE access_package_holders SET state = ?, plan = ?, ticket = ?, message = ?, updated_at = ?"+
 			" WHERE package = ? AND version = ? AND application = ? AND state = ?",
-			h.State, string(plan), h.Ticket, text, micros(h.UpdatedAt), h.Package, h.Version, h.Application, from)
+			h.State, string(plan), h.Ticket, text, database.Micros(h.UpdatedAt), h.Package, h.Version, h.Application, from)
 		saved = n == 1
 		return err
 	})

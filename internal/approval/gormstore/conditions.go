@@ -6,6 +6,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/sqlquery"
 	"github.com/acp-io/acp/internal/tokenize"
 )
@@ -118,10 +119,10 @@ func ofItem(f approval.Filter, prefix string) sqlquery.Conditions {
 		c.Add(prefix+"package = ?", f.Package)
 	}
 	if !f.DueBy.IsZero() {
-		c.Add(prefix+"due_at BETWEEN 1 AND ?", micros(f.DueBy))
+		c.Add(prefix+"due_at BETWEEN 1 AND ?", database.Micros(f.DueBy))
 	}
 	if !f.ExpiresBy.IsZero() {
-		c.Add(prefix+"expires_at BETWEEN 1 AND ?", micros(f.ExpiresBy))
+		c.Add(prefix+"expires_at BETWEEN 1 AND ?", database.Micros(f.ExpiresBy))
 	}
 	return c
 }

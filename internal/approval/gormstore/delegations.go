@@ -47,7 +47,7 @@ func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approv
 		n, err := database.Exec(
 			tx,
 			"UPDATE delegations SET ended_at = ?, ended_by = ? WHERE id = ? AND ended_at = ?",
-			micros(d.EndedAt),
+			database.Micros(d.EndedAt),
 			d.EndedBy,
 			id,
 			row.EndedAt,
@@ -81,7 +81,7 @@ func (s *Store) Delegations(ctx context.Context, f approval.DelegationFilter) ([
 		c.Add("to_person = ?", f.To)
 	}
 	if !f.ActiveAt.IsZero() {
-		at := micros(f.ActiveAt)
+		at := database.Micros(f.ActiveAt)
 		c.Add("start_at <= ? AND end_at > ? AND (ended_at = 0 OR ended_at > ?)", at, at, at)
 	}
 	if f.Before > 0 {

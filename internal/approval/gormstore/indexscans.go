@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/sqlquery"
 	"github.com/acp-io/acp/internal/tokenize"
 )
@@ -57,7 +58,7 @@ func indexScans(f approval.Filter, rare string) (scans []indexScan, rest approva
 		scans = []indexScan{ofItems("d.policy = ?", f.Policy)}
 		f.Policy = ""
 	case !f.DueBy.IsZero():
-		scans = []indexScan{ofItems("d.due_at > 0 AND d.due_at <= ?", micros(f.DueBy))}
+		scans = []indexScan{ofItems("d.due_at > 0 AND d.due_at <= ?", database.Micros(f.DueBy))}
 		f.DueBy = time.Time{}
 	case f.Requester != "":
 		scans = []indexScan{ofTickets("tickets.requester = ?", f.Requester)}
@@ -71,7 +72,7 @@ func indexScans(f approval.Filter, rare string) (scans []indexScan, rest approva
 	case len(f.Applications) > 0:
 		return ofApplications(f)
 	case !f.ExpiresBy.IsZero():
-		scans = []indexScan{ofItems("d.expires_at > 0 AND d.expires_at <= ?", micros(f.ExpiresBy))}
+		scans = []indexScan{ofItems("d.expires_at > 0 AND d.expires_at <= ?", database.Micros(f.ExpiresBy))}
 		f.ExpiresBy = time.Time{}
 	case f.VisibleTo != nil:
 		scans = visible(*f.VisibleTo)
@@ -115,7 +116,7 @@ func ofApplications(f approval.Filter) (scans []indexScan, rest approval.Filter)
 		s.ranges = true
 		if ends {
 			s.conditions.Add("d.state IN ?", f.ItemStates)
-			s.conditions.Add("d.expires_at > 0 AND d.expires_at <= ?", micros(f.ExpiresBy))
+			s.conditions.Add("d.expires_at > 0 AND d.expires_at <= ?", database.Micros(f.ExpiresBy))
 		}
 		scans = append(scans, s)
 	}
@@ -230,7 +231,7 @@ func addAfter(c *sqlquery.Conditions, f approval.Filter, number string) {
 	switch {
 	case f.After.Number == 0:
 	case f.ByUpdate:
-		c.Add("(tickets.updated_at, tickets.number)"+than+"(?, ?)", micros(f.After.UpdatedAt), f.After.Number)
+		c.Add("(tickets.updated_at, tickets.number)"+than+"(?, ?)", database.Micros(f.After.UpdatedAt), f.After.Number)
 	default:
 		c.Add(number+than+"?", f.After.Number)
 	}

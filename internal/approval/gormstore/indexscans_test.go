@@ -72,7 +72,7 @@ func TestListsUseIndexScans(t *testing.T) {
 		return out
 	}
 	person := &approval.Visible{Person: "p7", StandsFor: []string{"d3"}, Applications: names("name:a", 20), Resources: names("name:r", 20)}
-	middle := approval.Cursor{Number: manyTickets / 2, UpdatedAt: instant(manyTickets / 2)}
+	middle := approval.Cursor{Number: manyTickets / 2, UpdatedAt: database.Instant(manyTickets / 2)}
 	filters := map[string]approval.Filter{
 		"all":                      {},
 		"all, second page":         {After: middle},
@@ -122,11 +122,11 @@ func TestListsUseIndexScans(t *testing.T) {
 		"failed items":             {ItemStates: []approval.State{approval.StateFailed}},
 		"a package":                {Package: "pay", ItemStates: []approval.State{approval.StateEffective}},
 		"a target":                 {Target: &approval.Target{Ticket: 299}},
-		"due":                      {DueBy: instant(20_000)},
+		"due":                      {DueBy: database.Instant(20_000)},
 		"of my applications":       {Applications: person.Applications, VisibleTo: person},
 		"of them by update":        {Applications: person.Applications, VisibleTo: person, ByUpdate: true},
 		"of them that expire": {Applications: person.Applications, VisibleTo: person, Kinds: []approval.Kind{approval.KindGrant},
-			ItemStates: []approval.State{approval.StateEffective, approval.StateFailed}, ExpiresBy: instant(80_000_000)},
+			ItemStates: []approval.State{approval.StateEffective, approval.StateFailed}, ExpiresBy: database.Instant(80_000_000)},
 		"mine that expire": {Requester: "p7", ItemStates: []approval.State{approval.StateEffective}, ExpiresBy: time.Now()},
 	}
 	databasetest.Each(t, func(t *testing.T, dsn string) {

@@ -16,9 +16,15 @@ import (
 // key is waiting. Times that are later than any correct clock can have written are ignored.
 func due(now time.Time, ttl time.Duration) sqlquery.Conditions {
 	var c sqlquery.Conditions
-	c.Add("(run_after <= ? OR run_after > ? OR NOT parked AND run_after > ?)",
-		micros(now), micros(now.Add(approval.LongestParked+approval.ClockTolerance)), micros(now.Add(approval.LongestRetry+approval.ClockTolerance)))
-	c.Add("(lease_until <= ? OR lease_until > ?)", micros(now), micros(now.Add(ttl+approval.ClockTolerance)))
+	c.Add(
+		"(run_after <= ? OR run_after > ? OR NOT parked AND run_after > ?)",
+		database.Micros(
+			now,
+		),
+		database.Micros(now.Add(approval.LongestParked+approval.ClockTolerance)),
+		database.Micros(now.Add(approval.LongestRetry+approval.ClockTolerance)),
+	)
+	c.Add("(lease_until <= ? OR lease_until > ?)", database.Micros(now), database.Micros(now.Add(ttl+approval.ClockTolerance)))
 	c.Add("NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job_key = outbox.job_key AND e.id < outbox.id AND NOT e.parked)")
 	return c
 }
@@ -47,7 +53,7 @@ func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl tim
 			return approval.ErrNoJob
 		}
 		before := row.LeaseUntil
-		row.Worker, row.LeaseUntil, row.Attempts = worker, micros(now.Add(ttl)), row.Attempts+1
+		row.Worker, row.LeaseUntil, row.Attempts = worker, database.Micros(now.Add(ttl)), row.Attempts+1
 		n, err := database.Exec(tx, "UPDATE outbox SET worker = ?, lease_until = ?, attempts = ? WHERE id = ? AND lease_until = ?",
 			row.Worker, row.LeaseUntil, row.Attempts, row.ID, before)
 		if err == nil && n != 1 {
@@ -59,7 +65,7 @@ func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl tim
 		return nil, err
 	}
 	return &approval.Job{ID: row.ID, Ticket: row.Ticket, Item: row.Item, Kind: row.Kind, Key: row.Key, Attempts: row.Attempts,
-		Worker: row.Worker, LeaseUntil: instant(row.LeaseUntil)}, nil
+		Worker: row.Worker, LeaseUntil: database.Instant(row.LeaseUntil)}, nil
 }
 
 // Finish implements approval.Outbox.
@@ -69,7 +75,7 @@ func (s *Store) Finish(ctx context.Context, j *approval.Job, change func(*approv
 
 // Postpone implements approval.Outbox.
 func (s *Store) Postpone(ctx context.Context, j *approval.Job, until time.Time, parked bool, change func(*approval.Ticket) error) (*approval.Ticket, error) {
-	return s.completeJob(ctx, j, change, "UPDATE outbox SET run_after = ?, parked = ?, worker = '', lease_until = 0", micros(until), parked)
+	return s.completeJob(ctx, j, change, "UPDATE outbox SET run_after = ?, parked = ?, worker = '', lease_until = 0", database.Micros(until), parked)
 }
 
 // completeJob deletes or changes a job by a statement, to which it adds the condition, if the worker still has its lease. The

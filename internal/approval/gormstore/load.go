@@ -116,7 +116,7 @@ func addEvents(tx *gorm.DB, tickets []*approval.Ticket) error {
 			); err != nil {
 				return err
 			}
-			e.At = instant(at)
+			e.At = database.Instant(at)
 			setComment(&e, comment)
 			t := byNumber[number]
 			t.Events = append(t.Events, e)
@@ -221,10 +221,10 @@ func (s *Store) ChangedSince(ctx context.Context, since time.Time) ([]approval.T
 			var c approval.TicketChange
 			var at int64
 			err := rows.Scan(&c.Number, &c.State, &c.Version, &at)
-			c.UpdatedAt = instant(at)
+			c.UpdatedAt = database.Instant(at)
 			out = append(out, c)
 			return err
-		}, "SELECT number, state, version, updated_at FROM tickets WHERE updated_at >= ? ORDER BY updated_at", micros(since))
+		}, "SELECT number, state, version, updated_at FROM tickets WHERE updated_at >= ? ORDER BY updated_at", database.Micros(since))
 	})
 	return out, err
 }

@@ -1,9 +1,8 @@
 package gormstore
 
 import (
-	"time"
-
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 )
 
 type ticketRow struct {
@@ -44,7 +43,7 @@ func (itemRow) TableName() string { return "items" }
 func itemOf(t *approval.Ticket, i int) itemRow {
 	it := t.Items[i]
 	r := itemRow{Ticket: t.Number, Position: i, State: it.State, Application: it.Application, ApplicationName: it.ApplicationName, Resource: it.Resource,
-		ResourceName: it.ResourceName, Policy: it.Policy, ExpiresAt: micros(it.End()), DueAt: micros(it.Due())}
+		ResourceName: it.ResourceName, Policy: it.Policy, ExpiresAt: database.Micros(it.End()), DueAt: database.Micros(it.Due())}
 	if it.Package != nil {
 		r.Package = it.Package.Name
 	}
@@ -70,13 +69,23 @@ type delegationRow struct {
 func (delegationRow) TableName() string { return "delegations" }
 
 func rowOfDelegation(d approval.Delegation) delegationRow {
-	return delegationRow{ID: d.ID, FromPerson: d.From, ToPerson: d.To, StartAt: micros(d.Start), EndAt: micros(d.End), Reason: d.Reason,
-		CreatedBy: d.CreatedBy, CreatedAt: micros(d.CreatedAt), EndedAt: micros(d.EndedAt), EndedBy: d.EndedBy}
+	return delegationRow{ID: d.ID, FromPerson: d.From, ToPerson: d.To, StartAt: database.Micros(d.Start), EndAt: database.Micros(d.End), Reason: d.Reason,
+		CreatedBy: d.CreatedBy, CreatedAt: database.Micros(d.CreatedAt), EndedAt: database.Micros(d.EndedAt), EndedBy: d.EndedBy}
 }
 
 func (r delegationRow) delegation() approval.Delegation {
-	return approval.Delegation{ID: r.ID, From: r.FromPerson, To: r.ToPerson, Start: instant(r.StartAt), End: instant(r.EndAt), Reason: r.Reason,
-		CreatedBy: r.CreatedBy, CreatedAt: instant(r.CreatedAt), EndedAt: instant(r.EndedAt), EndedBy: r.EndedBy}
+	return approval.Delegation{
+		ID:        r.ID,
+		From:      r.FromPerson,
+		To:        r.ToPerson,
+		Start:     database.Instant(r.StartAt),
+		End:       database.Instant(r.EndAt),
+		Reason:    r.Reason,
+		CreatedBy: r.CreatedBy,
+		CreatedAt: database.Instant(r.CreatedAt),
+		EndedAt:   database.Instant(r.EndedAt),
+		EndedBy:   r.EndedBy,
+	}
 }
 
 type jobRow struct {
@@ -94,23 +103,9 @@ type jobRow struct {
 
 func (jobRow) TableName() string { return "outbox" }
 
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-func instant(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
-}
-
 func rowOf(t *approval.Ticket) ticketRow {
 	r := ticketRow{Number: t.Number, Kind: t.Kind, State: t.State(), Version: t.Version, Requester: t.Requester, Reason: t.Reason,
-		BreakGlass: t.BreakGlass, CreatedAt: micros(t.CreatedAt), UpdatedAt: micros(t.UpdatedAt), TraceParent: t.TraceParent}
+		BreakGlass: t.BreakGlass, CreatedAt: database.Micros(t.CreatedAt), UpdatedAt: database.Micros(t.UpdatedAt), TraceParent: t.TraceParent}
 	if t.IdempotencyKey != "" {
 		r.IdempotencyKey = &t.IdempotencyKey
 	}
@@ -119,7 +114,7 @@ func rowOf(t *approval.Ticket) ticketRow {
 
 func (r ticketRow) ticket() *approval.Ticket {
 	t := &approval.Ticket{Number: r.Number, Kind: r.Kind, Version: r.Version, Requester: r.Requester, Reason: r.Reason,
-		BreakGlass: r.BreakGlass, CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt), TraceParent: r.TraceParent}
+		BreakGlass: r.BreakGlass, CreatedAt: database.Instant(r.CreatedAt), UpdatedAt: database.Instant(r.UpdatedAt), TraceParent: r.TraceParent}
 	if r.IdempotencyKey != nil {
 		t.IdempotencyKey = *r.IdempotencyKey
 	}

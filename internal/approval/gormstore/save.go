@@ -70,7 +70,10 @@ func saveEvents(tx *gorm.DB, t *approval.Ticket) error {
 	var rows [][]any
 	for _, e := range t.Events {
 		if !e.Saved {
-			rows = append(rows, []any{t.Number, e.Item, micros(e.At), e.Kind, e.Actor, e.OnBehalfOf, e.Step, e.Cluster, e.Revision, commentOf(e), e.Through})
+			rows = append(
+				rows,
+				[]any{t.Number, e.Item, database.Micros(e.At), e.Kind, e.Actor, e.OnBehalfOf, e.Step, e.Cluster, e.Revision, commentOf(e), e.Through},
+			)
 		}
 	}
 	_, err := database.Insert(tx, "ticket_events (ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment, through)", "", rows)

@@ -28,7 +28,7 @@ func (s *Store) Stats(ctx context.Context) (tickets map[string]int64, jobs int64
 		return database.Rows(tx, func(rows *sql.Rows) error {
 			var since int64
 			err := rows.Scan(&jobs, &since)
-			oldest = instant(since)
+			oldest = database.Instant(since)
 			return err
 		}, `SELECT COUNT(*), COALESCE(MIN(CASE WHEN run_after > 0 THEN run_after ELSE (SELECT updated_at FROM tickets `+
 			`WHERE number = outbox.ticket) END), 0) FROM outbox`)

@@ -46,7 +46,7 @@ func update(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*ap
 		"UPDATE tickets SET state = ?, version = ?, updated_at = ? WHERE number = ? AND version = ?",
 		t.State(),
 		t.Version,
-		micros(t.UpdatedAt),
+		database.Micros(t.UpdatedAt),
 		number,
 		before,
 	)

@@ -3,7 +3,6 @@ package gormstore
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"time"
 )
 
 type entityRow struct {
@@ -39,18 +38,4 @@ func (sourceRow) TableName() string { return "catalog_sources" }
 func hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
-}
-
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-func instant(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
 }

@@ -63,7 +63,7 @@ func (s *Store) Load(ctx context.Context) (out []catalog.Stored, rev int64, err 
 	}
 	out = make([]catalog.Stored, 0, len(rows))
 	for _, row := range rows {
-		x := catalog.Stored{Source: row.Source, Gone: instant(row.GoneAt), Version: row.Version}
+		x := catalog.Stored{Source: row.Source, Gone: database.Instant(row.GoneAt), Version: row.Version}
 		if err := json.Unmarshal([]byte(row.Record), &x.Record); err != nil {
 			return nil, 0, fmt.Errorf("read %s/%s: %w", row.Kind, row.ID, err)
 		}
@@ -80,7 +80,10 @@ func (s *Store) Write(ctx context.Context, at int64, w catalog.Write) (int64, er
 		if err != nil {
 			return 0, fmt.Errorf("write %s: %w", x.Ref(), err)
 		}
-		rows = append(rows, entityRow{Kind: string(x.Kind), ID: x.ID, Source: x.Source, Record: string(record), GoneAt: micros(x.Gone), Version: at + 1})
+		rows = append(
+			rows,
+			entityRow{Kind: string(x.Kind), ID: x.ID, Source: x.Source, Record: string(record), GoneAt: database.Micros(x.Gone), Version: at + 1},
+		)
 	}
 	err := s.db.Write(ctx, func(tx *gorm.DB) error {
 		n, err := database.Exec(tx, "UPDATE catalog_revision SET revision = ? WHERE id = 1 AND revision = ?", at+1, at)
@@ -129,12 +132,12 @@ func (s *Store) KeepPreview(ctx context.Context, p catalog.Preview, dropBefore t
 			"DELETE FROM catalog_previews WHERE source = ? AND actor = ? OR created_at < ?",
 			p.Source,
 			p.Actor,
-			micros(dropBefore),
+			database.Micros(dropBefore),
 		); err != nil {
 			return err
 		}
 		return tx.Create(
-			&previewRow{Token: hash(p.Token), Source: p.Source, Actor: p.Actor, Revision: p.Revision, Reading: content, CreatedAt: micros(p.Created)},
+			&previewRow{Token: hash(p.Token), Source: p.Source, Actor: p.Actor, Revision: p.Revision, Reading: content, CreatedAt: database.Micros(p.Created)},
 		).Error
 	})
 }
@@ -152,7 +155,7 @@ func (s *Store) Preview(ctx context.Context, token string) (catalog.Preview, err
 	if row == nil {
 		return catalog.Preview{}, catalog.ErrNotFound
 	}
-	p := catalog.Preview{Token: token, Source: row.Source, Actor: row.Actor, Revision: row.Revision, Created: instant(row.CreatedAt)}
+	p := catalog.Preview{Token: token, Source: row.Source, Actor: row.Actor, Revision: row.Revision, Created: database.Instant(row.CreatedAt)}
 	return p, unpack(row.Reading, &p.Content)
 }
 

@@ -39,7 +39,7 @@ func (s *Sessions) FindCtx(ctx context.Context, token string) (data []byte, foun
 		return database.Rows(tx, func(rows *sql.Rows) error {
 			found = true
 			return rows.Scan(&data)
-		}, "SELECT data FROM sessions WHERE token = ? AND expires_at > ?", token, micros(time.Now()))
+		}, "SELECT data FROM sessions WHERE token = ? AND expires_at > ?", token, database.Micros(time.Now()))
 	})
 	return data, found && err == nil, err
 }
@@ -50,7 +50,7 @@ func (s *Sessions) CommitCtx(ctx context.Context, token string, data []byte, exp
 	if err != nil {
 		return fmt.Errorf("read session data: %w", err)
 	}
-	r := sessionRow{Token: token, Data: data, ExpiresAt: micros(expiry)}
+	r := sessionRow{Token: token, Data: data, ExpiresAt: database.Micros(expiry)}
 	r.Person, _ = values[credential.SessionPerson].(string)
 	r.UserAgent, _ = values[credential.SessionAgent].(string)
 	created, _ := values[credential.SessionCreated].(int64)
@@ -93,7 +93,7 @@ func (s *Store) Sessions(ctx context.Context, person string, now time.Time) ([]c
 			tx,
 			"SELECT * FROM sessions WHERE person = ? AND expires_at > ? ORDER BY created_at DESC, token",
 			person,
-			micros(now),
+			database.Micros(now),
 		)
 		return err
 	})
@@ -101,7 +101,13 @@ func (s *Store) Sessions(ctx context.Context, person string, now time.Time) ([]c
 	for _, r := range rows {
 		out = append(
 			out,
-			credential.Session{ID: r.Token, Person: r.Person, UserAgent: r.UserAgent, CreatedAt: instant(r.CreatedAt), ExpiresAt: instant(r.ExpiresAt)},
+			credential.Session{
+				ID:        r.Token,
+				Person:    r.Person,
+				UserAgent: r.UserAgent,
+				CreatedAt: database.Instant(r.CreatedAt),
+				ExpiresAt: database.Instant(r.ExpiresAt),
+			},
 		)
 	}
 	return out, err

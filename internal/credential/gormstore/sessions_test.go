@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
 )
 
@@ -14,9 +15,9 @@ func TestFindSession(t *testing.T) {
 		db := databasetest.Open(t, dsn)
 		s := New(db, nil).Manager()
 		rows := []sessionRow{
-			{Token: "active", Data: []byte("a"), ExpiresAt: micros(time.Now().Add(time.Hour))},
-			{Token: "other", Data: []byte("o"), ExpiresAt: micros(time.Now().Add(time.Hour))},
-			{Token: "expired", Data: []byte("e"), ExpiresAt: micros(time.Now().Add(-time.Second))},
+			{Token: "active", Data: []byte("a"), ExpiresAt: database.Micros(time.Now().Add(time.Hour))},
+			{Token: "other", Data: []byte("o"), ExpiresAt: database.Micros(time.Now().Add(time.Hour))},
+			{Token: "expired", Data: []byte("e"), ExpiresAt: database.Micros(time.Now().Add(-time.Second))},
 		}
 		if err := db.Write(t.Context(), func(tx *gorm.DB) error { return tx.Create(rows).Error }); err != nil {
 			t.Fatal(err)

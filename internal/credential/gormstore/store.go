@@ -52,9 +52,9 @@ func (r tokenRow) token() credential.Token {
 		Person:     r.Person,
 		Name:       r.Name,
 		Prefix:     r.Prefix,
-		CreatedAt:  instant(r.CreatedAt),
-		ExpiresAt:  instant(r.ExpiresAt),
-		LastUsedAt: instant(r.LastUsedAt),
+		CreatedAt:  database.Instant(r.CreatedAt),
+		ExpiresAt:  database.Instant(r.ExpiresAt),
+		LastUsedAt: database.Instant(r.LastUsedAt),
 	}
 	for _, s := range strings.Fields(r.Scopes) {
 		t.Scopes = append(t.Scopes, credential.Scope(s))
@@ -82,9 +82,9 @@ func addToken(tx *gorm.DB, t credential.NewToken) error {
 		Name:       t.Name,
 		Prefix:     t.Prefix,
 		Hash:       t.Hash,
-		CreatedAt:  micros(t.CreatedAt),
-		ExpiresAt:  micros(t.ExpiresAt),
-		LastUsedAt: micros(t.LastUsedAt),
+		CreatedAt:  database.Micros(t.CreatedAt),
+		ExpiresAt:  database.Micros(t.ExpiresAt),
+		LastUsedAt: database.Micros(t.LastUsedAt),
 	}
 	words := make([]string, len(t.Scopes))
 	for i, x := range t.Scopes {
@@ -131,7 +131,12 @@ func (s *Store) TokenByHash(ctx context.Context, hash string) (credential.Token,
 func (s *Store) Tokens(ctx context.Context, person string, now time.Time) ([]credential.Token, error) {
 	var rows []tokenRow
 	err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
-		rows, err = database.Select[tokenRow](tx, "SELECT * FROM tokens WHERE person = ? AND expires_at > ? ORDER BY created_at DESC, id", person, micros(now))
+		rows, err = database.Select[tokenRow](
+			tx,
+			"SELECT * FROM tokens WHERE person = ? AND expires_at > ? ORDER BY created_at DESC, id",
+			person,
+			database.Micros(now),
+		)
 		return err
 	})
 	out := make([]credential.Token, 0, len(rows))
@@ -144,7 +149,7 @@ func (s *Store) Tokens(ctx context.Context, person string, now time.Time) ([]cre
 // TokenUsed implements credential.Store.
 func (s *Store) TokenUsed(ctx context.Context, id string, at time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		_, err := database.Exec(tx, "UPDATE tokens SET last_used_at = ? WHERE id = ? AND last_used_at < ?", micros(at), id, micros(at))
+		_, err := database.Exec(tx, "UPDATE tokens SET last_used_at = ? WHERE id = ? AND last_used_at < ?", database.Micros(at), id, database.Micros(at))
 		return err
 	})
 }
@@ -186,9 +191,9 @@ func deviceRowOf(d credential.Device) deviceRow {
 		Address:         d.Address,
 		State:           d.State,
 		Person:          d.Person,
-		CreatedAt:       micros(d.CreatedAt),
-		ExpiresAt:       micros(d.ExpiresAt),
-		PolledAt:        micros(d.PolledAt),
+		CreatedAt:       database.Micros(d.CreatedAt),
+		ExpiresAt:       database.Micros(d.ExpiresAt),
+		PolledAt:        database.Micros(d.PolledAt),
 		IntervalSeconds: int64(d.Interval / time.Second),
 	}
 }
@@ -201,11 +206,11 @@ func (r deviceRow) device() credential.Device {
 		Address:    r.Address,
 		State:      r.State,
 		Person:     r.Person,
-		CreatedAt: instant(
+		CreatedAt: database.Instant(
 			r.CreatedAt,
 		),
-		ExpiresAt: instant(r.ExpiresAt),
-		PolledAt:  instant(r.PolledAt),
+		ExpiresAt: database.Instant(r.ExpiresAt),
+		PolledAt:  database.Instant(r.PolledAt),
 		Interval:  time.Duration(r.IntervalSeconds) * time.Second,
 	}
 }
@@ -213,7 +218,7 @@ func (r deviceRow) device() credential.Device {
 // AddDevice implements credential.Store.
 func (s *Store) AddDevice(ctx context.Context, d credential.Device) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		n, err := database.Number(tx, "SELECT COUNT(*) FROM device_logins WHERE expires_at > ?", micros(d.CreatedAt))
+		n, err := database.Number(tx, "SELECT COUNT(*) FROM device_logins WHERE expires_at > ?", database.Micros(d.CreatedAt))
 		if err != nil {
 			return err
 		}
@@ -277,7 +282,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		var errs []error
 		for _, table := range []string{"tokens", "device_logins", "sessions"} {
-			_, err := database.Exec(tx, "DELETE FROM "+table+" WHERE expires_at <= ?", micros(before))
+			_, err := database.Exec(tx, "DELETE FROM "+table+" WHERE expires_at <= ?", database.Micros(before))
 			errs = append(errs, err)
 		}
 		return errors.Join(errs...)
@@ -287,25 +292,11 @@ func (s *Store) Prune(ctx context.Context, before time.Time) error {
 // Count returns the number of sessions of logged-in people and of tokens that have not expired at an instant.
 func (s *Store) Count(ctx context.Context, now time.Time) (sessions, tokens int64, err error) {
 	err = s.db.Read(ctx, func(tx *gorm.DB) (err error) {
-		if sessions, err = database.Number(tx, "SELECT COUNT(*) FROM sessions WHERE expires_at > ? AND person <> ''", micros(now)); err != nil {
+		if sessions, err = database.Number(tx, "SELECT COUNT(*) FROM sessions WHERE expires_at > ? AND person <> ''", database.Micros(now)); err != nil {
 			return err
 		}
-		tokens, err = database.Number(tx, "SELECT COUNT(*) FROM tokens WHERE expires_at > ?", micros(now))
+		tokens, err = database.Number(tx, "SELECT COUNT(*) FROM tokens WHERE expires_at > ?", database.Micros(now))
 		return err
 	})
 	return sessions, tokens, err
-}
-
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-func instant(v int64) time.Time {
-	if v == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(v).UTC()
 }

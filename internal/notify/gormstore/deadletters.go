@@ -53,8 +53,8 @@ func (s *Store) DeadLetters(ctx context.Context, f notify.DeadFilter) (letters [
 		next = rows[limit-1].ID
 	}
 	for _, r := range rows {
-		letters = append(letters, notify.DeadLetter{ID: r.ID, Attempts: r.Attempts, Problem: r.Problem, GivenUp: instant(r.DoneAt),
-			QueuedMessage: notify.QueuedMessage{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
+		letters = append(letters, notify.DeadLetter{ID: r.ID, Attempts: r.Attempts, Problem: r.Problem, GivenUp: database.Instant(r.DoneAt),
+			QueuedMessage: notify.QueuedMessage{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: database.Instant(r.RunAfter)}})
 	}
 	return letters, next, err
 }
@@ -69,7 +69,7 @@ func (s *Store) Requeue(ctx context.Context, ids []int64, now time.Time) (n int6
 		n, err = database.Exec(
 			tx,
 			"UPDATE notifications SET state = ?, run_after = ?, attempts = 0, done_at = 0"+c.Where(),
-			append([]any{queued, micros(now)}, c.Args()...)...)
+			append([]any{queued, database.Micros(now)}, c.Args()...)...)
 		return err
 	})
 	return n, err

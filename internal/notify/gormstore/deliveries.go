@@ -19,7 +19,7 @@ const maxDigest = 200
 
 // Lease implements notify.Store. It first checks without the write lock, because usually nothing is due.
 func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now time.Time, ttl time.Duration) ([]notify.Delivery, error) {
-	at := micros(now)
+	at := database.Micros(now)
 	var found int64
 	if err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
 		found, err = database.Number(
@@ -46,13 +46,13 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 			ids[i] = r.ID
 			out = append(out, notify.Delivery{ID: r.ID, Attempts: r.Attempts + 1, Worker: worker,
 				Retraction: r.State == retract, Receipt: r.Receipt, Outcome: message.Decode(r.Outcome),
-				QueuedMessage: notify.QueuedMessage{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
+				QueuedMessage: notify.QueuedMessage{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: database.Instant(r.RunAfter)}})
 		}
 		_, err = database.Exec(
 			tx,
 			"UPDATE notifications SET worker = ?, lease_until = ?, attempts = attempts + 1 WHERE id IN ?",
 			worker,
-			micros(now.Add(ttl)),
+			database.Micros(now.Add(ttl)),
 			ids,
 		)
 		return err
@@ -80,23 +80,23 @@ func (s *Store) Sent(ctx context.Context, d []notify.Delivery, at time.Time) err
 		case d.Receipt != "":
 			// The ticket may have changed while the message was sent.
 			return "state = CASE WHEN outcome = '' THEN 'sent' ELSE 'retract' END, run_after = ?, attempts = 0, receipt = ?, done_at = ?, problem = ''",
-				[]any{micros(at), d.Receipt, micros(at)}
+				[]any{database.Micros(at), d.Receipt, database.Micros(at)}
 		}
-		return "state = ?, done_at = ?, problem = ''", []any{sent, micros(at)}
+		return "state = ?, done_at = ?, problem = ''", []any{sent, database.Micros(at)}
 	})
 }
 
 // Postpone implements notify.Store.
 func (s *Store) Postpone(ctx context.Context, d []notify.Delivery, until time.Time, problem string) error {
 	return s.release(ctx, d, func(notify.Delivery) (string, []any) {
-		return "run_after = ?, problem = ?", []any{micros(until), problem}
+		return "run_after = ?, problem = ?", []any{database.Micros(until), problem}
 	})
 }
 
 // MarkDead implements notify.Store.
 func (s *Store) MarkDead(ctx context.Context, d []notify.Delivery, at time.Time, problem string) error {
 	return s.release(ctx, d, func(notify.Delivery) (string, []any) {
-		return "state = ?, done_at = ?, problem = ?", []any{dead, micros(at), problem}
+		return "state = ?, done_at = ?, problem = ?", []any{dead, database.Micros(at), problem}
 	})
 }
 
@@ -155,7 +155,7 @@ func (s *Store) QueueStats(ctx context.Context) (channels []notify.QueueStats, c
 			x.Dead = c.Many
 			continue
 		}
-		x.Queued, x.Oldest = c.Many, instant(c.Oldest)
+		x.Queued, x.Oldest = c.Many, database.Instant(c.Oldest)
 	}
 	return channels, changes, err
 }
@@ -163,7 +163,7 @@ func (s *Store) QueueStats(ctx context.Context) (channels []notify.QueueStats, c
 // Prune implements notify.Store.
 func (s *Store) Prune(ctx context.Context, before time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		_, err := database.Exec(tx, "DELETE FROM notifications WHERE state IN ? AND done_at < ?", []string{read, sent, dead, retract}, micros(before))
+		_, err := database.Exec(tx, "DELETE FROM notifications WHERE state IN ? AND done_at < ?", []string{read, sent, dead, retract}, database.Micros(before))
 		return err
 	})
 }

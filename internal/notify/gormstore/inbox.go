@@ -63,8 +63,8 @@ func (s *Store) Route(ctx context.Context, routed ...notify.Routed) error {
 			}
 			messages[x.Change.ID] = append(
 				messages[x.Change.ID],
-				[]any{p.Person, p.Event, p.Channel, p.Kind, p.Ticket, micros(p.At), string(facts), state, p.Digest,
-					micros(p.RunAfter), 0, "", 0, "", 0, answers},
+				[]any{p.Person, p.Event, p.Channel, p.Kind, p.Ticket, database.Micros(p.At), string(facts), state, p.Digest,
+					database.Micros(p.RunAfter), 0, "", 0, "", 0, answers},
 			)
 		}
 	}
@@ -117,7 +117,7 @@ func (s *Store) Preferences(ctx context.Context, people ...string) (map[string]n
 // SetPreferences implements notify.Store.
 func (s *Store) SetPreferences(ctx context.Context, person string, p notify.Preferences, at time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		return tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&preferencesRow{Person: person, Body: p, UpdatedAt: micros(at)}).Error
+		return tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&preferencesRow{Person: person, Body: p, UpdatedAt: database.Micros(at)}).Error
 	})
 }
 
@@ -163,7 +163,7 @@ func (s *Store) Unread(ctx context.Context, person string) (int, error) {
 
 // Mark implements notify.Store.
 func (s *Store) Mark(ctx context.Context, person string, ids []int64, isRead bool, at time.Time) error {
-	from, to, done := unread, read, micros(at)
+	from, to, done := unread, read, database.Micros(at)
 	if !isRead {
 		from, to, done = read, unread, 0
 	}
@@ -179,7 +179,7 @@ func (s *Store) MarkAllRead(ctx context.Context, person string, upTo int64, at t
 	if upTo > 0 {
 		c.Add("id <= ?", upTo)
 	}
-	return s.mark(ctx, c, read, micros(at))
+	return s.mark(ctx, c, read, database.Micros(at))
 }
 
 // mark changes the state of the rows that meet the conditions.

@@ -5,7 +5,6 @@ package gormstore
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -69,22 +68,8 @@ type preferencesRow struct {
 
 func (preferencesRow) TableName() string { return "notify_preferences" }
 
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-func instant(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
-}
-
 func (r row) message() notify.Message {
-	return notify.Message{Person: r.Person, Event: r.Event, Kind: r.Kind, At: instant(r.At), Ticket: r.Ticket, Facts: r.Facts}
+	return notify.Message{Person: r.Person, Event: r.Event, Kind: r.Kind, At: database.Instant(r.At), Ticket: r.Ticket, Facts: r.Facts}
 }
 
 // Enqueue writes the tickets' new events to the outbox, in the transaction that stores them.

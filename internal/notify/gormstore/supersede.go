@@ -34,7 +34,7 @@ func supersede(tx *gorm.DB, changed []*notify.Supersession) error {
 			tx,
 			"UPDATE notifications SET outcome = ?, state = ?, run_after = ?, attempts = 0, worker = '', lease_until = 0, problem = ''"+outdated+
 				" AND state IN ? AND receipt <> ''",
-			outcome, retract, micros(x.At), x.Ticket, x.Version, outcome, []string{sent, retract},
+			outcome, retract, database.Micros(x.At), x.Ticket, x.Version, outcome, []string{sent, retract},
 		); err != nil {
 			return err
 		}

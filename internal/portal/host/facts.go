@@ -112,54 +112,51 @@ func (h *Host) Compiled(it approval.Item) ([]string, error) {
 	), nil
 }
 
-// compiledWorkload compiles what an application reaches, and its addresses with and without the change.
-func (h *Host) compiledWorkload(it approval.Item) ([]string, error) {
+// current returns the snapshot of the host cluster and its input, or an error while they are not known.
+func (h *Host) current() (*policy.Snapshot, policy.Input, error) {
 	base, ok := h.Snapshot()
 	if !ok {
-		return nil, approval.HostUnknown()
+		return nil, policy.Input{}, approval.HostUnknown()
 	}
 	in, ok := h.Input()
 	if !ok {
-		return nil, approval.HostUnknown()
+		return nil, policy.Input{}, approval.HostUnknown()
+	}
+	return base, in, nil
+}
+
+// compiledWorkload compiles what an application reaches, and its addresses with and without the change.
+func (h *Host) compiledWorkload(it approval.Item) ([]string, error) {
+	base, in, err := h.current()
+	if err != nil {
+		return nil, err
 	}
 	return WorkloadLines(base, in, it, wallclock.Now())
 }
 
 // compiledScope compiles the host cluster's state with and without the statement of an item.
 func (h *Host) compiledScope(it approval.Item) ([]string, error) {
-	base, ok := h.Snapshot()
-	if !ok {
-		return nil, approval.HostUnknown()
-	}
-	in, ok := h.Input()
-	if !ok {
-		return nil, approval.HostUnknown()
+	base, in, err := h.current()
+	if err != nil {
+		return nil, err
 	}
 	return ScopeLines(base, in, it, wallclock.Now()), nil
 }
 
 // compiledChange compiles the host cluster's state with and without the change of an object.
 func (h *Host) compiledChange(it approval.Item) ([]string, error) {
-	base, ok := h.Snapshot()
-	if !ok {
-		return nil, approval.HostUnknown()
-	}
-	in, ok := h.Input()
-	if !ok {
-		return nil, approval.HostUnknown()
+	base, in, err := h.current()
+	if err != nil {
+		return nil, err
 	}
 	return ChangedLines(base, in, it, wallclock.Now()), nil
 }
 
 // Affected implements approval.Host.
 func (h *Host) Affected(c approval.Change) ([]string, error) {
-	base, ok := h.Snapshot()
-	if !ok {
-		return nil, approval.HostUnknown()
-	}
-	in, ok := h.Input()
-	if !ok {
-		return nil, approval.HostUnknown()
+	base, in, err := h.current()
+	if err != nil {
+		return nil, err
 	}
 	return change.Affected(base, in, c, wallclock.Now()), nil
 }

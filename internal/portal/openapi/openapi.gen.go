@@ -7425,7 +7425,7 @@ type ServerInterface interface {
 	// ListFlowCoverage How much of each UTC day of the window each member was watched
 	// (GET /flows/coverage)
 	ListFlowCoverage(c *gin.Context, params ListFlowCoverageParams)
-	// PreviewDraft What a drafted policy, and the enforcement of resources, would have allowed and denied among the connections of the window; writes nothing
+	// PreviewDraft Replay the connections of a window with a drafted policy, with resources enforced, or both. Returns which connections would be newly allowed or denied. Changes nothing
 	// (POST /flows/impact)
 	PreviewDraft(c *gin.Context)
 	// ListFlowLosses What is known to be missing among the flows, newest first (nodes are named to security and auditors only)
@@ -7653,7 +7653,7 @@ type ServerInterface interface {
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(c *gin.Context, id TicketId)
-	// ListTicketFacts What a decision about each item needs to know as of now - who uses the resource, what the application reaches, earlier tickets, and the use of the access
+	// ListTicketFacts Get the facts that an approver needs about each item, as they are now: who uses the resource, what the application reaches, earlier tickets, and how the access was used
 	// (GET /tickets/{id}/facts)
 	ListTicketFacts(c *gin.Context, id TicketId, params ListTicketFactsParams)
 	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off
@@ -17254,7 +17254,7 @@ type StrictServerInterface interface {
 	// ListFlowCoverage How much of each UTC day of the window each member was watched
 	// (GET /flows/coverage)
 	ListFlowCoverage(ctx context.Context, request ListFlowCoverageRequestObject) (ListFlowCoverageResponseObject, error)
-	// PreviewDraft What a drafted policy, and the enforcement of resources, would have allowed and denied among the connections of the window; writes nothing
+	// PreviewDraft Replay the connections of a window with a drafted policy, with resources enforced, or both. Returns which connections would be newly allowed or denied. Changes nothing
 	// (POST /flows/impact)
 	PreviewDraft(ctx context.Context, request PreviewDraftRequestObject) (PreviewDraftResponseObject, error)
 	// ListFlowLosses What is known to be missing among the flows, newest first (nodes are named to security and auditors only)
@@ -17482,7 +17482,7 @@ type StrictServerInterface interface {
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(ctx context.Context, request DecideTicketRequestObject) (DecideTicketResponseObject, error)
-	// ListTicketFacts What a decision about each item needs to know as of now - who uses the resource, what the application reaches, earlier tickets, and the use of the access
+	// ListTicketFacts Get the facts that an approver needs about each item, as they are now: who uses the resource, what the application reaches, earlier tickets, and how the access was used
 	// (GET /tickets/{id}/facts)
 	ListTicketFacts(ctx context.Context, request ListTicketFactsRequestObject) (ListTicketFactsResponseObject, error)
 	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off

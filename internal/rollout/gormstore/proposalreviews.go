@@ -35,33 +35,18 @@ type noticeRow struct {
 
 func (noticeRow) TableName() string { return "client_notices" }
 
-// micros returns an instant as it is stored; 0 is the zero time.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-func fromMicros(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(n).UTC()
-}
-
 func (r *reviewRow) review() rollout.ProposalReview {
 	return rollout.ProposalReview{
-		At:         fromMicros(r.ReviewedAt),
+		At:         database.Instant(r.ReviewedAt),
 		By:         r.ReviewedBy,
-		SeenUntil:  fromMicros(r.SeenUntil),
-		NextReview: fromMicros(r.NextReview),
-		RemindedAt: fromMicros(r.RemindedAt),
+		SeenUntil:  database.Instant(r.SeenUntil),
+		NextReview: database.Instant(r.NextReview),
+		RemindedAt: database.Instant(r.RemindedAt),
 	}
 }
 
 func (r *noticeRow) notice() rollout.ClientNotice {
-	return rollout.ClientNotice{At: fromMicros(r.SentAt), By: r.SentBy, Reason: r.Reason, Recipients: r.Recipients}
+	return rollout.ClientNotice{At: database.Instant(r.SentAt), By: r.SentBy, Reason: r.Reason, Recipients: r.Recipients}
 }
 
 // ProposalReviews implements rollout.ProposalStore.
@@ -108,8 +93,14 @@ func (s *Store) ChangeProposalReview(
 		if err != nil {
 			return err
 		}
-		row = &reviewRow{Resource: resource, ReviewedAt: micros(x.At), ReviewedBy: x.By, SeenUntil: micros(x.SeenUntil), NextReview: micros(x.NextReview),
-			RemindedAt: micros(x.RemindedAt)}
+		row = &reviewRow{
+			Resource:   resource,
+			ReviewedAt: database.Micros(x.At),
+			ReviewedBy: x.By,
+			SeenUntil:  database.Micros(x.SeenUntil),
+			NextReview: database.Micros(x.NextReview),
+			RemindedAt: database.Micros(x.RemindedAt),
+		}
 		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(row).Error; err != nil {
 			return err
 		}
@@ -125,7 +116,7 @@ func (s *Store) DueProposalReviews(ctx context.Context, now time.Time, limit int
 		rows, err := database.Select[reviewRow](
 			tx,
 			"SELECT * FROM proposal_reviews WHERE next_review > 0 AND next_review <= ? AND reminded_at = 0 ORDER BY next_review, resource LIMIT ?",
-			micros(now), limit,
+			database.Micros(now), limit,
 		)
 		out = out[:0]
 		for i := range rows {
@@ -170,7 +161,7 @@ func (s *Store) AddClientNotice(
 				return err
 			}
 		}
-		recent, err := database.Number(tx, "SELECT COUNT(*) FROM client_notices WHERE sent_by = ? AND sent_at > ?", sender, micros(since))
+		recent, err := database.Number(tx, "SELECT COUNT(*) FROM client_notices WHERE sent_by = ? AND sent_at > ?", sender, database.Micros(since))
 		if err != nil {
 			return err
 		}
@@ -186,7 +177,7 @@ func (s *Store) AddClientNotice(
 		if n, news, err = add(previous, recent); err != nil {
 			return err
 		}
-		row = &noticeRow{Resource: resource, Application: application, SentAt: micros(n.At), SentBy: n.By, Reason: n.Reason, Recipients: n.Recipients}
+		row = &noticeRow{Resource: resource, Application: application, SentAt: database.Micros(n.At), SentBy: n.By, Reason: n.Reason, Recipients: n.Recipients}
 		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(row).Error; err != nil {
 			return err
 		}

@@ -1463,7 +1463,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What a drafted policy, and the enforcement of resources, would have allowed and denied among the connections of the window; writes nothing
+         * Replay the connections of a window with a drafted policy, with resources enforced, or both. Returns which connections would be newly allowed or denied. Changes nothing
          * @description People see the lines of applications and resources that they or one of their groups own; security and auditors see all.
          */
         post: operations["previewDraft"];
@@ -1868,7 +1868,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a decision about each item needs to know as of now - who uses the resource, what the application reaches, earlier tickets, and the use of the access
+         * Get the facts that an approver needs about each item, as they are now: who uses the resource, what the application reaches, earlier tickets, and how the access was used
          * @description Those who decide an item see all of its facts until it is decided. Others see the parts that they would see on the pages of the resource and of the application; 403 if these are none of the ticket.
          */
         get: operations["listTicketFacts"];

@@ -64,7 +64,7 @@ interface Props {
   rows: Entity[];
   mayChange: boolean;
   query: Pages<Entity>;
-  /** What an administrator of an organization may enter; absent for people who may enter everything. */
+  /** The limits of what an administrator of an organization may enter. They are absent for security administrators, who have none. */
   limits?: EntityLimits | undefined;
 }
 

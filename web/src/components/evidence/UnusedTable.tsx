@@ -96,7 +96,7 @@ export function UnusedTable({ rows, label, about, query }: Props) {
       },
     },
   );
-  // Who may not revoke a grant can request its end, which its owners decide.
+  // A person who may not revoke the grant can request its revocation. The owners of the grant decide that request.
   const requestable = (row: Unused) => row.ticket !== undefined && row.ticketItem !== undefined && !row.canRevoke && row.ticketVisible !== false;
   if (mayRequest && rows.some(requestable)) {
     columns.push({
