@@ -18,9 +18,7 @@ func due(now time.Time, ttl time.Duration) sqlquery.Conditions {
 	var c sqlquery.Conditions
 	c.Add(
 		"(run_after <= ? OR run_after > ? OR NOT parked AND run_after > ?)",
-		database.Micros(
-			now,
-		),
+		database.Micros(now),
 		database.Micros(now.Add(approval.LongestParked+approval.ClockTolerance)),
 		database.Micros(now.Add(approval.LongestRetry+approval.ClockTolerance)),
 	)
