@@ -102,6 +102,9 @@ func (x *planner) scopeSubject(name string) (full string, exact bool, err error)
 		name = app.Name
 	}
 	n, err := policy.ParseName(name)
+	if err != nil && !strings.Contains(name, ":") { // meant as the id of an entity
+		return "", false, message.RequestStatementUnknown(name).Err()
+	}
 	if err != nil {
 		return "", false, err
 	}
@@ -139,6 +142,9 @@ func (x *planner) scopeResource(name string, actions []string, path string) (ful
 		name = res.Name
 	}
 	n, err := policy.ParseName(name)
+	if err != nil && !strings.Contains(name, ":") { // meant as the id of an entity
+		return "", false, message.RequestStatementUnknown(name).Err()
+	}
 	if err != nil {
 		return "", false, err
 	}

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -148,6 +149,25 @@ func TestRequestsForRevocationAreNotRevoked(t *testing.T) {
 		}
 		if approval.MayDoItem(m.catalog, m.actorOf(who), end, 0).Revoke {
 			t.Errorf("%s is offered to revoke the request for its end", who)
+		}
+	}
+}
+
+// TestUnknownIDsOfStatements checks that an id which the catalog does not have is reported as such, and not as a malformed name.
+func TestUnknownIDsOfStatements(t *testing.T) {
+	m := quiet(t)
+	for what, r := range map[string]*approval.Scope{
+		"a subject":  {Effect: v1alpha1.EffectDeny, Subjects: []string{"nobody"}, Resources: []string{"high"}},
+		"a resource": {Effect: v1alpha1.EffectDeny, Subjects: []string{"a"}, Resources: []string{"nothing"}},
+	} {
+		p, err := m.svc.Plan(t.Context(), m.actorOf("erin"), approval.Request{Kind: approval.KindStatement, Reason: "r",
+			Items: []approval.RequestItem{{Actions: []string{"x:read"}, Duration: time.Hour, Scope: r}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ours *approval.Error
+		if !errors.As(p.Items[0].Err, &ours) || len(ours.Fields) != 1 || ours.Fields[0].Message.Code != "request.statement-unknown" {
+			t.Errorf("%s: %v", what, p.Items[0].Err)
 		}
 	}
 }

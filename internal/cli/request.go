@@ -51,8 +51,8 @@ func newRequest(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "request --app ID --resource ID... --action NAME... --reason TEXT",
 		Short: "Request access, or a change of a resource's mode",
-		Long: `Request access of an application to resources, or, with --mode, a change of the resources' mode. Names are catalog ids, as in
-the portal. --dry-run shows who would have to approve, without writing anything.
+		Long: `Request access of applications to resources; with --mode, a change of the resources' mode; or, with --effect, a statement: a deny, or
+prefixes, address ranges or anyone. Names are catalog ids, as in the portal. --dry-run shows who would have to approve, without writing anything.
 
 With --wait the exit code is 0 if the ticket is effective, and 1 if it was refused, withdrawn or failed.`,
 		Example: `  kubectl acp request --app app-888 --resource bobs-cluster --action redis:connect --for 30d --reason 'session cache'

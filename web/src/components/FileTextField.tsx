@@ -12,14 +12,15 @@ interface Props {
   onChange: (text: string, fileName?: string) => void;
   error?: string | undefined;
   testId: string;
+  required?: boolean;
 }
 
 /** FileTextField takes text that is read from a file or pasted. */
-export function FileTextField({ label, description, accept, choose, value, onChange, error, testId }: Props) {
+export function FileTextField({ label, description, accept, choose, value, onChange, error, testId, required = true }: Props) {
   const { t } = useTranslation();
   return (
     <div>
-      <Textarea className={classes.code} label={label} description={description} required minRows={6} maxRows={14} autosize spellCheck={false} value={value} onChange={(event) => onChange(event.currentTarget.value)} error={error} data-testid={testId} />
+      <Textarea className={classes.code} label={label} description={description} required={required} minRows={6} maxRows={14} autosize spellCheck={false} value={value} onChange={(event) => onChange(event.currentTarget.value)} error={error} data-testid={testId} />
       <Group mt={8}>
         <FileButton accept={accept} onChange={(file) => void file?.text().then((text) => onChange(text, file.name))} inputProps={{ "aria-label": choose }}>
           {(props) => (

@@ -31,7 +31,7 @@ export function StatementForm({ person }: { person: string }) {
   const body = statementBody(form);
   const { query, isRequested } = usePlan(body);
   const { tried, submit, sending, error } = useRequest();
-  const refused = asApiError(error)?.itemMessage(0) ?? query.data?.items[0]?.problem?.fields?.[0]?.message;
+  const refused = asApiError(error)?.itemMessage(0);
   const missing = (list: string[], text: string) => (tried && list.length === 0 ? text : undefined);
   const list = (value: string[], key: "subjects" | "resources" | "actions") => ({
     required: true,

@@ -99,7 +99,7 @@ export function ChangePicker({ change, onChange }: { change: Change; onChange: (
             if (!tooLong && draft.trim() !== "" && keepDraft(draft)) choose({ draft: String(Date.now() % 1_000_000) });
           }}
         >
-          <FileTextField label={t("traffic.overlay.draft")} description={t("traffic.overlay.draftHelp")} accept=".yaml,.yml,.json" choose={t("traffic.overlay.draftFile")} value={draft} onChange={setDraft} error={tooLong ? t("traffic.overlay.draftTooLong") : undefined} testId="overlay-draft" />
+          <FileTextField label={t("traffic.overlay.draft")} description={t("traffic.overlay.draftHelp")} accept=".yaml,.yml,.json" choose={t("traffic.overlay.draftFile")} value={draft} onChange={setDraft} error={tooLong ? t("traffic.overlay.draftTooLong") : undefined} testId="overlay-draft" required={false} />
           <Button type="submit" size="xs" variant="default" mt={8} disabled={tooLong || draft.trim() === ""} data-testid="overlay-draft-show">
             {t("traffic.overlay.show")}
           </Button>
