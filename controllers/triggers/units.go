@@ -68,6 +68,9 @@ func (u *Units) OnMemberObject(cluster, object string) {
 	if u.requeueUnitOf(object) {
 		return
 	}
+	if listed, _ := u.Stores.State(); !listed {
+		return // it is not known which objects the host requires, and members are listed at the same time as the host
+	}
 	if found := u.Stores.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(found.Name, v1alpha1.ObjectPrefix)) {
 		u.Log.Info("A member has a policy under ACP's reserved name that no object on the host requires: find out who wrote it, and delete it there",
 			"member", cluster, "policy", object)

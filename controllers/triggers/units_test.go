@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -17,11 +18,14 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// host has Federated objects by name.
+// host has Federated objects by name, which were listed unless unlisted is set.
 type host struct {
 	federation.Host
-	objects map[string]*federation.Object
+	objects  map[string]*federation.Object
+	unlisted bool
 }
+
+func (h host) State() (bool, error) { return !h.unlisted, nil }
 
 func (h host) Get(name string) (*federation.Object, bool) { o, ok := h.objects[name]; return o, ok }
 
@@ -73,5 +77,23 @@ func TestObjectsEnqueueTheirUnits(t *testing.T) {
 			}
 		}
 		requests.ShutDown()
+	}
+}
+
+// TestUnknownObjectsAreLoggedOnceTheHostIsListed checks that a member's objects are not reported as unknown before the host's objects are
+// known: members are listed at the same time as the host, and then every one of their objects would be reported.
+func TestUnknownObjectsAreLoggedOnceTheHostIsListed(t *testing.T) {
+	for _, c := range []struct {
+		unlisted bool
+		want     int
+	}{{true, 0}, {false, 1}} {
+		stores := federation.KindStores{{Kind: federation.CiliumPolicy, Host: host{unlisted: c.unlisted}, Members: members{}}}
+		logged := 0
+		u := &Units{Reports: statuscache.New(), Stores: stores, Log: funcr.New(func(_, _ string) { logged++ }, funcr.Options{}),
+			Backlog: &backlog.Tracker{Queue: writequeue.New("test", writequeue.DefaultLimits), Objects: stores, Members: stores, Clock: clock.RealClock{}}}
+		u.OnMemberObject("m1", "acp-orphan")
+		if logged != c.want {
+			t.Errorf("unlisted %v: logged %d times, want %d", c.unlisted, logged, c.want)
+		}
 	}
 }
