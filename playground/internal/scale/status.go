@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -25,12 +26,15 @@ type reported struct {
 // follow returns the statuses of a resource that are written from now on, until the context ends.
 func (r *run) follow(ctx context.Context, i int) (<-chan reported, error) {
 	client := r.host.Resource(resources)
-	now, err := client.Get(ctx, resourceName(i), metav1.GetOptions{})
+	// The version of the list is that of the whole store. That of the object may be so old that the API server has dropped the events
+	// since then, and it ends a watch from there.
+	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", resourceName(i)).String()}
+	now, err := client.List(ctx, only)
 	if err != nil {
 		return nil, err
 	}
-	w, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: now.GetResourceVersion(),
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", resourceName(i)).String()})
+	only.ResourceVersion = now.GetResourceVersion()
+	w, err := client.Watch(ctx, only)
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +46,9 @@ func (r *run) follow(ctx context.Context, i int) (<-chan reported, error) {
 			at := time.Now()
 			u, ok := event.Object.(*unstructured.Unstructured)
 			if !ok {
+				if ctx.Err() == nil { // otherwise the end of the context interrupted an event
+					r.say("the watch of %s reports: %v", resourceName(i), apierrors.FromObject(event.Object))
+				}
 				continue
 			}
 			var resource v1alpha1.ProtectedResource
