@@ -41,7 +41,7 @@ func (i *Inventory) Orphans(cluster string) []string {
 	}
 	return slices.DeleteFunc(i.Reserved(cluster), func(key string) bool {
 		if o, onHost := i.Stores.Get(key); onHost {
-			return slices.Contains(o.EverPlaced(), cluster)
+			return o.WasPlacedIn(cluster)
 		}
 		_, reported := i.Reports.ResourceOf(key)
 		return reported

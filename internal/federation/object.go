@@ -243,6 +243,16 @@ func SplitNames(s string) []string {
 	return slices.Compact(names)
 }
 
+// containsName reports whether SplitNames of an annotation contains a name, which is not empty.
+func containsName(s, name string) bool {
+	for n := range strings.SplitSeq(s, ",") {
+		if strings.TrimSpace(n) == name {
+			return true
+		}
+	}
+	return false
+}
+
 // JoinNames formats names for an annotation, sorted and without duplicates.
 func JoinNames(names []string) string {
 	sorted := slices.Sorted(slices.Values(names))

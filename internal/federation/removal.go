@@ -36,10 +36,18 @@ func (o *Object) EverPlaced(others ...string) []string {
 	return slices.Compact(out)
 }
 
+// WasPlacedIn reports whether EverPlaced contains a member. It allocates nothing: it is called for every object in every member.
+func (o *Object) WasPlacedIn(cluster string) bool {
+	if _, listed := o.Propagation.Clusters[cluster]; listed || o.IsPlacedIn(cluster) {
+		return true
+	}
+	return cluster != "" && containsName(o.Meta.Annotations[AnnotationEverPlaced], cluster)
+}
+
 // IsForgotten reports whether the object's annotation names a member as no longer existing. It counts only for a member
 // that is not registered.
 func (o *Object) IsForgotten(cluster string) bool {
-	return slices.Contains(SplitNames(o.Meta.Annotations[AnnotationForget]), cluster)
+	return containsName(o.Meta.Annotations[AnnotationForget], cluster)
 }
 
 // SeenWithout reports that a member does not have the object, and that its engine will not create it. It is false for a

@@ -221,7 +221,7 @@ func (h *Host) placed(ctx context.Context, k federation.Kind, cluster string, us
 		if !usesKubeFed {
 			o = o.WithoutKubeFed()
 		}
-		if slices.Contains(o.EverPlaced(), cluster) {
+		if o.WasPlacedIn(cluster) {
 			out = append(out, strings.TrimSpace(k.Target.Kind+" "+o.Meta.Name+" "+o.Resource()))
 		}
 	})

@@ -203,7 +203,7 @@ func (e *Engine) Report(o *federation.Object, cluster string) federation.Report 
 	case p.failure != "":
 		return federation.Report{Reason: p.failure}
 	case !o.IsPlacedIn(cluster):
-		never := !slices.Contains(o.EverPlaced(), cluster)
+		never := !o.WasPlacedIn(cluster)
 		return federation.Report{Settled: w == nil && (never || p.absence == e.absenceOf(at, o)), Reason: silence(alive)}
 	case w == nil || w.record != recordOf(o) || w.purpose != purposeApply || w.deleting || !e.config.Works.settled(w):
 		return federation.Report{Reason: silence(alive)}

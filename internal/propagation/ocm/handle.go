@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -165,7 +164,7 @@ func (e *Engine) absent(ctx context.Context, at place, o *federation.Object, w *
 		works.sighted(place{at.cluster, e.config.Of.key(at.key)}) // Somebody created it again.
 		return 0, nil
 	}
-	if w == nil && (!slices.Contains(o.EverPlaced(), at.cluster) || e.progressOf(at).absence == e.absenceOf(at, o)) {
+	if w == nil && (!o.WasPlacedIn(at.cluster) || e.progressOf(at).absence == e.absenceOf(at, o)) {
 		return 0, nil
 	}
 	if alive, _ := works.alive(at.cluster); !alive || w != nil && w.deleting {
