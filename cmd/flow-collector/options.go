@@ -60,7 +60,7 @@ type options struct {
 	tls        hubble.TLSFiles
 	// tlsFolder has a folder with certificates for each member that needs its own.
 	tlsFolder string
-	// registrations reports that the members whose KubeFedClusters, in kubefedNamespace, name a relay are followed, too.
+	// registrations reports whether the members whose KubeFedClusters, in kubefedNamespace, name a relay are followed, too.
 	registrations    bool
 	kubefedNamespace string
 	healthAddress    string

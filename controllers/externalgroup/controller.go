@@ -104,7 +104,7 @@ func (r *Reconciler) ready() bool {
 	return r.Cache.GroupsSupported()
 }
 
-// reconcileSubject plans the changes that a subject needs, and makes them if the queue admits them. requested reports that a user waits
+// reconcileSubject plans the changes that a subject needs, and makes them if the queue admits them. requested reports whether a user waits
 // for this subject in particular.
 func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, requested bool) outcome {
 	p, err := r.newPlan(r.Cache.View(), subject, requested)

@@ -17,11 +17,11 @@ type plan struct {
 	Removals []*federation.Object
 	// Priority is that of the writes.
 	Priority writequeue.Priority
-	// Handover reports that the subject keeps addresses until their next subject has them. The rest is planned after that.
+	// Handover reports whether the subject keeps addresses until their next subject has them. The rest is planned after that.
 	Handover bool
 }
 
-// newPlan computes the plan for a subject from its group and its objects on the host. requested reports that a user waits for this
+// newPlan computes the plan for a subject from its group and its objects on the host. requested reports whether a user waits for this
 // subject in particular.
 func (r *Reconciler) newPlan(view *policycache.View, subject string, requested bool) (plan, error) {
 	wanted, err := r.render(view, subject)

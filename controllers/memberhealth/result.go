@@ -17,7 +17,7 @@ type CheckResult struct {
 	PolicyMapMax int
 	// Guard is the state of the policies that guard the managed objects.
 	Guard guard.State
-	// Marked reports that it is known whether the member was downgraded manually. Mark is the downgrade, or nil.
+	// Marked reports whether it is known whether the member was downgraded manually. Mark is the downgrade, or nil.
 	Marked bool
 	Mark   *guard.Downgrade
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// errConflict reports that a ProtectedResource changed since it was read. Its event triggers the next reconcile.
+// errConflict means that a ProtectedResource changed since it was read. Its event triggers the next reconcile.
 var errConflict = errors.New("the ProtectedResource changed meanwhile")
 
 // admit decides whether a plan may be applied now, and returns stepApplied if it may. Otherwise it returns the step at

@@ -53,7 +53,7 @@ type enforcement struct {
 	MissingSelectorLabels message.Message
 	// HostPodProblem is the reason why Cilium does not enforce the policy for every pod of the resource, or zero.
 	HostPodProblem message.Message
-	// RequestsIncomplete reports that the unit has HTTP rules that are not enforced on some nodes.
+	// RequestsIncomplete reports whether the unit has HTTP rules that are not enforced on some nodes.
 	RequestsIncomplete bool
 	// MeshProblem is the reason why Istio does not enforce the policy for every pod of the resource, or for every client, or zero.
 	MeshProblem message.Message

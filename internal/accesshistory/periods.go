@@ -14,7 +14,7 @@ import (
 // mostInstants bounds the instants that one query about periods evaluates; the newest are kept.
 const mostInstants = 400
 
-// Reach says whether an application could reach the resource.
+// Reach is the answer whether an application could reach the resource in a period.
 type Reach string
 
 const (
@@ -77,7 +77,7 @@ type Period struct {
 	Reached []string
 	// Lines are the statements that named the application.
 	Lines []Line
-	// Uncertain reports that the records do not cover the period.
+	// Uncertain reports whether the records do not cover the period.
 	Uncertain    bool
 	Began, Ended []Cause
 }

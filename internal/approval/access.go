@@ -23,7 +23,7 @@ type Actor struct {
 	Through string
 	// LoggedIn is when the actor authenticated for the session in which they act; zero if that is not known.
 	LoggedIn time.Time
-	// Token reports that the actor acts with an API token, which no login precedes. Service.CheckLogin does not apply to it.
+	// Token reports whether the actor acts with an API token, which no login precedes. Service.CheckLogin does not apply to it.
 	Token bool
 
 	// application and author are set by Program, and empty for people.

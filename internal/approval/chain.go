@@ -40,7 +40,7 @@ type alternative struct {
 	people []string
 	from   []v1alpha1.Approver
 	note   message.Message
-	// standIn reports that the security team decides in the place of owners.
+	// standIn reports whether the security team decides in the place of owners.
 	standIn bool
 }
 

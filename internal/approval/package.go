@@ -36,10 +36,10 @@ type PackageRef struct {
 	Team   string   `json:",omitempty"`
 	Owners []string `json:",omitempty"`
 
-	// Given reports that the application is given the version because it holds the package, as the approvers of the version decided. Team is
+	// Given reports whether the application is given the version because it holds the package, as the approvers of the version decided. Team is
 	// then that of the version, whose member the requester has to be.
 	Given bool `json:",omitempty"`
-	// Ticket published the version, and Until is the latest end; zero means that there is none. Security reports that the security team
+	// Ticket published the version, and Until is the latest end; zero means that there is none. Security reports whether the security team
 	// approved the version, in which the resource was highly sensitive already. They are set if Given is.
 	Ticket   int64     `json:",omitempty"`
 	Until    time.Time `json:",omitzero"`

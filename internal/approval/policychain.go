@@ -254,8 +254,8 @@ func (a about) requiredSteps(steps []wanted, security bool) ([]wanted, error) {
 	return append(steps, w), nil
 }
 
-// setRules sets the timeout, the reminders and the limit of a policy's step. policy reports that the request changes an approval
-// policy, and team that only the security team decides the step.
+// setRules sets the timeout, the reminders and the limit of a policy's step. policy reports whether the request changes an approval
+// policy, and team whether only the security team decides the step.
 func (a about) setRules(step *Step, s v1alpha1.ApprovalStep, policy, team bool) {
 	if t := s.Timeout; t != nil && t.After.Duration > 0 {
 		step.Timeout, step.OnTimeout = max(t.After.Duration, leastTimeout), t.Action

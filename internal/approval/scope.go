@@ -157,7 +157,7 @@ func decidedBySecurity(steps []wanted) bool {
 }
 
 // scopeOwnerNote returns why the security team decides in the place of the owners of a statement; the zero Message if it does not. many
-// reports that it decides in the place of all of them.
+// reports whether it decides in the place of all of them.
 func (a about) scopeOwnerNote(groups []approverGroup, ownerless []string) (note message.Message, many bool) {
 	switch n := len(a.reached.Resources); {
 	case n > maxReached || len(groups) > maxScopeOwnerSteps:

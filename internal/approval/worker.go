@@ -22,7 +22,7 @@ type Written struct {
 	Policy     string // the name of the policy; the requested one if empty
 }
 
-// Check is called between reading an object and writing it. present reports that the object has already what would be written, as after a
+// Check is called between reading an object and writing it. present reports whether the object has already what would be written, as after a
 // crash between the write and its record. An error stops the write and is returned unchanged.
 type Check func(ctx context.Context, present bool) error
 

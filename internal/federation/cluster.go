@@ -29,15 +29,15 @@ type Cluster struct {
 	Endpoint string
 	CABundle []byte
 	ProxyURL string
-	// LaxTLS reports that the registration disables checks of the member's certificate.
+	// LaxTLS reports whether the registration disables checks of the member's certificate.
 	LaxTLS bool
-	// Leaving reports that nothing may be placed in the member any more.
+	// Leaving reports whether nothing may be placed in the member any more.
 	Leaving bool
 	// Secret is the name of KubeFed's own Secret for the member, even while the member is quarantined.
 	Secret string
-	// ReadyForKubeFed reports that KubeFed finds the member ready.
+	// ReadyForKubeFed reports whether KubeFed finds the member ready.
 	ReadyForKubeFed bool
-	// Quarantined reports that KubeFed is kept away from the member, for QuarantineReason.
+	// Quarantined reports whether KubeFed is kept away from the member, for QuarantineReason.
 	Quarantined      bool
 	QuarantineReason message.Message
 	// Downgrade is the downgrade mark that caused the quarantine, or nil if there is none or another reason.

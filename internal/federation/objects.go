@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// ErrStale reports that the object changed since it was read. Nothing was written; the newer version is already in the
+// ErrStale means that the object changed since it was read. Nothing was written; the newer version is already in the
 // view.
 var ErrStale = errors.New("the federated object changed meanwhile")
 

@@ -25,7 +25,7 @@ type Path struct {
 	Direct, Against []Edge
 	// Chains are indirect paths, the shortest first: the resource of each step is the subject of the next.
 	Chains [][]Edge
-	// Cut reports that there may be more or longer chains.
+	// Cut reports whether there may be more or longer chains.
 	Cut bool
 }
 

@@ -43,7 +43,7 @@ type Report struct {
 	Node string
 	// Time is when the agent was read, by the clock of the node.
 	Time time.Time
-	// Healthy reports that the agent answered everything and considers itself healthy. Message is the reason if not.
+	// Healthy reports whether the agent answered everything and considers itself healthy. Message is the reason if not.
 	Healthy bool
 	Message string
 	// Policies are ACP's policies in the agent, by the names of the objects.
@@ -56,7 +56,7 @@ type Report struct {
 type Policy struct {
 	// Revision is the revision of the rules that the agent has; empty if the rules do not say.
 	Revision string
-	// Realized reports that every endpoint of the node enforces these rules.
+	// Realized reports whether every endpoint of the node enforces these rules.
 	Realized bool
 }
 

@@ -64,7 +64,7 @@ func (e *Engines) Report(o *federation.Object, cluster string) federation.Report
 	return r
 }
 
-// Handled reports that KubeFed has handled the present version of an object, or that no member that may have it depends on KubeFed.
+// Handled reports whether KubeFed has handled the present version of an object, or no member that may have it depends on KubeFed.
 // A member that is not registered may have been KubeFed's, unless the whole fleet has left KubeFed.
 func (e *Engines) Handled(o *federation.Object) bool {
 	if o.Propagation.Seen || !e.UsesKubeFed() {

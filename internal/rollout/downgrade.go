@@ -277,7 +277,7 @@ func (d *Downgrades) work(
 	d.Log.Warn("a downgrade was completed", "scope", end.Scope.String(), "resume", end.Resume, "resources", end.Total, "failed", end.FailedTotal)
 }
 
-// errStays reports that the object was changed already, so that nothing is left to do.
+// errStays means that the object was changed already, so that nothing is left to do.
 var errStays = errors.New("nothing is left to do")
 
 func (d *Downgrades) toggle(

@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	// ErrGone reports that the resource is no longer onboarded.
+	// ErrGone means that the resource is no longer onboarded.
 	ErrGone = errors.New("the resource is not onboarded")
-	// ErrChanged reports that the object differs from the version that the caller saw.
+	// ErrChanged means that the object differs from the version that the caller saw.
 	ErrChanged = errors.New("the object was changed meanwhile")
 )
 
@@ -49,7 +49,7 @@ type Guard struct {
 	Stop   *Stop         `json:"stop,omitempty"`   // nil if it has not stopped the rollout, or was armed again
 	// ArmedAt is when a user armed the guard again after a stop.
 	ArmedAt time.Time `json:"armedAt,omitzero"`
-	// Reopens reports that a stop also turns the resource to temporary audit. It is off by default, because otherwise a
+	// Reopens reports whether a stop also turns the resource to temporary audit. It is off by default, because otherwise a
 	// known client could have the resource opened by being refused.
 	Reopens bool `json:"reopens,omitempty"`
 }

@@ -171,7 +171,7 @@ func (d *Downgrade) leaveMark(ctx context.Context) error {
 	}
 }
 
-// ErrNotDowngraded reports that there is no mark.
+// ErrNotDowngraded means that there is no mark.
 var ErrNotDowngraded = errors.New("this cluster is not downgraded")
 
 // Resume deletes the mark and returns its content. It closes nothing: the control plane restores the policies.

@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// ErrOtherPusher reports that KubeFed uses another account in the member than the guard admits, so that the guard would
+// ErrOtherPusher means that KubeFed uses another account in the member than the guard admits, so that the guard would
 // refuse it.
 var ErrOtherPusher = errors.New("the guard would refuse KubeFed")
 

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// ErrHost reports that a cluster that should be a member is the host cluster.
+// ErrHost means that a cluster that should be a member is the host cluster.
 var ErrHost = errors.New("the cluster is the host cluster, or was made from a copy of its data")
 
 // refuseHost returns ErrHost if a cluster is the host cluster. Accounts and roles of a member have the same names as those of ACP's

@@ -49,13 +49,13 @@ type Join struct {
 	OnStep func(Step)
 }
 
-// ErrRefused reports that the cluster does not pass the preflight. Nothing was registered.
+// ErrRefused means that the cluster does not pass the preflight. Nothing was registered.
 var ErrRefused = errors.New("the cluster does not pass the preflight")
 
-// ErrOther reports that the name is registered for another cluster.
+// ErrOther means that the name is registered for another cluster.
 var ErrOther = errors.New("the name is registered with another address or authority")
 
-// ErrReaderNeeded reports that WithoutReader was set for an engine that writes from the host.
+// ErrReaderNeeded means that WithoutReader was set for an engine that writes from the host.
 var ErrReaderNeeded = errors.New("the adapter needs a token for reading a member of this engine")
 
 // Run registers the cluster and returns the findings of the preflight. With ErrRefused the findings contain the

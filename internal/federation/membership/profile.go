@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/inventory"
 )
 
-// ErrProfile reports that the ClusterProfile of a member is not the one that Join was called with.
+// ErrProfile means that the ClusterProfile of a member is not the one that Join was called with.
 var ErrProfile = errors.New("the ClusterProfile and the member do not belong together")
 
 // Profile reads a ClusterProfile.

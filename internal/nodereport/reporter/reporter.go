@@ -76,7 +76,7 @@ func (r *Reporter) Ready(context.Context) error {
 	return r.problem
 }
 
-// Reported returns whether a report was written.
+// Reported reports whether a report was written.
 func (r *Reporter) Reported() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

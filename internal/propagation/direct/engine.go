@@ -75,7 +75,7 @@ type Engine struct {
 	config Config
 
 	mu sync.Mutex
-	// started reports that the engine runs. Before that it enqueues nothing, because it compares everything when it starts.
+	// started reports whether the engine runs. Before that it enqueues nothing, because it compares everything when it starts.
 	started bool
 	// serve starts the workers of a queue.
 	serve   func(priorityqueue.PriorityQueue[place])
