@@ -95,7 +95,7 @@ func (d *Distribution) watch(ctx context.Context) error {
 			break
 		}
 		delay := kindPollInterval
-		if federation.Missing(err) || apierrors.IsForbidden(err) {
+		if federation.IsKindNotInstalled(err) || apierrors.IsForbidden(err) {
 			d.onceKnown.Do(func() { close(d.known) })
 		} else {
 			delay = hostRetryInterval // the host's answer is unexpected

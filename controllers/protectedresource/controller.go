@@ -94,8 +94,8 @@ type Reconciler struct {
 type Engines interface {
 	// Expedite distributes an object that was just written before everything that is not urgent.
 	Expedite(o *federation.Object)
-	// Unordered returns those of some members whose engine does not write urgent objects first.
-	Unordered(clusters []string) []string
+	// WithoutPriorities returns those of some members whose engine does not write urgent objects before others.
+	WithoutPriorities(clusters []string) []string
 }
 
 // Enforcers are the enforcers in use.

@@ -134,7 +134,7 @@ func (r *Reconciler) propagatorProblem() (*statuscache.Problem, error) {
 		case listed:
 		case err == nil:
 			return nil, errNotReady
-		case federation.Missing(err):
+		case federation.IsKindNotInstalled(err):
 			return &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.UnitNoKubefed()}, nil
 		default:
 			return &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.UnitKubefedUnreadable()}, nil

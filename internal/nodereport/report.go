@@ -60,20 +60,22 @@ type Policy struct {
 	Realized bool
 }
 
-// Standing is what a report says about one revision of one policy.
-type Standing int
+// PolicyState is the state of one revision of one policy on a node, as a report gives it. The values are in rising order, so that the
+// least of several nodes is the state of the worst.
+type PolicyState int
 
 const (
 	// Unknown means that there is no usable report, or it does not say. It must never count as realized.
-	Unknown Standing = iota
+	Unknown PolicyState = iota
 	// Lagging means that the agent does not have the revision, or not every endpoint enforces it yet.
 	Lagging
 	// Realized means that the agent has the revision, and every endpoint of the node enforces it.
 	Realized
 )
 
-// Of returns the state of a revision of a policy at an instant, according to the report. It is Unknown for a nil report.
-func (r *Report) Of(policy, revision string, now time.Time) Standing {
+// StateOf returns the state of a revision of a policy on the node at an instant, according to the report. A nil report, as of a node
+// that has not reported, gives Unknown.
+func (r *Report) StateOf(policy, revision string, now time.Time) PolicyState {
 	if !r.Usable(now) || revision == "" {
 		return Unknown
 	}

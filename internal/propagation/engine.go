@@ -45,8 +45,9 @@ type Capabilities struct {
 	Mode Mode
 	// Overrides reports whether members can have different specs of one object.
 	Overrides bool
-	// Ordered reports whether the engine writes urgent objects first, so that bulk changes need not be held back for them.
-	Ordered bool
+	// Prioritizes reports whether the engine itself writes urgent objects before others, so that the write queue need not hold back bulk
+	// changes for them.
+	Prioritizes bool
 	// WritesPerSecond is the expected number of objects that the engine writes into a member per second, or 0 if only the member
 	// limits it.
 	WritesPerSecond float64

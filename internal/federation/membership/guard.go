@@ -49,7 +49,7 @@ func (f *Fix) Run(ctx context.Context) error {
 	if u == nil {
 		return fmt.Errorf("%s: %w", f.Name, ErrUnregistered)
 	}
-	if err := f.Host.refuseHost(ctx, f.Member); err != nil {
+	if err := f.Host.refuseHostCluster(ctx, f.Member); err != nil {
 		return err
 	}
 	objects, err := dynamic.NewForConfig(f.Member)

@@ -124,7 +124,7 @@ func (*Engine) Name() federation.Engine { return federation.EngineDirect }
 
 // Capabilities returns what the engine can do.
 func (*Engine) Capabilities() propagation.Capabilities {
-	return propagation.Capabilities{Mode: propagation.Push, Overrides: true, Ordered: true, Isolated: true, RestoresLabels: true}
+	return propagation.Capabilities{Mode: propagation.Push, Overrides: true, Prioritizes: true, Isolated: true, RestoresLabels: true}
 }
 
 // Deliver enqueues an object for all members: one that has it although it was never placed there must lose it, too.
