@@ -19,7 +19,7 @@ type CheckResult struct {
 	Guard guard.State
 	// Marked reports whether it is known whether the member was downgraded manually. Mark is the downgrade, or nil.
 	Marked bool
-	Mark   *guard.Downgrade
+	Mark   *guard.DowngradeMark
 }
 
 // LastResult returns the result of the last check of a member; false if there was none.

@@ -92,7 +92,7 @@ type facts struct {
 	// Nodes contains what is known about the nodes of the members that run acp-node.
 	Nodes map[string]*federation.NodeView
 	// Marks are the downgrade marks that were read in members.
-	Marks map[string]*guard.Downgrade
+	Marks map[string]*guard.DowngradeMark
 }
 
 // wildcard reports whether the unit belongs to a wildcard. Such a unit never closes anything, has no ProtectedResource,
@@ -108,7 +108,7 @@ func (f *facts) released() bool {
 func (f *facts) downgraded(cluster string) message.Message {
 	mark := f.Marks[cluster]
 	if c := f.cluster(cluster); mark == nil && c != nil {
-		mark = c.Downgrade
+		mark = c.DowngradeMark
 	}
 	if mark == nil {
 		return message.Message{}
@@ -132,7 +132,7 @@ func (f *facts) suspended(cluster string) bool {
 
 // quarantined returns the reason why KubeFed is kept away from a member that was not downgraded, or zero.
 func (f *facts) quarantined(cluster string) message.Message {
-	if c := f.cluster(cluster); c != nil && c.Quarantined && c.Downgrade == nil {
+	if c := f.cluster(cluster); c != nil && c.Quarantined && c.DowngradeMark == nil {
 		return message.MemberQuarantined(cluster, c.QuarantineReason)
 	}
 	return message.Message{}

@@ -118,7 +118,7 @@ func (r *Reconciler) observe(f *facts) {
 	}
 	f.ObservedGroups = r.observeGroups(f, placements)
 	r.observeNodes(f, members)
-	f.Marks = map[string]*guard.Downgrade{}
+	f.Marks = map[string]*guard.DowngradeMark{}
 	f.Enforcement = map[string]enforcement{}
 	for _, c := range members {
 		if mark := r.mark(c); mark != nil {
@@ -169,7 +169,7 @@ func (r *Reconciler) observeGroups(f *facts, members []string) map[string]map[st
 }
 
 // mark returns the downgrade mark that was read in a member, or nil.
-func (r *Reconciler) mark(cluster string) *guard.Downgrade {
+func (r *Reconciler) mark(cluster string) *guard.DowngradeMark {
 	if r.Mark == nil {
 		return nil
 	}

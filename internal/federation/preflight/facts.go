@@ -40,7 +40,7 @@ type Facts struct {
 	HostPods LabeledPods
 	MeshPods
 	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
-	Mark       *guard.Downgrade
+	Mark       *guard.DowngradeMark
 	MarkUnread message.Message
 }
 
