@@ -80,7 +80,7 @@ func (s *Service) InstructClass(ctx context.Context, a approval.Actor, name stri
 	if err != nil {
 		return err
 	}
-	return hostError(name, s.Switch.InstructClass(ctx, name, waves.New(action, a.ID, reason, now)))
+	return hostError(name, s.Writer.InstructClass(ctx, name, waves.New(action, a.ID, reason, now)))
 }
 
 func (s *Service) resourceClass(name string) (*v1alpha1.ResourceClass, error) {
@@ -254,5 +254,5 @@ func (w *Watcher) pauseClass(
 	m message.Message,
 ) error {
 	w.Log.Warn("the waves of a class are halted", "class", c.Name, "because", halt, "cluster", cluster)
-	return w.Switch.InstructClass(ctx, c.Name, guardPause(halt, cluster, at, m))
+	return w.Writer.InstructClass(ctx, c.Name, guardPause(halt, cluster, at, m))
 }

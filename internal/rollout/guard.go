@@ -155,7 +155,7 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 	if err := w.recordHalt(ctx, e, Progress(p), st.WavesHalted); err != nil {
 		return err
 	}
-	if st.Guard.Off || Active(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
+	if st.Guard.Off || InTemporaryAudit(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
 		return nil
 	}
 	st, err := w.observe(ctx, e, st, now)
@@ -256,7 +256,7 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 
 // halfStopped reports whether the guard began a temporary audit without completing the stop.
 func halfStopped(p *v1alpha1.ProtectedResource, g Guard, now time.Time) bool {
-	return g.Stop == nil && Active(p.Spec, now) && p.Spec.TemporaryAudit.By == GuardName && p.Spec.TemporaryAudit.Until.Add(-stopFor).After(g.ArmedAt)
+	return g.Stop == nil && InTemporaryAudit(p.Spec, now) && p.Spec.TemporaryAudit.By == GuardName && p.Spec.TemporaryAudit.Until.Add(-stopFor).After(g.ArmedAt)
 }
 
 // stopOf returns the stop that halfStopped found. The temporary audit stores only the English text of its reason, so the message is computed

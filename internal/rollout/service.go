@@ -27,7 +27,7 @@ type Host interface {
 // Config is the configuration of a Service; all fields are required.
 type Config struct {
 	Store   Store
-	Switch  Switch
+	Writer  HostWriter
 	Host    Host
 	Catalog func() *catalog.Catalog
 	// Organizations returns the organizations of the host cluster.

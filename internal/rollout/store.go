@@ -107,12 +107,12 @@ type Store interface {
 	ProposalStore
 }
 
-// Switch begins and ends temporary audits in the host cluster, and instructs the adapter about waves.
-type Switch interface {
-	// Toggle reads the object, compares it with the version (empty means any), calls the check with its spec, and
-	// writes. It may call the check again after a conflict. Nil ends the temporary audit. It returns ErrGone,
+// HostWriter writes what concerns rollouts to the host cluster: temporary audits, and instructions to the adapter about waves.
+type HostWriter interface {
+	// SetTemporaryAudit reads the object, compares it with the version (empty means any), calls the check with its spec, and
+	// writes the temporary audit; nil ends it. It may call the check again after a conflict. It returns ErrGone,
 	// ErrChanged, or the check's own error.
-	Toggle(
+	SetTemporaryAudit(
 		ctx context.Context,
 		object, version string,
 		audit *v1alpha1.TemporaryAudit,

@@ -93,7 +93,7 @@ func (s *Service) Instruct(ctx context.Context, a approval.Actor, e catalog.Enti
 	if err != nil {
 		return err
 	}
-	return hostError(e.Title, s.Switch.Instruct(ctx, p.Name, waves.New(action, a.ID, reason, now)))
+	return hostError(e.Title, s.Writer.Instruct(ctx, p.Name, waves.New(action, a.ID, reason, now)))
 }
 
 // haltWaves halts the waves of a resource whose rollout the guard has stopped. It does nothing if somebody gave an instruction after the
@@ -166,7 +166,7 @@ func (w *Watcher) recordHalt(ctx context.Context, e catalog.Entity, progress *v1
 
 func (w *Watcher) pause(ctx context.Context, p *v1alpha1.ProtectedResource, halt v1alpha1.HaltReason, cluster string, at time.Time, m message.Message) error {
 	w.Log.Warn("the waves of a resource are halted", "resource", p.Spec.Resource, "because", halt, "cluster", cluster)
-	return w.Switch.Instruct(ctx, p.Name, guardPause(halt, cluster, at, m))
+	return w.Writer.Instruct(ctx, p.Name, guardPause(halt, cluster, at, m))
 }
 
 // guardPause returns the instruction by which the guard halts a rollout.

@@ -35,7 +35,7 @@ func (d *Data) TemporaryAudit(c *catalog.Catalog, p *v1alpha1.ProtectedResource)
 		Until:  t.Until.UTC(),
 		Reason: t.Reason,
 		By:     Person(c, t.By),
-		Active: rollout.Active(p.Spec, d.Now()),
+		Active: rollout.InTemporaryAudit(p.Spec, d.Now()),
 		Guard:  new(t.By == rollout.GuardName),
 	}
 }
