@@ -178,7 +178,7 @@ func settled(err error) bool {
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
-	_, stopped := stoppedHolderUpdate(err)
+	_, stopped := refusalOfHolderUpdate(err)
 	return stopped || errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &exceeds) || errors.As(err, &stricter) ||
 		errors.As(err, &refused) && refused.Final
 }
@@ -189,7 +189,7 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end tim
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
-	stopped, isStopped := stoppedHolderUpdate(why)
+	stopped, isStopped := refusalOfHolderUpdate(why)
 	switch {
 	case errors.As(why, &exceeds):
 		t.Void(j.Item, exceeds.now, now)

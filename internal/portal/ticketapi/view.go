@@ -153,7 +153,7 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 	}
 	if p := it.Package; p != nil {
 		out.Package = &openapi.PackageRef{Name: p.Name, Version: p.Version}
-		if p.Given {
+		if p.HolderUpdate {
 			out.Package.Given = new(true)
 		}
 	}
