@@ -25,7 +25,7 @@ func (m *model) approveAll(n int64) {
 		if at < 0 {
 			return
 		}
-		who := x.Items[0].Able(&x.Items[0].Steps[at])
+		who := x.Items[0].RemainingApprovers(&x.Items[0].Steps[at])
 		if len(who) == 0 {
 			m.t.Fatalf("nobody can decide %+v", x.Items[0].Steps[at])
 		}

@@ -102,8 +102,8 @@ func (r *Report) Recent(now time.Time) bool {
 // Usable reports whether the report is recent, and of a healthy agent.
 func (r *Report) Usable(now time.Time) bool { return r.Recent(now) && r.Healthy }
 
-// SaysTheSame reports whether two reports differ at most in their times.
-func (r *Report) SaysTheSame(other *Report) bool {
+// EqualExceptTime reports whether two reports differ at most in their times.
+func (r *Report) EqualExceptTime(other *Report) bool {
 	return r != nil && other != nil && r.Node == other.Node && r.Healthy == other.Healthy && r.Message == other.Message &&
 		r.Omitted == other.Omitted && maps.Equal(r.Policies, other.Policies)
 }

@@ -192,7 +192,7 @@ func largestExcess(counts map[MemberResource]int64, states map[string]State) *me
 		if guard.Limit == nil {
 			s.shared += n
 		}
-		s.over = s.over || n > guard.Most() || s.shared > DefaultLimit
+		s.over = s.over || n > guard.DenialLimit() || s.shared > DefaultLimit
 	}
 	var out *memberExcess
 	for _, name := range slices.Sorted(maps.Keys(members)) {

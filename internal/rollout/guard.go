@@ -170,7 +170,7 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 		if before.Before(st.Guard.ArmedAt) { // denials before the guard was armed were examined by the user who armed it
 			before = st.Guard.ArmedAt
 		}
-		from := now.Add(-st.Guard.Within())
+		from := now.Add(-st.Guard.DenialWindow())
 		if from.Before(before) {
 			from = before
 		}
@@ -178,7 +178,7 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 		if err != nil {
 			return err
 		}
-		if n > st.Guard.Most() {
+		if n > st.Guard.DenialLimit() {
 			return w.stop(ctx, e, cluster, n, st.Guard)
 		}
 		if err := w.compareVerdicts(ctx, p, cluster, from, now, st.Guard); err != nil {
@@ -276,7 +276,7 @@ func stopOf(p *v1alpha1.ProtectedResource, g Guard, now time.Time) Stop {
 
 // newDenials returns the reason of a stop.
 func newDenials(n int64, cluster string, g Guard) message.Message {
-	return message.GuardNewDenials(int(n), cluster, g.Within().String(), int(g.Most()))
+	return message.GuardNewDenials(int(n), cluster, g.DenialWindow().String(), int(g.DenialLimit()))
 }
 
 // Set is a change of a guard's settings; nil keeps the current value.
@@ -322,8 +322,8 @@ func (s *Service) SetGuard(ctx context.Context, a approval.Actor, e catalog.Enti
 			"reason":  reason,
 			"enabled": strconv.FormatBool(!g.Off),
 			"reopens": strconv.FormatBool(g.Reopens),
-			"limit":   strconv.FormatInt(g.Most(), 10),
-			"window":  g.Within().String(),
+			"limit":   strconv.FormatInt(g.DenialLimit(), 10),
+			"window":  g.DenialWindow().String(),
 		}
 		if want.Arm {
 			if g.Stop == nil {

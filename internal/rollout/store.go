@@ -70,16 +70,16 @@ const (
 	DefaultGuardWindow = 5 * time.Minute
 )
 
-// Most returns the number of new denials in the window that is tolerated.
-func (g Guard) Most() int64 {
+// DenialLimit returns the number of new denials in the window that is tolerated.
+func (g Guard) DenialLimit() int64 {
 	if g.Limit == nil {
 		return DefaultLimit
 	}
 	return *g.Limit
 }
 
-// Within returns the window in which denials are counted.
-func (g Guard) Within() time.Duration {
+// DenialWindow returns the window in which denials are counted.
+func (g Guard) DenialWindow() time.Duration {
 	if g.Window == 0 {
 		return DefaultGuardWindow
 	}

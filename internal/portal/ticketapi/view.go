@@ -287,7 +287,7 @@ func undecided(it approval.Item) []approval.Step {
 	steps := slices.Clone(it.Steps)
 	for i := range steps {
 		if s := &it.Steps[i]; s.State == approval.StepCurrent || s.State == approval.StepWaiting {
-			steps[i].Approvers = it.Able(s)
+			steps[i].Approvers = it.RemainingApprovers(s)
 		}
 	}
 	return steps
