@@ -21,10 +21,10 @@ type about struct {
 	author       string // the person who wrote the request of a program, if it is known
 	application  catalog.Entity
 	resource     catalog.Entity
-	holderUpdate bool           // the application is given a version of a package that it holds
-	reached      *Reached       // the resources whose owners decide about a registration, a package or a class; nil for other requests
-	scope        *Scope         // of a statement, or of the end of one; nil for other requests
-	timeouts     BuiltinTimeout // of the built-in chain
+	holderUpdate bool            // the application is given a version of a package that it holds
+	reached      *Reached        // the resources whose owners decide about a registration, a package or a class; nil for other requests
+	scope        *StatementScope // of a statement, or of the end of one; nil for other requests
+	timeouts     BuiltinTimeout  // of the built-in chain
 	// organizations are those of the host cluster; nil if no approval policy is evaluated.
 	organizations *organization.Index
 	// delegates decide a change of an organization's object in place of the security team; see delegates.

@@ -48,7 +48,7 @@ func (x *planner) newStatement(r RequestItem, path string) (Item, error) {
 	case r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration):
 		return Item{}, invalid(path+"durationSeconds", message.RequestDurationRange())
 	}
-	scope := &Scope{Effect: s.Effect}
+	scope := &StatementScope{Effect: s.Effect}
 	pairs := !s.Denies()
 	for i, name := range s.Subjects {
 		full, exact, err := x.scopeSubject(name)

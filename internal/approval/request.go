@@ -49,10 +49,10 @@ type RequestItem struct {
 	Target                *Target               // extend, revoke
 	Mode                  v1alpha1.Mode         // mode, onboard
 	ClusterModes          map[string]v1alpha1.Mode
-	Object                *ObjectChange // class, approval-policy
-	Workload              *Registration // workload
-	Package               *PackageDraft // package
-	Scope                 *Scope        // statement; the actions, the duration and the hours are those of the item
+	Object                *ObjectChange   // class, approval-policy
+	Workload              *Registration   // workload
+	Package               *PackageDraft   // package
+	Scope                 *StatementScope // statement; the actions, the duration and the hours are those of the item
 	// part is set for the items of an access package.
 	part *PackageRef
 }

@@ -27,31 +27,31 @@ const (
 	lineLater = " that is added later"
 )
 
-// Scope contains the effect, the subjects and the resources of a requested statement (KindStatement) that is not about one application and one
+// StatementScope contains the effect, the subjects and the resources of a requested statement (KindStatement) that is not about one application and one
 // resource of the catalog, such as a deny or a grant to a prefix of names. Subjects and resources are names, or prefixes that end with "*"; a
 // subject may also be a range of addresses, or "*" for anyone. Both lists are sorted.
-type Scope struct {
+type StatementScope struct {
 	Effect    v1alpha1.Effect
 	Subjects  []string
 	Resources []string
 }
 
 // Denies reports whether the statement is a deny. A nil scope is not.
-func (s *Scope) Denies() bool { return s != nil && s.Effect == v1alpha1.EffectDeny }
+func (s *StatementScope) Denies() bool { return s != nil && s.Effect == v1alpha1.EffectDeny }
 
-func (s *Scope) equal(o *Scope) bool {
+func (s *StatementScope) equal(o *StatementScope) bool {
 	return s == o || s != nil && o != nil && s.Effect == o.Effect && slices.Equal(s.Subjects, o.Subjects) && slices.Equal(s.Resources, o.Resources)
 }
 
 // digest identifies the access that the scope and the actions describe.
-func (s *Scope) digest(actions []string) string {
+func (s *StatementScope) digest(actions []string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{string(s.Effect), strings.Join(s.Subjects, "\n"), strings.Join(s.Resources, "\n"),
 		strings.Join(actions, "\n")}, "\n\n")))
 	return hex.EncodeToString(sum[:16])
 }
 
 // statement returns the statement of an item with this scope.
-func (s *Scope) statement(it Item) v1alpha1.Statement {
+func (s *StatementScope) statement(it Item) v1alpha1.Statement {
 	out := v1alpha1.Statement{SID: it.SID, Effect: s.Effect}
 	for _, name := range s.Subjects {
 		out.Subjects = append(out.Subjects, v1alpha1.Subject(name))
@@ -80,23 +80,23 @@ func coveredBy(all []catalog.Entity, names []string) []catalog.Entity {
 }
 
 // resources returns the resources of the catalog that the scope covers now.
-func (s *Scope) resources(c *catalog.Catalog) []catalog.Entity {
+func (s *StatementScope) resources(c *catalog.Catalog) []catalog.Entity {
 	return coveredBy(c.Resources(), s.Resources)
 }
 
 // applications returns the applications of the catalog that the scope covers now. Anyone covers none of them in particular.
-func (s *Scope) applications(c *catalog.Catalog) []catalog.Entity {
+func (s *StatementScope) applications(c *catalog.Catalog) []catalog.Entity {
 	return coveredBy(c.Applications(), s.Subjects)
 }
 
 // ownedInPart reports whether a person owns one of the subjects or resources.
-func (s *Scope) ownedInPart(c *catalog.Catalog, person string) bool {
+func (s *StatementScope) ownedInPart(c *catalog.Catalog, person string) bool {
 	return slices.ContainsFunc(append(s.applications(c), s.resources(c)...), func(e catalog.Entity) bool { return c.Owns(person, e) })
 }
 
 // mayBeEndedBy reports whether an actor may end the statement without a request: the security team, and owners of all of its subjects or of all
 // of its resources that are in the catalog. Nobody ends a deny alone, because that opens access.
-func (s *Scope) mayBeEndedBy(c *catalog.Catalog, a Actor) bool {
+func (s *StatementScope) mayBeEndedBy(c *catalog.Catalog, a Actor) bool {
 	if s.Denies() || a.Auditor {
 		return false
 	}
@@ -109,7 +109,7 @@ func (s *Scope) mayBeEndedBy(c *catalog.Catalog, a Actor) bool {
 
 // concerned returns the entities whose owners decide about the statement: every resource that it covers, and for an allow also the
 // applications that it covers and the requester does not own.
-func (s *Scope) concerned(c *catalog.Catalog, requester string) *Reached {
+func (s *StatementScope) concerned(c *catalog.Catalog, requester string) *Reached {
 	out := &Reached{}
 	for _, e := range s.resources(c) {
 		out.Resources = append(out.Resources, e.Name)
@@ -177,7 +177,7 @@ func (a about) coversResourceOf(name v1alpha1.OrganizationName) bool {
 }
 
 // checkScopeClasses checks that the covered resources may use their classes.
-func (s *Service) checkScopeClasses(scope *Scope) error {
+func (s *Service) checkScopeClasses(scope *StatementScope) error {
 	for _, e := range scope.resources(s.Catalog()) {
 		facts, err := s.Host.Facts(e.Name)
 		if err != nil {
