@@ -236,7 +236,7 @@ e2e: build parts e2e/node_modules/.installed ## The story in headless Chromium o
 
 .PHONY: screenshots
 screenshots: e2e ## Take the pictures of docs/images again, from a run of the browser tests
-	@cp e2e/screenshots/documents/*.png docs/images/
+	@go run ./hack/screenshots e2e/screenshots/documents docs/images
 
 e2e/node_modules/.installed: e2e/package.json e2e/package-lock.json
 	@cd e2e && ../hack/step "e2e dependencies" npm ci --no-audit --no-fund --loglevel=error

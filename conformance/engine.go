@@ -119,7 +119,7 @@ func parse[T any](text []byte, rules func(*T) (api.Rules, error)) (policytypes.P
 // verdict is the engine's result for a connection.
 type verdict struct {
 	Pass bool
-	// Proxied reports that a proxy filters the requests of the connection.
+	// Proxied reports whether a proxy filters the requests of the connection.
 	Proxied bool
 	// Requests are those that the proxy then lets through, in the order of requests.
 	Requests [maxRequests]bool

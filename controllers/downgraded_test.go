@@ -29,7 +29,7 @@ func TestDowngradedMemberIsNotWritten(t *testing.T) {
 	}()
 	s := enforcedOn(t, f, "opened")
 	m2 := s.members["m2"].client
-	mark := guard.Downgrade{Since: time.Now(), By: "alice", Reason: "the shop is closed"}.Object()
+	mark := guard.DowngradeMark{Since: time.Now(), By: "alice", Reason: "the shop is closed"}.Object()
 	if err := m2.Create(s.ctx, mark); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestDowngradedMemberIsNotWritten(t *testing.T) {
 		t.Errorf("%q", m)
 	}
 	s.until("it is excluded from KubeFed", func() string {
-		if c := s.registration("m2"); !c.Quarantined || c.Downgrade == nil || c.Downgrade.By != "alice" || c.Secret != federation.PusherSecretName("m2") {
+		if c := s.registration("m2"); !c.Quarantined || c.DowngradeMark == nil || c.DowngradeMark.By != "alice" || c.Secret != federation.PusherSecretName("m2") {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""
@@ -85,7 +85,7 @@ func TestDowngradedMemberIsNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until("it is no longer excluded from KubeFed", func() string {
-		if c := s.registration("m2"); c.Quarantined || c.Downgrade != nil {
+		if c := s.registration("m2"); c.Quarantined || c.DowngradeMark != nil {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""

@@ -1,6 +1,6 @@
 import { expect, test } from '@playwright/test';
 import { approve, ask, expectState, expectTraffic, logIn, nextApprovers, requestAccess, revoke } from './people.js';
-import { logInAs, looks, overflow, serious } from './looks.js';
+import { logInAs, looks, overflow, serious, settled } from './looks.js';
 import { documentShot, shot } from './shots.js';
 
 /** Tests that approvers see the facts of a ticket while they can decide it, and not afterwards. */
@@ -14,6 +14,7 @@ test('a leader who owns nothing sees the facts until the decision; an extension 
     for (const part of ['resource', 'clients', 'observed', 'reached', 'earlier']) await expect(facts.getByTestId(`facts-${part}`)).toBeVisible();
     await expect(facts.getByTestId('facts-hidden')).toHaveCount(0);
     await shot(carol.page, 'facts-leader');
+    await settled(carol.page);
     await documentShot(carol.page, 'ticket-facts');
     expect((await carol.page.request.get('/api/v1/resources/bobs-cluster/connections')).ok()).toBe(true);
     expect((await carol.page.request.get('/api/v1/applications/app-888/access')).status(), 'the page of the application stays closed').toBe(403);

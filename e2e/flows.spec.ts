@@ -144,6 +144,7 @@ test('closing a resource: who was seen may stay, their owners are told, it is en
     await page.getByTestId('results-close').click();
     await expect(page.getByTestId('column-announced').getByTestId(`card-${cache}`)).toBeVisible();
     await shot(page, 'closing-3-announced');
+    await documentShot(page, 'rollout-board');
   });
 
   await test.step('it is enforced: the request says who would be cut off, and Frank agrees', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
-import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
+import { logInAs, lookAt, looks, serious, settled, type Place } from './looks.js';
 import { logIn } from './people.js';
-import { shot } from './shots.js';
+import { documentShot, shot } from './shots.js';
 
 const places: Place[] = [
   { name: 'inbox', path: '/inbox' },
@@ -45,6 +45,8 @@ test('who could reach a resource is answered for an instant, with what the recor
   await page.goto(`/resources/bobs-cluster?past=${now}`);
   await expect(page.getByTestId('past-mode')).toBeVisible();
   await expect(page.getByTestId('past').getByTestId('history-gaps')).toHaveCount(0);
+  await settled(page);
+  await documentShot(page, 'past-access', page.getByTestId('past'));
   const table = await page.request.get((await page.getByTestId('past-csv').getAttribute('href')) ?? '');
   expect(table.status()).toBe(200);
   expect(table.headers()['content-type']).toContain('text/csv');
@@ -153,6 +155,7 @@ test('the ledger is intact, and a what-if names who would decide', async ({ brow
   await page.getByTestId('verify-ledger').click();
   await expect(page.getByTestId('verification')).toHaveAttribute('data-value', 'intact');
   await shot(page, 'page-ledger-verified');
+  await documentShot(page, 'ledger');
   await page.goto('/policies/what-if');
   await page.getByTestId('what-if-as').fill('alice');
   await page.getByRole('option', { name: /Alice/ }).click();

@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
-import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
+import { logInAs, lookAt, looks, serious, settled, type Place } from './looks.js';
 import { fleetTimeout, logIn } from './people.js';
-import { shot } from './shots.js';
+import { documentShot, shot } from './shots.js';
 
 const places: Place[] = [
   { name: 'fleet', path: '/fleet' },
@@ -28,6 +28,8 @@ test('the whole on one screen: members, who reaches what, and from each to the r
   await test.step('each member stands as it does', async () => {
     await page.getByTestId('nav-fleet').click();
     for (const member of ['m1', 'm2']) await expect(page.getByTestId(`member-${member}`)).toContainText('ready');
+    await settled(page);
+    await documentShot(page, 'fleet');
     await page.getByTestId('member-m1').getByRole('link', { name: 'm1' }).click();
     await expect(page.getByTestId('member-state')).toHaveAttribute('data-value', 'Ready');
   });
@@ -56,6 +58,12 @@ test('the whole on one screen: members, who reaches what, and from each to the r
     await page.goto('/access?from=app-889&to=bobs-cluster');
     await expect(page.getByTestId('path-decisions').getByTestId('decision-badge').first()).toHaveAttribute('data-value', 'default-denied');
     await expect(page.getByTestId('path-none')).toBeVisible();
+  });
+
+  await test.step('what needs attention', async () => {
+    await page.getByTestId('nav-findings').click();
+    await settled(page);
+    await documentShot(page, 'findings');
   });
 
   await test.step('a policy leads to its statements', async () => {

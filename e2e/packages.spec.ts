@@ -1,7 +1,7 @@
 import { expect, test, type Page } from '@playwright/test';
 import { logInAs, looks, overflow, serious, settled } from './looks.js';
 import { approve, ask, fleetTimeout, logIn } from './people.js';
-import { shot } from './shots.js';
+import { documentShot, shot } from './shots.js';
 
 /** Adds a resource with an action to the form of an access package, by the keyboard. */
 async function addResource(page: Page, position: number, title: string, action: string): Promise<void> {
@@ -77,6 +77,7 @@ test('a version of an access package is given to existing holders, if its approv
     await expect(bob.page.getByTestId('version-2')).toContainText('were given the version · 1 application · 1 done', { timeout: fleetTimeout });
     await expect(bob.page.getByTestId('version-1')).toContainText('keep what they have');
     await expect(bob.page.getByTestId('update-app-888')).toContainText('Done');
+    await documentShot(bob.page, 'package');
     const link = bob.page.getByTestId('update-app-888').getByRole('link', { name: /^T-\d+$/ });
     const given = (await link.textContent()) ?? '';
     await alice.page.goto(`/tickets/${given}`);

@@ -1,6 +1,7 @@
 import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious } from './looks.js';
 import { approve, expectState, fleetTimeout, logIn, requestAccess } from './people.js';
+import { documentShot } from './shots.js';
 
 test('an access review begins, its reviewer revokes an access, and the auditor reads the report', async ({ browser }) => {
   const [alice, bob, carol, dave] = await Promise.all(['alice', 'bob', 'carol', 'dave'].map((name) => logIn(browser, name)));
@@ -30,6 +31,7 @@ test('an access review begins, its reviewer revokes an access, and the auditor r
   const line = (await lines()).find((each) => each.ticket === ticket)?.line ?? 0;
   await bob.page.goto(`/reviews/${review}?mine=true`);
   expect(await serious(bob.page)).toEqual([]);
+  await documentShot(bob.page, 'review');
   await bob.page.getByTestId(`revoke-${line}`).click();
   await bob.page.getByTestId('decide-confirm').click();
   await expect(bob.page.getByText('Say why.', { exact: true })).toBeVisible();

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Page } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
 
 const folder = resolve(import.meta.dirname, 'screenshots');
 
@@ -11,9 +11,16 @@ export async function shot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true, animations: 'disabled' });
 }
 
-/** Takes a picture of what fits into the window, for the documents; `make screenshots` copies these into docs/images. */
-export async function documentShot(page: Page, name: string): Promise<void> {
+/** The height of the header, which covers the top of the page, with some space below it. */
+const header = 76;
+
+/**
+ * Takes a picture of what fits into the window, from the top of the page or of a part of it, for the documents; `make screenshots` copies these into
+ * docs/images.
+ */
+export async function documentShot(page: Page, name: string, part?: Locator): Promise<void> {
   const path = join(folder, 'documents', `${name}.png`);
-  await page.evaluate(() => window.scrollTo(0, 0));
+  if (part) await part.evaluate((element, space) => window.scrollTo(0, element.getBoundingClientRect().top + window.scrollY - space), header);
+  else await page.evaluate(() => window.scrollTo(0, 0));
   await page.screenshot({ path, animations: 'disabled' });
 }

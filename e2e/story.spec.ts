@@ -1,4 +1,5 @@
 import { expect, test } from '@playwright/test';
+import { settled } from './looks.js';
 import { approve, expectState, expectTraffic, fleetTimeout, lastSeen, logIn, type Person, requestAccess, revoke } from './people.js';
 import { documentShot, shot } from './shots.js';
 
@@ -14,6 +15,18 @@ test('the story: refused, asked, approved, let through, revoked, refused again',
     await alice.page.goto('/applications/app-888');
     await expect(alice.page.getByTestId('connections-table').getByRole('row').filter({ hasText: '6379' }).getByTestId('decision-badge').first()).toHaveAttribute('data-value', 'default-denied');
     await shot(alice.page, 'story-1-application-refused');
+    await alice.page.goto('/');
+    await expect(alice.page.getByTestId('refused')).toContainText('888');
+    await settled(alice.page);
+    await documentShot(alice.page, 'home');
+  });
+
+  await test.step('the form says who decides, and what the request changes', async () => {
+    await alice.page.goto('/requests/new?application=app-888&resource=bobs-cluster');
+    await alice.page.getByTestId('request-reason').fill('Checkout keeps its carts there');
+    await expect(alice.page.getByTestId('preview')).toContainText('Bob Tanaka');
+    await settled(alice.page);
+    await documentShot(alice.page, 'request');
   });
 
   const ticket = await test.step('Alice asks, with a reason', () =>

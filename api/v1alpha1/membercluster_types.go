@@ -217,7 +217,7 @@ type MemberDataplane struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	NoHTTPParams string `json:"noHTTPParams,omitempty"`
-	// NoGroups reports that the host cannot propagate groups of addresses to the members.
+	// NoGroups reports whether the host cannot propagate groups of addresses to the members.
 	//
 	// +optional
 	NoGroups bool `json:"noGroups,omitempty"`
@@ -239,7 +239,7 @@ type MemberDataplane struct {
 	// +listMapKey=key
 	// +optional
 	Labels []MemberLabel `json:"labels,omitempty"`
-	// ValuesKnown reports that Labels contain all values of the labels of all classes.
+	// ValuesKnown reports whether Labels contain all values of the labels of all classes.
 	//
 	// +optional
 	ValuesKnown bool `json:"valuesKnown,omitempty"`

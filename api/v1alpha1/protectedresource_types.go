@@ -114,7 +114,7 @@ type ClusterState struct {
 	// +optional
 	ObservedRevision string `json:"observedRevision,omitempty"`
 
-	// Propagated reports that KubeFed wrote the current generation to the member, or that it was read back there.
+	// Propagated reports whether KubeFed wrote the current generation to the member, or it was read back there.
 	//
 	// +optional
 	Propagated bool `json:"propagated,omitempty"`

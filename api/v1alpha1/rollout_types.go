@@ -127,7 +127,7 @@ type RolloutHalt struct {
 
 // MemberSet is a set of members, which may contain members that do not exist yet.
 type MemberSet struct {
-	// AllExcept reports that the set contains every member except Clusters. Otherwise it contains Clusters.
+	// AllExcept reports whether the set contains every member except Clusters. Otherwise it contains Clusters.
 	//
 	// +optional
 	AllExcept bool `json:"allExcept,omitempty"`

@@ -186,7 +186,7 @@ func TestReports(t *testing.T) {
 			t.Fatalf("the report belongs to %+v, want node %s", owners, n.UID)
 		}
 		r, err = nodereport.Parse(u)
-		return err == nil && r.Of("acp-a", "r1", time.Now()) == nodereport.Realized
+		return err == nil && r.StateOf("acp-a", "r1", time.Now()) == nodereport.Realized
 	})
 	own := dynamic.NewForConfigOrDie(config).Resource(nodereport.Resource)
 	eventually(t, "a pod cannot report about another node", func() bool {

@@ -60,7 +60,7 @@ type options struct {
 	tls        hubble.TLSFiles
 	// tlsFolder has a folder with certificates for each member that needs its own.
 	tlsFolder string
-	// registrations reports that the members whose KubeFedClusters, in kubefedNamespace, name a relay are followed, too.
+	// registrations reports whether the members whose KubeFedClusters, in kubefedNamespace, name a relay are followed, too.
 	registrations    bool
 	kubefedNamespace string
 	healthAddress    string
@@ -161,7 +161,7 @@ func settings(o *options, g *given) *configuration.Settings {
 		"",
 		"flow `store`: sqlite:FILE, which is created when it is missing, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; required",
 	)
-	s.SecretsBelong("store", "put the address into a file and give @FILE")
+	s.SecretHint("store", "put the address into a file and give @FILE")
 	f.DurationVar(&o.retention, "retention", 365*24*time.Hour, "`duration` for which roll-ups and losses are kept; at least 1h")
 	f.StringVar(
 		&g.flows,
@@ -175,7 +175,7 @@ func settings(o *options, g *given) *configuration.Settings {
 
 	f = s.Group("Audit log")
 	f.StringVar(&o.auditLog.to, "audit-log", "", "`place` of the audit log as JSON lines: stdout, file:PATH or https://...; not written if empty")
-	s.SecretsBelong("audit-log", "give the token with --audit-log-token-file")
+	s.SecretHint("audit-log", "give the token with --audit-log-token-file")
 	f.StringVar(&o.auditLog.fileSize, "audit-log-file-size", "100Mi", "`size` at which the audit log's file is rotated; five are kept")
 	f.StringVar(&o.auditLog.tokenFile, "audit-log-token-file", "", "`file` with the bearer token of the audit log's webhook")
 

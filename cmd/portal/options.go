@@ -125,14 +125,14 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 	)
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
-	s.SecretsBelong("database", "put the URL into a file and name that with --database-url-file")
+	s.SecretHint("database", "put the URL into a file and name that with --database-url-file")
 	f.StringVar(
 		&o.flowStore,
 		"flow-store",
 		"sqlite:flows.db",
 		"flow `store` that flow-collector writes: sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; only read",
 	)
-	s.SecretsBelong("flow-store", "put the address into a file and give @FILE")
+	s.SecretHint("flow-store", "put the address into a file and give @FILE")
 
 	f = s.Group("Catalog")
 	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files and CSV files: who owns what; it or --catalog-backstage is required")

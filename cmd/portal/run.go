@@ -262,11 +262,11 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	writer := h.Writer()
 	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
-	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog,
+	rollouts := rollout.NewService(rollout.Config{Store: states, Writer: writer, Host: h, Catalog: directory.Catalog,
 		Organizations: tickets.Organizations, Now: wallclock.Now, Log: log})
-	downgrades := &rollout.Downgrades{
+	downgrader := &rollout.Downgrader{
 		Service: rollout.NewService(
-			rollout.Config{Store: states, Switch: h.UnlimitedWriter(), Host: h, Catalog: directory.Catalog, Organizations: tickets.Organizations,
+			rollout.Config{Store: states, Writer: h.UnlimitedWriter(), Host: h, Catalog: directory.Catalog, Organizations: tickets.Organizations,
 				Now: wallclock.Now, Log: log},
 		),
 		Objects: rolloutapi.ProtectedBy(h),
@@ -278,7 +278,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		Service:   rollouts,
 		Name:      replica,
 		Denials:   seen,
-		Tickets:   rollout.Requests{Service: tickets},
+		Tickets:   rollout.ApprovalTickets{Service: tickets},
 		Resources: h.Enforced,
 		Every:     guardEvery,
 		Log:       log,
@@ -335,7 +335,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		EvidenceWindow: o.evidenceWindow,
 		Insight:        seen,
 		Rollout:        rollouts,
-		Downgrades:     downgrades,
+		Downgrader:     downgrader,
 		Inbox:          notifications,
 		Slack:          channels.Slack,
 		Receivers:      channels.Receivers,

@@ -50,7 +50,7 @@ type auditTally struct {
 type auditWorld struct {
 	*world
 	enforced *policy.Snapshot
-	// complete reports that no statement is missing in the policies of either mode.
+	// complete reports whether no statement is missing in the policies of either mode.
 	complete bool
 }
 

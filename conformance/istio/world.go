@@ -22,7 +22,7 @@ type world struct {
 	plain     bool
 	// member is the name of the member.
 	member string
-	// objects are the AuthorizationPolicies of the member, and refused reports that a statement is missing in them.
+	// objects are the AuthorizationPolicies of the member, and refused reports whether a statement is missing in them.
 	objects []enforcer.Object
 	refused bool
 }

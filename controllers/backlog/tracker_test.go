@@ -68,7 +68,7 @@ func TestExceeds(t *testing.T) {
 	}
 }
 
-// otherEngines reports that no member of an object depends on KubeFed.
+// otherEngines reports whether no member of an object depends on KubeFed.
 type otherEngines struct{ federation.Reporter }
 
 func (otherEngines) Handled(*federation.Object) bool { return true }

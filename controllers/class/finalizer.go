@@ -34,7 +34,7 @@ func (r *Reconciler) holderOf(o client.Object) (holder message.Message, finalize
 
 // reconcileFinalizer adds the finalizer to a class, and removes it when the class is to be deleted and nothing holds
 // it. Without a ResourceClass its units would stay as they are, and a revocation would reach no member; without a
-// SubjectClass a deny of its subjects could not be expressed. gone reports that the finalizer was removed.
+// SubjectClass a deny of its subjects could not be expressed. gone reports whether the finalizer was removed.
 func (r *Reconciler) reconcileFinalizer(ctx context.Context, c client.Object, finalizer string, held bool) (gone bool, err error) {
 	before, ok := c.DeepCopyObject().(client.Object)
 	if !ok {

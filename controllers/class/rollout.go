@@ -44,7 +44,7 @@ type Rollouts struct {
 
 // rolloutStep is what became of the rollout of a class.
 type rolloutStep struct {
-	// differs reports that the status of the class was changed.
+	// differs reports whether the status of the class was changed.
 	differs bool
 	changes []waves.Change
 	// delay is when the rollout has to be evaluated again; 0 if none is in progress.

@@ -30,7 +30,7 @@ type Enforcers struct {
 	// istio is the enforcer that was built last, and builtFrom is its input.
 	istio     istio.Enforcer
 	builtFrom istioInput
-	// denies are those that it considers, as text; built reports that there is such an enforcer.
+	// denies are those that it considers, as text; built reports whether there is such an enforcer.
 	denies string
 	built  bool
 	// settled are the enforcers for members in which earlier rules of a class count, built from the same input.
@@ -47,7 +47,7 @@ type istioInput struct {
 	declared string
 }
 
-// Reason is the reason why there is no enforcer. Absent reports that the host distributes nothing of it, so no member
+// Reason is the reason why there is no enforcer. Absent reports whether the host distributes nothing of it, so no member
 // has objects of it.
 type Reason struct {
 	Absent  bool

@@ -14,5 +14,5 @@ func Meshes(clusters []federation.Cluster, has func(member, key, value string) (
 	return m
 }
 
-// Several reports whether the members are in more than one mesh, so that some cannot identify the pods of others.
-func Several(clusters []federation.Cluster) bool { return Meshes(clusters, nil).HasSeveral() }
+// HasSeveralMeshes reports whether the members are in more than one mesh, so that some cannot identify the pods of others.
+func HasSeveralMeshes(clusters []federation.Cluster) bool { return Meshes(clusters, nil).HasSeveral() }

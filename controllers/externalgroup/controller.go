@@ -50,8 +50,8 @@ type Reconciler struct {
 type Engines interface {
 	// Expedite distributes an object that was just written before everything that is not urgent.
 	Expedite(o *federation.Object)
-	// Unordered returns those of some members whose engine does not write urgent objects first.
-	Unordered(clusters []string) []string
+	// WithoutPriorities returns those of some members whose engine does not write urgent objects before others.
+	WithoutPriorities(clusters []string) []string
 }
 
 type rendering struct {
@@ -104,7 +104,7 @@ func (r *Reconciler) ready() bool {
 	return r.Cache.GroupsSupported()
 }
 
-// reconcileSubject plans the changes that a subject needs, and makes them if the queue admits them. requested reports that a user waits
+// reconcileSubject plans the changes that a subject needs, and makes them if the queue admits them. requested reports whether a user waits
 // for this subject in particular.
 func (r *Reconciler) reconcileSubject(ctx context.Context, subject string, requested bool) outcome {
 	p, err := r.newPlan(r.Cache.View(), subject, requested)
@@ -136,8 +136,8 @@ func (r *Reconciler) admitted(subject string, writes []*federation.Object, prior
 	members := federation.MembersOf(writes)
 	request := writequeue.Request{Unit: subject, Priority: priority, Members: members}
 	if r.Engines != nil {
-		request.Members = r.Engines.Unordered(members)
+		request.Members = r.Engines.WithoutPriorities(members)
 	}
-	ordered := len(members) > 0 && len(request.Members) == 0
-	return len(writes) == 0 || ordered || r.Queue.TryAdmit(request, r.Clock.Now())
+	prioritized := len(members) > 0 && len(request.Members) == 0
+	return len(writes) == 0 || prioritized || r.Queue.TryAdmit(request, r.Clock.Now())
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// ErrTaken reports that the object's name belongs to another subject. Names contain a short hash, so two subjects can
+// ErrTaken means that the object's name belongs to another subject. Names contain a short hash, so two subjects can
 // be made to have the same one.
 var ErrTaken = errors.New("the group's name is another subject's: choose another name for one of the two")
 

@@ -26,8 +26,8 @@ func (g *growingMembers) Clusters() []federation.Cluster {
 // engines records which objects are carried first.
 type engines struct{ expedited []string }
 
-func (e *engines) Expedite(o *federation.Object)        { e.expedited = append(e.expedited, o.Meta.Name) }
-func (e *engines) Unordered(clusters []string) []string { return clusters }
+func (e *engines) Expedite(o *federation.Object)                { e.expedited = append(e.expedited, o.Meta.Name) }
+func (e *engines) WithoutPriorities(clusters []string) []string { return clusters }
 
 // TestAddressesOfDeniedSubjectsDoNotWait checks that a new address of a subject that a deny names is written at once, although KubeFed still has
 // other objects to propagate: until the members have the address in the group, they do not deny it.

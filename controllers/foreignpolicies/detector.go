@@ -184,7 +184,7 @@ type detector[T opened[T]] struct {
 		Observe(cluster string) federation.Observation
 	}
 	objects *federation.Objects
-	// pods returns whether the identities of a member's pods can be read.
+	// pods reports whether the identities of a member's pods can be read.
 	pods func(cluster string) federation.Observation
 	// find computes what is opened in a member.
 	find func(cluster string) T

@@ -95,7 +95,7 @@ func (d *Distribution) watch(ctx context.Context) error {
 			break
 		}
 		delay := kindPollInterval
-		if federation.Missing(err) || apierrors.IsForbidden(err) {
+		if federation.IsKindNotInstalled(err) || apierrors.IsForbidden(err) {
 			d.onceKnown.Do(func() { close(d.known) })
 		} else {
 			delay = hostRetryInterval // the host's answer is unexpected
@@ -172,7 +172,7 @@ func (d *Distribution) onMemberObject(cluster, object string) {
 	d.config.MemberObject(cluster, federation.IstioPolicy.Key(object))
 }
 
-// errUnsupported reports that the host distributes no such objects, so no member has any.
+// errUnsupported means that the host distributes no such objects, so no member has any.
 var errUnsupported = errors.New("the host distributes no policies of Istio")
 
 // Members returns the members, of which there are none while the host does not distribute the kind.

@@ -110,7 +110,7 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterState, message.Message) {
 	silent := slices.IndexFunc(f.Check.Findings, func(p preflight.Finding) bool { return p.Code == preflight.Unreachable })
 	switch {
-	case f.Cluster.Quarantined && f.Cluster.Downgrade == nil:
+	case f.Cluster.Quarantined && f.Cluster.DowngradeMark == nil:
 		return v1alpha1.MemberClusterQuarantined, message.MemberKeptApart(f.Cluster.QuarantineReason)
 	case mark != nil:
 		return v1alpha1.MemberClusterDowngraded, turnedToAudit(mark)
@@ -130,8 +130,8 @@ func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterSta
 func (f *facts) downgrade(before *v1alpha1.MemberClusterStatus) *v1alpha1.MemberDowngrade {
 	mark := f.Check.Mark
 	switch {
-	case mark == nil && f.Cluster.Downgrade != nil:
-		mark = f.Cluster.Downgrade
+	case mark == nil && f.Cluster.DowngradeMark != nil:
+		mark = f.Cluster.DowngradeMark
 	case mark == nil && f.Check.Marked:
 		return nil
 	case mark == nil:

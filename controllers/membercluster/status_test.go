@@ -43,7 +43,7 @@ func healthy() *facts {
 // TestState checks which state is reported if several apply.
 func TestState(t *testing.T) {
 	unreachable := federation.Observation{Registered: true, Message: message.Verbatim("member m1 does not answer at https://m1")}
-	mark := &guard.Downgrade{By: "dave", Reason: "an outage"}
+	mark := &guard.DowngradeMark{By: "dave", Reason: "an outage"}
 	for _, c := range []struct {
 		reason string
 		change func(*facts)
@@ -69,10 +69,10 @@ func TestState(t *testing.T) {
 			v1alpha1.MemberClusterDowngraded, "by dave (an outage)",
 		},
 		{"a downgraded member is excluded from KubeFed, which is no quarantine", func(f *facts) {
-			f.Cluster.Quarantined, f.Cluster.Downgrade, f.Check.Mark = true, mark, mark
+			f.Cluster.Quarantined, f.Cluster.DowngradeMark, f.Check.Mark = true, mark, mark
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"it is excluded from KubeFed because of the mark", func(f *facts) {
-			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Cluster.Downgrade, f.Seen, f.Check.Marked = true,
+			f.Cluster.Quarantined, f.Cluster.QuarantineReason, f.Cluster.DowngradeMark, f.Seen, f.Check.Marked = true,
 				message.Verbatim("it is downgraded"), mark, unreachable, false
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"a quarantine is the worst", func(f *facts) {
@@ -167,7 +167,7 @@ func TestStatusKeepsLastKnownValues(t *testing.T) {
 }
 
 func TestGuardAndDowngrade(t *testing.T) {
-	mark := &guard.Downgrade{Since: earlier.Time, By: strings.Repeat("d", 300), Reason: strings.Repeat("r", 2000)}
+	mark := &guard.DowngradeMark{Since: earlier.Time, By: strings.Repeat("d", 300), Reason: strings.Repeat("r", 2000)}
 	for _, c := range []struct {
 		reason string
 		before v1alpha1.MemberClusterStatus

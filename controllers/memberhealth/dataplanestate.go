@@ -17,7 +17,7 @@ func unknownYet() message.Message { return message.MemberDataplaneUnread() }
 
 // dataplaneState is how a member's dataplane applies policies, as far as it was read.
 type dataplaneState struct {
-	// known reports that the member was read at least once.
+	// known reports whether the member was read at least once.
 	known bool
 	// facts are the facts of the last read, which began at readAt.
 	facts  preflight.Facts
@@ -28,7 +28,7 @@ type dataplaneState struct {
 	// config is the configuration of Cilium that was read completely last, with the pods of the agents, by a read that began at configAt.
 	config   preflight.Cilium
 	configAt time.Time
-	// agentsOld reports that the pods of the agents are those of an earlier read.
+	// agentsOld reports whether the pods of the agents are those of an earlier read.
 	agentsOld bool
 	// hostPodsOld, meshPodsOld and mtlsOld report that these facts, or some of them, are those of an earlier read.
 	hostPodsOld, meshPodsOld, mtlsOld bool
@@ -39,7 +39,7 @@ type dataplaneState struct {
 	// agentsMissing and envoyMissing are since when every check found agents, or Envoys beside them, that are not ready; zero if
 	// the last check found none.
 	agentsMissing, envoyMissing time.Time
-	// proxyDown reports that the last check found the proxy not ready, and the one before did not.
+	// proxyDown reports whether the last check found the proxy not ready, and the one before did not.
 	proxyDown bool
 }
 
@@ -47,7 +47,7 @@ type dataplaneState struct {
 type Lack struct {
 	Member string
 	Reason message.Message
-	// Unknown reports that the member's identities could not be read, so that the selector may match.
+	// Unknown reports whether the member's identities could not be read, so that the selector may match.
 	Unknown bool
 }
 

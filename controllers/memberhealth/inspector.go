@@ -65,7 +65,7 @@ type Inspector struct {
 	// Registrations quarantines and releases members.
 	Registrations interface {
 		Suspend(ctx context.Context, cluster string, why message.Message) error
-		SuspendDowngraded(ctx context.Context, cluster string, mark guard.Downgrade) error
+		SuspendDowngraded(ctx context.Context, cluster string, mark guard.DowngradeMark) error
 		Resume(ctx context.Context, cluster string) error
 	}
 	Timing Timing
@@ -297,16 +297,16 @@ func (r *reads) takeFinished() map[string]preflight.Facts {
 	return out
 }
 
-func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why message.Message, mark *guard.Downgrade) error {
+func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why message.Message, mark *guard.DowngradeMark) error {
 	var err error
 	switch do {
 	case actionQuarantine:
-		if c.Quarantined && c.QuarantineReason == why && c.Downgrade == nil {
+		if c.Quarantined && c.QuarantineReason == why && c.DowngradeMark == nil {
 			return nil
 		}
 		err = i.Registrations.Suspend(ctx, c.Name, why)
 	case actionSuspendDowngraded:
-		if c.Downgrade != nil && c.Downgrade.Same(*mark) {
+		if c.DowngradeMark != nil && c.DowngradeMark.Same(*mark) {
 			return nil
 		}
 		why, err = mark.Message(), i.Registrations.SuspendDowngraded(ctx, c.Name, *mark)

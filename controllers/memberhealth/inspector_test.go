@@ -119,19 +119,19 @@ func (h *host) Suspend(_ context.Context, cluster string, why message.Message) e
 	return h.mark(cluster, nil)
 }
 
-func (h *host) SuspendDowngraded(_ context.Context, cluster string, mark guard.Downgrade) error {
+func (h *host) SuspendDowngraded(_ context.Context, cluster string, mark guard.DowngradeMark) error {
 	if err := h.set("spare", cluster, true, mark.Message()); err != nil {
 		return err
 	}
 	return h.mark(cluster, &mark)
 }
 
-func (h *host) mark(cluster string, mark *guard.Downgrade) error {
+func (h *host) mark(cluster string, mark *guard.DowngradeMark) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range h.clusters {
 		if h.clusters[i].Name == cluster {
-			h.clusters[i].Downgrade = mark
+			h.clusters[i].DowngradeMark = mark
 		}
 	}
 	return nil
@@ -349,8 +349,8 @@ func TestDowngradeMark(t *testing.T) {
 	if err := i.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	mark := guard.Downgrade{By: "alice", Reason: "r"}
-	other := guard.Downgrade{By: "bob", Reason: "s"}
+	mark := guard.DowngradeMark{By: "alice", Reason: "r"}
+	other := guard.DowngradeMark{By: "bob", Reason: "s"}
 	for _, c := range []struct {
 		reason string
 		change func()

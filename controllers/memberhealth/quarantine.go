@@ -36,9 +36,9 @@ func applyMark(c federation.Cluster, f *preflight.Facts, do action) action {
 		return do
 	case f.Mark != nil:
 		return actionSuspendDowngraded
-	case c.Downgrade != nil && !f.MarkUnread.IsZero():
+	case c.DowngradeMark != nil && !f.MarkUnread.IsZero():
 		return actionNone
-	case c.Downgrade != nil:
+	case c.DowngradeMark != nil:
 		return actionResume
 	}
 	return do

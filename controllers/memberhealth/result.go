@@ -17,9 +17,9 @@ type CheckResult struct {
 	PolicyMapMax int
 	// Guard is the state of the policies that guard the managed objects.
 	Guard guard.State
-	// Marked reports that it is known whether the member was downgraded manually. Mark is the downgrade, or nil.
+	// Marked reports whether it is known whether the member was downgraded manually. Mark is the downgrade, or nil.
 	Marked bool
-	Mark   *guard.Downgrade
+	Mark   *guard.DowngradeMark
 }
 
 // LastResult returns the result of the last check of a member; false if there was none.

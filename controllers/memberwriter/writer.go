@@ -300,7 +300,7 @@ func (w *Writer) newest(o *federation.Object) *federation.Object {
 	return now
 }
 
-// errNothing reports that there is nothing to write.
+// errNothing means that there is nothing to write.
 var errNothing = errors.New("there is nothing to write")
 
 func (w *Writer) write(ctx context.Context, at place, o *federation.Object) error {

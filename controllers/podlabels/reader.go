@@ -187,7 +187,7 @@ func (r *Reader) read() {
 // meshes.
 func (r *Reader) readMeshes() {
 	now, clusters := map[string]map[federation.Label]struct{}{}, r.Identities.Clusters()
-	if dataplane.Several(clusters) {
+	if dataplane.HasSeveralMeshes(clusters) {
 		keys := r.subjectKeys()
 		for _, c := range clusters {
 			labels, read := r.Identities.Of(c.Name, keys)
@@ -248,5 +248,5 @@ func (r *Reader) ValuesIn(cluster string) (map[string][]string, bool) {
 
 // Pending reports whether the members' labels matter, and some member has neither been read nor found unreadable.
 func (r *Reader) Pending() bool {
-	return dataplane.Several(r.Identities.Clusters()) && r.Identities.Pending()
+	return dataplane.HasSeveralMeshes(r.Identities.Clusters()) && r.Identities.Pending()
 }

@@ -53,7 +53,7 @@ type Cache struct {
 type View struct {
 	*policy.Snapshot
 	Version uint64
-	// Settled reports that the snapshot is that of members in which earlier rules of a class count.
+	// Settled reports whether the snapshot is that of members in which earlier rules of a class count.
 	Settled  bool
 	refusals map[string][]policy.Refusal
 	problems map[Object][]policy.Problem

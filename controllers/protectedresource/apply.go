@@ -17,7 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// errConflict reports that a ProtectedResource changed since it was read. Its event triggers the next reconcile.
+// errConflict means that a ProtectedResource changed since it was read. Its event triggers the next reconcile.
 var errConflict = errors.New("the ProtectedResource changed meanwhile")
 
 // admit decides whether a plan may be applied now, and returns stepApplied if it may. Otherwise it returns the step at
@@ -33,20 +33,20 @@ func (r *Reconciler) admit(f *facts, p *plan, priority writequeue.Priority) (at 
 		return stepInFlight, ""
 	}
 	members := federation.MembersOf(p.Writes)
-	request := writequeue.Request{Unit: f.Resource, Priority: priority, Members: r.unordered(members)}
-	ordered := len(members) > 0 && len(request.Members) == 0 // every member's engine writes urgent objects first
-	if len(p.Writes) > 0 && !ordered && !r.Queue.TryAdmit(request, f.Now) {
+	request := writequeue.Request{Unit: f.Resource, Priority: priority, Members: r.withoutPriorities(members)}
+	prioritized := len(members) > 0 && len(request.Members) == 0 // every member's engine writes urgent objects first
+	if len(p.Writes) > 0 && !prioritized && !r.Queue.TryAdmit(request, f.Now) {
 		return stepQueued, ""
 	}
 	return stepApplied, ""
 }
 
-// unordered returns the members for which the write queue has to hold back what is not urgent.
-func (r *Reconciler) unordered(members []string) []string {
+// withoutPriorities returns the members for which the write queue has to hold back what is not urgent.
+func (r *Reconciler) withoutPriorities(members []string) []string {
 	if r.Engines == nil {
 		return members
 	}
-	return r.Engines.Unordered(members)
+	return r.Engines.WithoutPriorities(members)
 }
 
 // apply carries out the plan of an outcome, and records in the outcome what was written.

@@ -273,7 +273,7 @@ func (f *facts) engineOf(cluster string) federation.Engine {
 	return ""
 }
 
-// orphaned reports that no ProtectedResource of the unit exists any more.
+// orphaned reports whether no ProtectedResource of the unit exists any more.
 func (f *facts) orphaned() bool { return len(f.Objects) == 0 && !f.wildcard() }
 
 // severity orders states: if a member has several objects, the worst state counts.
@@ -283,7 +283,7 @@ var severity = []v1alpha1.MemberState{
 
 // objectState compares the wanted and the observed state of one object in one member.
 type objectState struct {
-	// Group reports that it is a group of addresses, which has no revision label.
+	// Group reports whether it is a group of addresses, which has no revision label.
 	Group bool
 	// Label names the object in messages by its kind and name. It is empty for a Cilium policy and for a group.
 	Label string
@@ -291,30 +291,30 @@ type objectState struct {
 	Name        string
 	Desired     string
 	Observation federation.Observation
-	// Propagated reports that, according to the member's engine, it has the present version. EngineStatus is the engine's reason
+	// Propagated reports whether, according to the member's engine, it has the present version. EngineStatus is the engine's reason
 	// otherwise.
 	Propagated   bool
 	EngineStatus string
 	// Engine is the member's engine, or "" for a member that is not registered.
 	Engine federation.Engine
-	// Settled reports that the engine has handled the present version.
+	// Settled reports whether the engine has handled the present version.
 	Settled bool
 	// SharedWith is another engine that may still write into the member, or "".
 	SharedWith federation.Engine
-	// WasRealized reports that, at the last report, the unit was realized as it is wanted now, or was found changed in
+	// WasRealized reports whether, at the last report, the unit was realized as it is wanted now, or was found changed in
 	// the member.
 	WasRealized bool
-	// MayExist reports that the member has had, or may have had, the object.
+	// MayExist reports whether the member has had, or may have had, the object.
 	MayExist bool
-	// Frozen reports that the object stays as it is, because the wanted state cannot be decided now.
+	// Frozen reports whether the object stays as it is, because the wanted state cannot be decided now.
 	Frozen bool
-	// Deferred reports that the wanted state was not written yet, because KubeFed is at its limit, or because of the
+	// Deferred reports whether the wanted state was not written yet, because KubeFed is at its limit, or because of the
 	// group MissingGroup.
 	Deferred     bool
 	MissingGroup string
-	// Orphan reports that the object stays because its ProtectedResource was removed by force.
+	// Orphan reports whether the object stays because its ProtectedResource was removed by force.
 	Orphan bool
-	// Wildcard reports that the object belongs to a wildcard, which has no ProtectedResource.
+	// Wildcard reports whether the object belongs to a wildcard, which has no ProtectedResource.
 	Wildcard bool
 }
 

@@ -55,7 +55,7 @@ type Reconciler struct {
 	// Nodes returns what is known about the nodes of a member, or nil if it runs no acp-node; nil disables that.
 	Nodes func(cluster string) *federation.NodeView
 	// Mark returns the downgrade mark in a member, or nil.
-	Mark      func(cluster string) *guard.Downgrade
+	Mark      func(cluster string) *guard.DowngradeMark
 	Enforcers Enforcers
 	Reports   *statuscache.Cache
 	// Queue decides the order of writes, UpdatePending updates it with what KubeFed has not yet propagated of an
@@ -94,8 +94,8 @@ type Reconciler struct {
 type Engines interface {
 	// Expedite distributes an object that was just written before everything that is not urgent.
 	Expedite(o *federation.Object)
-	// Unordered returns those of some members whose engine does not write urgent objects first.
-	Unordered(clusters []string) []string
+	// WithoutPriorities returns those of some members whose engine does not write urgent objects before others.
+	WithoutPriorities(clusters []string) []string
 }
 
 // Enforcers are the enforcers in use.

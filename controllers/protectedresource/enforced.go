@@ -22,7 +22,7 @@ type Members interface {
 	// pods use the network of their node, or this is not known.
 	HostPodProblem(cluster, key, value string) message.Message
 	// MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label, or for every
-	// client, or zero. requests reports that the policy has rules about requests.
+	// client, or zero. requests reports whether the policy has rules about requests.
 	MeshProblem(cluster, key, value string, requests bool) message.Message
 	// RequestsIncomplete reports whether HTTP rules are not enforced on some nodes of a member to which they are distributed.
 	RequestsIncomplete(cluster string) bool

@@ -11,7 +11,7 @@ import (
 
 // Reasons of Events. An Event is emitted once per change, and not again while the state lasts.
 const (
-	// EventRealized reports that every member has the current unit.
+	// EventRealized means that every member has the current unit.
 	EventRealized = "Realized"
 	// EventMember is the prefix of the events about one member: MemberDrifted, MemberLeaked, MemberUnreachable,
 	// MemberQuarantined, MemberOverridden, MemberDowngraded.

@@ -32,7 +32,7 @@ type facts struct {
 	// Objects are the ProtectedResources with the name of the resource.
 	Objects []*v1alpha1.ProtectedResource
 
-	// Unit is set if Wanted, which reports that some member must have it.
+	// Unit is set if Wanted, which reports whether some member must have it.
 	Wanted bool
 	Unit   policy.Unit
 	// Settled are the versions of the unit in members in which the change of its class has not begun.
@@ -62,7 +62,7 @@ type facts struct {
 	Open map[string]enforcer.Rendered
 	// Existing are the Federated objects of the resource.
 	Existing []*federation.Object
-	// Placement are the members that the class selects, sorted. Placed reports that they are known.
+	// Placement are the members that the class selects, sorted. Placed reports whether they are known.
 	Placement []string
 	Placed    bool
 	// Clusters are the registered members, sorted by name.
@@ -92,14 +92,14 @@ type facts struct {
 	// Nodes contains what is known about the nodes of the members that run acp-node.
 	Nodes map[string]*federation.NodeView
 	// Marks are the downgrade marks that were read in members.
-	Marks map[string]*guard.Downgrade
+	Marks map[string]*guard.DowngradeMark
 }
 
-// wildcard reports that the unit belongs to a wildcard. Such a unit never closes anything, has no ProtectedResource,
+// wildcard reports whether the unit belongs to a wildcard. Such a unit never closes anything, has no ProtectedResource,
 // and is removed with its last statement.
 func (f *facts) wildcard() bool { return strings.HasSuffix(f.Resource, "*") }
 
-// released reports that no ProtectedResource of the name requires protection.
+// released reports whether no ProtectedResource of the name requires protection.
 func (f *facts) released() bool {
 	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return o.Spec.RequiresProtection() })
 }
@@ -108,7 +108,7 @@ func (f *facts) released() bool {
 func (f *facts) downgraded(cluster string) message.Message {
 	mark := f.Marks[cluster]
 	if c := f.cluster(cluster); mark == nil && c != nil {
-		mark = c.Downgrade
+		mark = c.DowngradeMark
 	}
 	if mark == nil {
 		return message.Message{}
@@ -132,7 +132,7 @@ func (f *facts) suspended(cluster string) bool {
 
 // quarantined returns the reason why KubeFed is kept away from a member that was not downgraded, or zero.
 func (f *facts) quarantined(cluster string) message.Message {
-	if c := f.cluster(cluster); c != nil && c.Quarantined && c.Downgrade == nil {
+	if c := f.cluster(cluster); c != nil && c.Quarantined && c.DowngradeMark == nil {
 		return message.MemberQuarantined(cluster, c.QuarantineReason)
 	}
 	return message.Message{}
@@ -161,7 +161,7 @@ func (f *facts) targets() []string {
 	return slices.DeleteFunc(slices.Clone(f.Placement), func(c string) bool { return f.mode(c) == v1alpha1.ModeObserve })
 }
 
-// firstGroups reports that the unit refers to a group that it did not refer to at the last report.
+// firstGroups reports whether the unit refers to a group that it did not refer to at the last report.
 func (f *facts) firstGroups() bool {
 	return slices.ContainsFunc(f.Groups, func(g externalgroup.Object) bool { return !slices.Contains(f.LastReport.Groups, g.Name) })
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// errNotReady reports that the host's objects are not listed yet. The reconcile is triggered when they are.
+// errNotReady means that the host's objects are not listed yet. The reconcile is triggered when they are.
 var errNotReady = errors.New("the host's federated objects and members are not listed yet")
 
 // gather reads all facts about a resource: first what has to be in the members, then what they have.
@@ -134,7 +134,7 @@ func (r *Reconciler) propagatorProblem() (*statuscache.Problem, error) {
 		case listed:
 		case err == nil:
 			return nil, errNotReady
-		case federation.Missing(err):
+		case federation.IsKindNotInstalled(err):
 			return &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.UnitNoKubefed()}, nil
 		default:
 			return &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: message.UnitKubefedUnreadable()}, nil

@@ -44,7 +44,7 @@ func (f *facts) remainingPolicies(e *federation.Object) []string {
 	})
 }
 
-// absentEverywhere reports that no member has the object.
+// absentEverywhere reports whether no member has the object.
 func (f *facts) absentEverywhere(e *federation.Object) bool {
 	return e.Handled() && len(f.notSeenWithout(e)) == 0
 }

@@ -53,7 +53,7 @@ type enforcement struct {
 	MissingSelectorLabels message.Message
 	// HostPodProblem is the reason why Cilium does not enforce the policy for every pod of the resource, or zero.
 	HostPodProblem message.Message
-	// RequestsIncomplete reports that the unit has HTTP rules that are not enforced on some nodes.
+	// RequestsIncomplete reports whether the unit has HTTP rules that are not enforced on some nodes.
 	RequestsIncomplete bool
 	// MeshProblem is the reason why Istio does not enforce the policy for every pod of the resource, or for every client, or zero.
 	MeshProblem message.Message
@@ -118,7 +118,7 @@ func (r *Reconciler) observe(f *facts) {
 	}
 	f.ObservedGroups = r.observeGroups(f, placements)
 	r.observeNodes(f, members)
-	f.Marks = map[string]*guard.Downgrade{}
+	f.Marks = map[string]*guard.DowngradeMark{}
 	f.Enforcement = map[string]enforcement{}
 	for _, c := range members {
 		if mark := r.mark(c); mark != nil {
@@ -169,7 +169,7 @@ func (r *Reconciler) observeGroups(f *facts, members []string) map[string]map[st
 }
 
 // mark returns the downgrade mark that was read in a member, or nil.
-func (r *Reconciler) mark(cluster string) *guard.Downgrade {
+func (r *Reconciler) mark(cluster string) *guard.DowngradeMark {
 	if r.Mark == nil {
 		return nil
 	}

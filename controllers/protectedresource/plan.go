@@ -18,7 +18,7 @@ type plan struct {
 	Deletes []*federation.Object
 	// Desired is the revision by object and member. A member that is not listed must have nothing.
 	Desired map[string]map[string]string
-	// Frozen reports that the Federated objects stay as they are, because it is not known that the resource may be opened.
+	// Frozen reports whether the Federated objects stay as they are, because it is not known that the resource may be opened.
 	Frozen bool
 }
 

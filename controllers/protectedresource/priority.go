@@ -12,7 +12,7 @@ import (
 )
 
 // priorityOf derives the priority of a plan from its effect on what was written before, regardless of the request: a plan
-// by which a client may lose access is a revocation. requested reports that a user waits for this unit in particular. It is pure.
+// by which a client may lose access is a revocation. requested reports whether a user waits for this unit in particular. It is pure.
 func priorityOf(f *facts, p *plan, requested bool) writequeue.Priority {
 	worst := enforcer.Grants
 	for _, next := range p.Writes {

@@ -120,7 +120,7 @@ func (f *facts) record(cluster, key string) *federation.Object {
 	return nil
 }
 
-// storeRollout stores the progress of waves before anything is written that depends on it. changed reports that Enforce counts in
+// storeRollout stores the progress of waves before anything is written that depends on it. changed reports whether Enforce counts in
 // other members than the facts were collected with, so that they must be collected again. While the status cannot be stored, the
 // present one stays in force, in which no further wave has begun. Without one, everything counts as Enforce, so nothing may be written if
 // the first status says otherwise; then safe is false.

@@ -192,7 +192,7 @@ func TestNextWaveNeedsPresentStates(t *testing.T) {
 			}}
 		}, false},
 		{"the member is not reachable", func(s *scene, _ *facts) { s.away = []string{"m1"} }, false},
-		{"the member was downgraded", func(_ *scene, f *facts) { f.Marks = map[string]*guard.Downgrade{"m1": {}} }, false},
+		{"the member was downgraded", func(_ *scene, f *facts) { f.Marks = map[string]*guard.DowngradeMark{"m1": {}} }, false},
 		{"its dataplane was not read", func(_ *scene, f *facts) { delete(f.Enforcement, "m1") }, false},
 		{"a member whose wave has not begun is not reachable", func(s *scene, _ *facts) { s.away = []string{"m4"} }, true},
 	} {

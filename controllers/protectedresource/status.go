@@ -98,7 +98,7 @@ func (f *facts) first() bool {
 	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return len(o.Status.Conditions) > 0 })
 }
 
-// isReleasable reports that nothing depends on the object any more: it requires no protection, and either another
+// isReleasable reports whether nothing depends on the object any more: it requires no protection, and either another
 // object of the same name holds the unit, or neither the host nor a member has an object of it.
 func isReleasable(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *statuscache.Report) bool {
 	if o.Spec.RequiresProtection() || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerProtectedResource) {

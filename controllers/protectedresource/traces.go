@@ -37,7 +37,7 @@ type tracedChange struct {
 type handover struct {
 	Object     *federation.Object
 	Begin, End time.Time
-	// Direct reports that the adapter itself writes it into the members, too.
+	// Direct reports whether the adapter itself writes it into the members, too.
 	Direct bool
 }
 
@@ -224,7 +224,7 @@ func (o *outcome) label() string {
 	return "unchanged"
 }
 
-// observe records what a report says about the members, and returns whether the change need not be followed any more: every
+// observe records what a report says about the members, and reports whether the change need not be followed any more: every
 // member was read back with what it must have, or tracing.MaxAge is over.
 func (c *followedChange) observe(report *statuscache.Report, now time.Time) (over bool) {
 	realized := 0

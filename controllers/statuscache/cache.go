@@ -20,7 +20,7 @@ type Report struct {
 	Resource string
 	// Version is the version of the policy cache with which the unit was decided.
 	Version uint64
-	// Wanted reports that some member must have the unit.
+	// Wanted reports whether some member must have the unit.
 	Wanted bool
 	// Revision is the hash of the unit's template, or "" if nothing is wanted.
 	Revision string

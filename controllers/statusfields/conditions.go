@@ -85,7 +85,7 @@ func DeferralLimit(before, now []metav1.Condition, troubled bool, first time.Dur
 	}
 }
 
-// ShowsProgress reports whether conditions only show that members do not have everything yet. troubled reports that a
+// ShowsProgress reports whether conditions only show that members do not have everything yet. troubled reports whether a
 // member is in a state other than Pending and Realized.
 func ShowsProgress(conditions []metav1.Condition, troubled bool) bool {
 	realized := meta.FindStatusCondition(conditions, v1alpha1.ConditionRealized)

@@ -13,7 +13,7 @@ const throttleFactor = 10
 // once more after the last call. The zero value is usable.
 type throttle struct {
 	mu sync.Mutex
-	// busy reports that the function runs or will run, and again that it was called while it ran.
+	// busy reports whether the function runs or will run, and again whether it was called while it ran.
 	busy, again bool
 	running     bool
 	next        time.Time

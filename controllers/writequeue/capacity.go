@@ -48,8 +48,8 @@ func newCapacity(limits Limits, report func(member string, overdue int)) *capaci
 		overdue: map[entry]struct{}{}, lagging: map[string]int{}, limiters: map[string]*rate.Limiter{}}
 }
 
-// setPending records the members to which KubeFed still has to propagate an object. freed reports that a member received it, and lags
-// that other members still lack it then, so that LagTimeout applies to them.
+// setPending records the members to which KubeFed still has to propagate an object. freed reports whether a member received it, and lags
+// whether other members still lack it then, so that LagTimeout applies to them.
 func (c *capacity) setPending(object string, members []string, now time.Time) (freed, lags bool) {
 	before := c.pending[object]
 	for _, m := range members {

@@ -13,7 +13,7 @@ import (
 // Answer says who could reach the resource at an instant, by the policies that the host cluster had.
 type Answer struct {
 	At time.Time
-	// Onboarded reports that the resource was protected, in Mode, which includes temporary audits. ModeKnown is false if the records do
+	// Onboarded reports whether the resource was protected, in Mode, which includes temporary audits. ModeKnown is false if the records do
 	// not say which mode it had.
 	Onboarded, ModeKnown bool
 	Mode                 v1alpha1.Mode
@@ -26,7 +26,7 @@ type Answer struct {
 	Gaps []Gap
 }
 
-// Open reports that the resource refused nobody, whatever the statements said.
+// Open reports whether the resource refused nobody, whatever the statements said.
 func (a *Answer) Open() bool { return a.ModeKnown && a.Mode != v1alpha1.ModeEnforce }
 
 // Line is a statement about the resource, for one of its subjects.
@@ -35,12 +35,12 @@ type Line struct {
 	// Ticket and Item are the ticket that gave it; nil if it did not come from a ticket that was read.
 	Ticket *approval.Ticket
 	Item   int
-	// Uncertain reports that it is not certain that the statement existed or said this.
+	// Uncertain reports whether it is not certain that the statement existed or said this.
 	Uncertain bool
 	// Reached are the actions that the evaluator allowed to the subject, in the base mode. They are nil if the subject is no exact name,
 	// the resource has no class, or neither the statement is certain nor the mode known.
 	Reached []string
-	// Decided reports that Reached was evaluated.
+	// Decided reports whether Reached was evaluated.
 	Decided bool
 }
 

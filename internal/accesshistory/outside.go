@@ -191,7 +191,7 @@ func (c *change) protects(resource string) bool {
 
 // uncovered returns the first change outside of the portal after an instant before which the content of the object is not known; nil if it
 // is known. A creation, and a deletion whose content is recorded, say everything about the object before, whatever happened to it later.
-// about says whether the object matters only as it is before and after a change that may have been made before the instant.
+// about reports whether the object matters only as it is before and after a change that may have been made before the instant.
 func (o *timeline) uncovered(at time.Time, about bool) *change {
 	if o == nil {
 		return nil

@@ -251,7 +251,7 @@ func TestPeriodsOfOutsideChanges(t *testing.T) {
 	r.by("", func() { w.remove("hand") })
 	r.start()
 	w.hour()
-	periods, cut, err := w.records().When(t.Context(), app(1))
+	periods, cut, err := w.records().Periods(t.Context(), app(1))
 	want := []string{"unknown Enforce <- records mode", "none Enforce <- mode", "allowed Enforce <- outside", "none Enforce <- expired",
 		"unknown Enforce <- outside", "none Enforce <- outside"}
 	if d := cmp.Diff(want, told(periods)); d != "" || cut || err != nil {
@@ -273,7 +273,7 @@ func TestPeriodsFollowHours(t *testing.T) {
 	w.now = noon.Add(30 * time.Hour)
 	r.by("eve", func() { w.remove("hand") })
 	w.pass(48 * time.Hour)
-	periods, cut, err := w.records().When(t.Context(), app(1))
+	periods, cut, err := w.records().Periods(t.Context(), app(1))
 	if cut || err != nil {
 		t.Fatal(cut, err)
 	}

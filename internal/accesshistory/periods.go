@@ -14,7 +14,7 @@ import (
 // mostInstants bounds the instants that one query about periods evaluates; the newest are kept.
 const mostInstants = 400
 
-// Reach says whether an application could reach the resource.
+// Reach is the answer whether an application could reach the resource in a period.
 type Reach string
 
 const (
@@ -77,7 +77,7 @@ type Period struct {
 	Reached []string
 	// Lines are the statements that named the application.
 	Lines []Line
-	// Uncertain reports that the records do not cover the period.
+	// Uncertain reports whether the records do not cover the period.
 	Uncertain    bool
 	Began, Ended []Cause
 }
@@ -88,9 +88,9 @@ func (p *Period) same(o *Period) bool {
 		slices.EqualFunc(p.Lines, o.Lines, func(a, b Line) bool { return a.Ref == b.Ref && a.Subject == b.Subject && a.Effect == b.Effect })
 }
 
-// When returns the periods of the access of an application, by its name, oldest first. The first one begins with the records, or with the
+// Periods returns the periods of the access of an application, by its name, oldest first. The first one begins with the records, or with the
 // oldest change that one query evaluates; cut reports the latter. The error is that of the context.
-func (r *Records) When(ctx context.Context, application string) (periods []Period, cut bool, err error) {
+func (r *Records) Periods(ctx context.Context, application string) (periods []Period, cut bool, err error) {
 	r.index()
 	causes := r.causes(application)
 	var instants []time.Time

@@ -74,7 +74,7 @@ func TestWhen(t *testing.T) {
 			tc.do(w)
 			r := w.records()
 			r.Begin = begin
-			periods, cut, err := r.When(t.Context(), app(1))
+			periods, cut, err := r.Periods(t.Context(), app(1))
 			if d := cmp.Diff(tc.want, told(periods)); d != "" || cut || err != nil {
 				t.Errorf("%s: %v %s", tc.reason, cut, d)
 			}
@@ -97,7 +97,7 @@ func TestWhenIsBounded(t *testing.T) {
 	for i := range mostInstants {
 		w.kubectl("hand", bobs, v1alpha1.Subject(app(10+i%2)))
 	}
-	periods, cut, err := w.records().When(t.Context(), app(10))
+	periods, cut, err := w.records().Periods(t.Context(), app(10))
 	if err != nil || !cut || len(periods) == 0 || len(periods) > mostInstants {
 		t.Errorf("%d periods, cut %v", len(periods), cut)
 	}
@@ -115,7 +115,7 @@ func TestPeriodsAgreeWithAnswers(t *testing.T) {
 	w.audit(5 * time.Hour)
 	w.pass(10 * time.Hour)
 	r := w.records()
-	periods, _, err := r.When(t.Context(), app(1))
+	periods, _, err := r.Periods(t.Context(), app(1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type recorder struct {
 	live, recorded map[externalchanges.Key]*externalchanges.RecordedObject
 	own            map[externalchanges.OwnChange]bool
 	uids           int
-	// down reports that no portal runs.
+	// down reports whether no portal runs.
 	down bool
 	// watched is when the last change is known to be recorded.
 	watched time.Time

@@ -91,7 +91,7 @@ type change struct {
 
 	// since is an instant before which the change was not made, at if its time is exact, and zero if that is not known.
 	since time.Time
-	// covered reports that the content before and after the change is recorded, and since is known.
+	// covered reports whether the content before and after the change is recorded, and since is known.
 	covered bool
 	// uid identifies the object; it is empty in records of earlier versions. first and last are the generations that the change contains.
 	uid         string
@@ -274,7 +274,7 @@ func (o *timeline) externalAfter(at time.Time) *change {
 // content is what is known about the content of an object at an instant.
 type content struct {
 	exists bool
-	// known reports that exists and spec are certain.
+	// known reports whether exists and spec are certain.
 	known bool
 	// spec is the content in canonical JSON; nil if the present object has it.
 	spec json.RawMessage

@@ -62,15 +62,15 @@ type Spec struct {
 	// Holders are the applications, by their names, that are given the version when it is published, because they held access by the package
 	// when it was requested. Without any, holders keep what they have. The field is omitted then, so that the digests of versions without it
 	// do not depend on it.
-	Holders map[string]Holder `json:"holders,omitempty"`
+	Holders map[string]HolderChange `json:"holders,omitempty"`
 	// Sensitive are the names of the resources that were highly sensitive when a version with Holders was requested, sorted. The approval of
 	// the security team counts for these only.
 	Sensitive []string `json:"sensitive,omitempty"`
 }
 
-// Holder is what a version changes for an application that holds access by the package, as approvers are shown it. Each field has actions,
+// HolderChange is what a version changes for an application that holds access by the package, as approvers are shown it. Each field has actions,
 // sorted, by the names of resources.
-type Holder struct {
+type HolderChange struct {
 	// Gets is what the application does not have by the package. It is given at most this.
 	Gets map[string][]string `json:"gets,omitempty"`
 	// Loses is what it has by the package, and what the version does not have.
@@ -241,5 +241,5 @@ type Store interface {
 	// Archive makes a package unavailable for requests, with a ledger entry. It changes nothing if it is archived already, and returns
 	// ErrUnknown if there is none.
 	Archive(ctx context.Context, name, by string, at time.Time) error
-	Updates
+	UpdateStore
 }

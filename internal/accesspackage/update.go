@@ -22,7 +22,7 @@ const (
 	UpdateStopped UpdateState = "stopped"
 )
 
-// Update gives a version to the applications of Spec.Holders.
+// Update is the work of giving a version of a package to the applications that hold it, which Spec.Holders lists.
 type Update struct {
 	Package string
 	Version int
@@ -105,8 +105,8 @@ type HolderFilter struct {
 	Limit   int           // 0 means all
 }
 
-// Updates stores the updates of holders.
-type Updates interface {
+// UpdateStore stores the updates of the holders of packages: Updates with their HolderUpdates.
+type UpdateStore interface {
 	// OpenUpdates returns the updates that are queued or running, by package and version, at most limit.
 	OpenUpdates(ctx context.Context, limit int) ([]Update, error)
 	// UpdatesOf returns the updates of the newest versions of a package, the newest first, at most limit.
@@ -123,19 +123,19 @@ type Updates interface {
 	SaveHolder(ctx context.Context, h HolderUpdate, from HolderState) (bool, error)
 }
 
-// Held is one access in force that an application has by a package.
-type Held struct {
+// HeldAccess is one access in force that an application has by a package.
+type HeldAccess struct {
 	Access
 	Resource string
 	Actions  []string
 	End      time.Time // zero means until revoked
 }
 
-// Compare returns what a version changes for an application that has these accesses by the package, as it is shown to approvers.
-func (s Spec) Compare(held []Held) Holder {
+// Compare returns what the version changes for an application that has these accesses by the package, as it is shown to approvers.
+func (s Spec) Compare(held []HeldAccess) HolderChange {
 	kept, lost := s.split(held)
 	has := actionsOf(kept)
-	out := Holder{}
+	out := HolderChange{}
 	for _, h := range lost {
 		for _, a := range h.Actions {
 			switch {
@@ -156,10 +156,11 @@ func (s Spec) Compare(held []Held) Holder {
 	return out
 }
 
-// Plan returns what is done about an application that has these accesses by the package now. It is given what approvers were shown that it
-// gets, without what withheld reports, and again what it has by an access that is revoked because of other actions. No end is later than
-// the latest one of what the application has, nor, for what is given again, than the end it had.
-func (s Spec) Plan(shown Holder, held []Held, withheld func(resource, action string) bool, now time.Time) Plan {
+// Plan returns what has to be revoked from an application that has these accesses by the package now, and requested for it. Requested are the
+// actions that approvers were shown that it gets, except those for which withheld returns true, and those that the version has but that
+// the application has only by an access that is revoked because of other actions. No end is later than the latest end of what the
+// application has, nor, for the latter, than the end that the action had.
+func (s Spec) Plan(shown HolderChange, held []HeldAccess, withheld func(resource, action string) bool, now time.Time) Plan {
 	kept, lost := s.split(held)
 	has := actionsOf(kept)
 	var out Plan
@@ -181,7 +182,7 @@ func (s Spec) Plan(shown Holder, held []Held, withheld func(resource, action str
 			if slices.Contains(has[name], a) {
 				continue
 			}
-			var had []Held
+			var had []HeldAccess
 			for _, h := range lost {
 				if h.Resource == name && slices.Contains(h.Actions, a) {
 					had = append(had, h)
@@ -206,7 +207,7 @@ func (s Spec) Plan(shown Holder, held []Held, withheld func(resource, action str
 }
 
 // split separates the accesses that a version has as a whole from those that are to be revoked.
-func (s Spec) split(held []Held) (kept, lost []Held) {
+func (s Spec) split(held []HeldAccess) (kept, lost []HeldAccess) {
 	for _, h := range held {
 		if slices.ContainsFunc(h.Actions, func(a string) bool { return !s.has(h.Resource, a) }) {
 			lost = append(lost, h)
@@ -221,7 +222,7 @@ func (s Spec) has(resource, action string) bool {
 	return slices.Contains(s.Resources[resource].Actions, action)
 }
 
-func actionsOf(held []Held) map[string][]string {
+func actionsOf(held []HeldAccess) map[string][]string {
 	out := map[string][]string{}
 	for _, h := range held {
 		out[h.Resource] = append(out[h.Resource], h.Actions...)
@@ -230,7 +231,7 @@ func actionsOf(held []Held) map[string][]string {
 }
 
 // latestEnd returns the latest end of accesses; zero if one of them has none.
-func latestEnd(held []Held) time.Time {
+func latestEnd(held []HeldAccess) time.Time {
 	var last time.Time
 	for _, h := range held {
 		if h.End.IsZero() {

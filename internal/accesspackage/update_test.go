@@ -17,8 +17,8 @@ func specOf(days int64, resources map[string][]string) Spec {
 	return s
 }
 
-func heldUntil(ticket int64, resource string, days int, actions ...string) Held {
-	h := Held{Access: Access{Ticket: ticket}, Resource: resource, Actions: actions}
+func heldUntil(ticket int64, resource string, days int, actions ...string) HeldAccess {
+	h := HeldAccess{Access: Access{Ticket: ticket}, Resource: resource, Actions: actions}
 	if days > 0 {
 		h.End = now.AddDate(0, 0, days)
 	}
@@ -32,34 +32,34 @@ func TestHolder(t *testing.T) {
 	a := func(actions ...string) []string { return actions }
 	for name, tc := range map[string]struct {
 		spec     Spec
-		held     []Held
+		held     []HeldAccess
 		withheld func(resource, action string) bool
-		shown    Holder
+		shown    HolderChange
 		plan     Plan
 	}{
 		"a further resource ends with what it has": {
-			spec: specOf(30, map[string][]string{"r": a("read"), "s": a("read")}), held: []Held{heldUntil(1, "r", 7, "read")},
-			shown: Holder{Gets: map[string][]string{"s": a("read")}},
+			spec: specOf(30, map[string][]string{"r": a("read"), "s": a("read")}), held: []HeldAccess{heldUntil(1, "r", 7, "read")},
+			shown: HolderChange{Gets: map[string][]string{"s": a("read")}},
 			plan:  Plan{Give: []Addition{{Resource: "s", Actions: a("read"), DurationSeconds: 7 * day, Until: now.AddDate(0, 0, 7)}}},
 		},
 		"the version is shorter": {
-			spec: specOf(3, map[string][]string{"r": a("read"), "s": a("read")}), held: []Held{heldUntil(1, "r", 7, "read")},
-			shown: Holder{Gets: map[string][]string{"s": a("read")}},
+			spec: specOf(3, map[string][]string{"r": a("read"), "s": a("read")}), held: []HeldAccess{heldUntil(1, "r", 7, "read")},
+			shown: HolderChange{Gets: map[string][]string{"s": a("read")}},
 			plan:  Plan{Give: []Addition{{Resource: "s", Actions: a("read"), DurationSeconds: 3 * day, Until: now.AddDate(0, 0, 7)}}},
 		},
 		"until revoked only if it holds something until revoked": {
 			spec: specOf(0, map[string][]string{"r": a("read"), "s": a("read")}),
-			held: []Held{heldUntil(1, "r", 7, "read"), heldUntil(2, "r", 0, "read")}, shown: Holder{Gets: map[string][]string{"s": a("read")}},
+			held: []HeldAccess{heldUntil(1, "r", 7, "read"), heldUntil(2, "r", 0, "read")}, shown: HolderChange{Gets: map[string][]string{"s": a("read")}},
 			plan: Plan{Give: []Addition{{Resource: "s", Actions: a("read")}}},
 		},
 		"a resource is gone": {
-			spec: specOf(30, map[string][]string{"r": a("read")}), held: []Held{heldUntil(1, "r", 7, "read"), heldUntil(2, "s", 9, "read")},
-			shown: Holder{Loses: map[string][]string{"s": a("read")}}, plan: Plan{Revoke: []Access{{Ticket: 2}}},
+			spec: specOf(30, map[string][]string{"r": a("read")}), held: []HeldAccess{heldUntil(1, "r", 7, "read"), heldUntil(2, "s", 9, "read")},
+			shown: HolderChange{Loses: map[string][]string{"s": a("read")}}, plan: Plan{Revoke: []Access{{Ticket: 2}}},
 		},
 		"an action is gone, and what is left ends as before": {
 			spec: specOf(30, map[string][]string{"r": a("read"), "s": a("read")}),
-			held: []Held{heldUntil(1, "r", 7, "read", "write"), heldUntil(2, "x", 9, "read")},
-			shown: Holder{Gets: map[string][]string{"s": a("read")}, Loses: map[string][]string{"r": a("write"), "x": a("read")},
+			held: []HeldAccess{heldUntil(1, "r", 7, "read", "write"), heldUntil(2, "x", 9, "read")},
+			shown: HolderChange{Gets: map[string][]string{"s": a("read")}, Loses: map[string][]string{"r": a("write"), "x": a("read")},
 				Renews: map[string][]string{"r": a("read")}},
 			plan: Plan{Revoke: []Access{{Ticket: 1}, {Ticket: 2}}, Give: []Addition{
 				{Resource: "r", Actions: a("read"), DurationSeconds: 7 * day, Until: now.AddDate(0, 0, 7)},
@@ -67,17 +67,17 @@ func TestHolder(t *testing.T) {
 			}},
 		},
 		"another access has what is left": {
-			spec: specOf(30, map[string][]string{"r": a("read")}), held: []Held{heldUntil(1, "r", 7, "read", "write"), heldUntil(2, "r", 5, "read")},
-			shown: Holder{Loses: map[string][]string{"r": a("write")}}, plan: Plan{Revoke: []Access{{Ticket: 1}}},
+			spec: specOf(30, map[string][]string{"r": a("read")}), held: []HeldAccess{heldUntil(1, "r", 7, "read", "write"), heldUntil(2, "r", 5, "read")},
+			shown: HolderChange{Loses: map[string][]string{"r": a("write")}}, plan: Plan{Revoke: []Access{{Ticket: 1}}},
 		},
 		"withheld": {
-			spec: specOf(30, map[string][]string{"r": a("read"), "s": a("read", "write")}), held: []Held{heldUntil(1, "r", 7, "read")},
+			spec: specOf(30, map[string][]string{"r": a("read"), "s": a("read", "write")}), held: []HeldAccess{heldUntil(1, "r", 7, "read")},
 			withheld: func(resource, action string) bool { return resource == "s" && action == "write" },
-			shown:    Holder{Gets: map[string][]string{"s": a("read", "write")}},
+			shown:    HolderChange{Gets: map[string][]string{"s": a("read", "write")}},
 			plan:     Plan{Give: []Addition{{Resource: "s", Actions: a("read"), DurationSeconds: 7 * day, Until: now.AddDate(0, 0, 7)}}},
 		},
 		"nothing changes": {
-			spec: specOf(30, map[string][]string{"r": a("read")}), held: []Held{heldUntil(1, "r", 7, "read")}, shown: Holder{}, plan: Plan{},
+			spec: specOf(30, map[string][]string{"r": a("read")}), held: []HeldAccess{heldUntil(1, "r", 7, "read")}, shown: HolderChange{}, plan: Plan{},
 		},
 	} {
 		if tc.withheld == nil {
@@ -95,8 +95,8 @@ func TestHolder(t *testing.T) {
 // TestPlanGivesOnlyWhatWasShown checks that an access which ended after the request is not given again.
 func TestPlanGivesOnlyWhatWasShown(t *testing.T) {
 	spec := specOf(30, map[string][]string{"r": {"read"}, "s": {"read"}})
-	shown := spec.Compare([]Held{heldUntil(1, "r", 7, "read"), heldUntil(2, "s", 1, "read")})
-	got := spec.Plan(shown, []Held{heldUntil(1, "r", 7, "read")}, func(string, string) bool { return false }, now)
+	shown := spec.Compare([]HeldAccess{heldUntil(1, "r", 7, "read"), heldUntil(2, "s", 1, "read")})
+	got := spec.Plan(shown, []HeldAccess{heldUntil(1, "r", 7, "read")}, func(string, string) bool { return false }, now)
 	if len(got.Give) > 0 || len(got.Revoke) > 0 {
 		t.Errorf("the plan: %+v", got)
 	}

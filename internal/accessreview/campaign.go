@@ -97,7 +97,7 @@ type Campaign struct {
 
 	// Build identifies the attempt to collect the lines that may add some.
 	Build string `json:"build,omitempty"`
-	// Unreadable reports that the flows could not be read at the last attempt, and UnreadableSince is the first such attempt.
+	// Unreadable reports whether the flows could not be read at the last attempt, and UnreadableSince is the first such attempt.
 	Unreadable      bool      `json:"unreadable,omitempty"`
 	UnreadableSince time.Time `json:"unreadableSince,omitzero"`
 	OpenedAt        time.Time `json:"openedAt,omitzero"`

@@ -16,9 +16,9 @@ type Evidence struct {
 	// LastUsed is zero, and Count 0, if no use was seen.
 	LastUsed time.Time `json:"lastUsed,omitzero"`
 	Count    int64     `json:"count,omitempty"`
-	// Refused reports that connections that the access allows were refused.
+	// Refused reports whether connections that the access allows were refused.
 	Refused bool `json:"refused,omitempty"`
-	// Watched reports that every member in which the resource is placed was watched for nearly all of the window, is
+	// Watched reports whether every member in which the resource is placed was watched for nearly all of the window, is
 	// watched now, and lost few flows, so that an absence of use proves something. WatchedPercent and LostPercent are of
 	// the member that is the worst.
 	Watched        bool    `json:"watched,omitempty"`

@@ -92,7 +92,7 @@ type Line struct {
 	DecidedAt             time.Time `json:"decidedAt,omitzero"`
 	Comment               string    `json:"comment,omitempty"`
 	Until                 time.Time `json:"until,omitzero"` // of Shorten
-	// Silent reports that the decision is that of the campaign, because nobody decided.
+	// Silent reports whether the decision is that of the campaign, because nobody decided.
 	Silent    bool      `json:"silent,omitempty"`
 	OutcomeAt time.Time `json:"outcomeAt,omitzero"`
 }

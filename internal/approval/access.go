@@ -23,7 +23,7 @@ type Actor struct {
 	Through string
 	// LoggedIn is when the actor authenticated for the session in which they act; zero if that is not known.
 	LoggedIn time.Time
-	// Token reports that the actor acts with an API token, which no login precedes. Service.CheckLogin does not apply to it.
+	// Token reports whether the actor acts with an API token, which no login precedes. Service.CheckLogin does not apply to it.
 	Token bool
 
 	// application and author are set by Program, and empty for people.
@@ -81,7 +81,7 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 	own := IsProgram(a.ID) && a.application != "" && t.Requester == a.ID
 	m.Revoke = t.Kind.Access() && it.State.MayBeOnHost() && (a.Security || own || ownsItem(c, a.ID, it))
 	if it.Scope != nil {
-		m.Revoke = t.Kind.Access() && it.State.MayBeOnHost() && it.Scope.endsBy(c, a)
+		m.Revoke = t.Kind.Access() && it.State.MayBeOnHost() && it.Scope.mayBeEndedBy(c, a)
 	}
 	return m
 }
@@ -191,7 +191,7 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 		if _, ok := c.ByName(it.ApplicationName); !ok {
 			return fail(CodeConflict, message.DecideEntityUnknown(it.Application))
 		}
-	case it.given():
+	case it.isHolderUpdate():
 		if !MayPublish(c, t.Requester, it.Package.Team) {
 			return fail(CodeConflict, message.DecideRequesterNotInTeam(displayName(c, t.Requester)))
 		}

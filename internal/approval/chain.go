@@ -16,15 +16,15 @@ const maxCombinations = 4096
 
 // about is the request that a chain is resolved for.
 type about struct {
-	c           *catalog.Catalog
-	requester   string
-	author      string // the person who wrote the request of a program, if it is known
-	application catalog.Entity
-	resource    catalog.Entity
-	given       bool           // the application is given a version of a package that it holds
-	reached     *Reached       // the resources whose owners decide about a registration, a package or a class; nil for other requests
-	scope       *Scope         // of a statement, or of the end of one; nil for other requests
-	timeouts    BuiltinTimeout // of the built-in chain
+	c            *catalog.Catalog
+	requester    string
+	author       string // the person who wrote the request of a program, if it is known
+	application  catalog.Entity
+	resource     catalog.Entity
+	holderUpdate bool            // the application is given a version of a package that it holds
+	reached      *Reached        // the resources whose owners decide about a registration, a package or a class; nil for other requests
+	scope        *StatementScope // of a statement, or of the end of one; nil for other requests
+	timeouts     BuiltinTimeout  // of the built-in chain
 	// organizations are those of the host cluster; nil if no approval policy is evaluated.
 	organizations *organization.Index
 	// delegates decide a change of an organization's object in place of the security team; see delegates.
@@ -40,7 +40,7 @@ type alternative struct {
 	people []string
 	from   []v1alpha1.Approver
 	note   message.Message
-	// standIn reports that the security team decides in the place of owners.
+	// standIn reports whether the security team decides in the place of owners.
 	standIn bool
 }
 

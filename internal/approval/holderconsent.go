@@ -10,13 +10,14 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// given reports whether an item is given to a holder of an access package.
-func (it *Item) given() bool { return it.Package != nil && it.Package.Given }
+// isHolderUpdate reports whether an item is a part of a holder update: it gives a version of an access package to an application that holds
+// the package.
+func (it *Item) isHolderUpdate() bool { return it.Package != nil && it.Package.HolderUpdate }
 
-// consented reports whether nobody has to decide that a holder is given access to a resource: its owners approved exactly this version, and
-// still are the owners, and the resource is known not to be highly sensitive, unless the security team approved the version knowing that.
-func (p *PackageRef) consented(resource catalog.Entity) bool {
-	if p == nil || !p.Given || len(p.Owners) == 0 || !slices.Equal(p.Owners, ownersOf(resource)) {
+// ownersConsented reports whether nobody has to decide again that a holder is given access to a resource: its owners approved exactly this
+// version and are still the owners, and the resource is not highly sensitive, or the security team approved the version when it already was.
+func (p *PackageRef) ownersConsented(resource catalog.Entity) bool {
+	if p == nil || !p.HolderUpdate || len(p.Owners) == 0 || !slices.Equal(p.Owners, ownersOf(resource)) {
 		return false
 	}
 	switch resource.Sensitivity {
@@ -28,10 +29,10 @@ func (p *PackageRef) consented(resource catalog.Entity) bool {
 	return false
 }
 
-// consentStep returns the step of an item that needs no decision, because the owners of the resource approved it with the version; false if
-// somebody has to decide. Should the access grow before it is written, an owner decides the step.
+// consentStep returns an automatic step for an item that the owners of the resource approved with the version of the package; false if
+// somebody has to decide. An owner decides the step if the access grows before it is written.
 func (a about) consentStep(it Item) (wanted, bool) {
-	if !it.Package.consented(a.resource) || len(a.added.steps) > 0 || len(a.added.limits) > 0 {
+	if !it.Package.ownersConsented(a.resource) || len(a.added.steps) > 0 || len(a.added.limits) > 0 {
 		return wanted{}, false
 	}
 	w, err := a.builtinStep(StepOwner, []approver{FromResourceOwner})
@@ -45,9 +46,9 @@ func (a about) consentStep(it Item) (wanted, bool) {
 	return w, true
 }
 
-// HolderUpdateStopped returns why a version of a package must not be given to an application now; the zero Message if it may be. The version has to be
-// the current one, and its approvers must have approved it for the application.
-func (s *Service) HolderUpdateStopped(ctx context.Context, name string, version int, application string) (message.Message, error) {
+// HolderUpdateRefusal returns the reason why a version of a package must not be given to an application now; the zero Message if it may be. The
+// version has to be the current one, and its approvers must have approved it for the application.
+func (s *Service) HolderUpdateRefusal(ctx context.Context, name string, version int, application string) (message.Message, error) {
 	if s.Packages == nil {
 		return message.AccessPackageNotHere(), nil
 	}
@@ -71,33 +72,34 @@ func (s *Service) HolderUpdateStopped(ctx context.Context, name string, version 
 	return message.Message{}, nil
 }
 
-// holderUpdateStoppedError stops the first write of an item that is given to a holder, because its package has changed since.
-type holderUpdateStoppedError struct{ reason message.Message }
+// holderUpdateRefusedError is the error of the first write of an item of a holder update if the package has changed since the approval.
+type holderUpdateRefusedError struct{ reason message.Message }
 
-func (e *holderUpdateStoppedError) Error() string { return e.reason.Text }
+func (e *holderUpdateRefusedError) Error() string { return e.reason.Text }
 
-// checkHolderUpdate checks before the first write of an item that is given to a holder of a package that it still may be.
+// checkHolderUpdate returns a holderUpdateRefusedError if an item of a holder update must not be written any more. It is called before the first
+// write of the item.
 func (s *Service) checkHolderUpdate(ctx context.Context, it *Item) error {
-	if !it.given() {
+	if !it.isHolderUpdate() {
 		return nil
 	}
-	reason, err := s.HolderUpdateStopped(ctx, it.Package.Name, it.Package.Version, it.ApplicationName)
+	reason, err := s.HolderUpdateRefusal(ctx, it.Package.Name, it.Package.Version, it.ApplicationName)
 	if err == nil && !reason.IsZero() {
-		err = &holderUpdateStoppedError{reason}
+		err = &holderUpdateRefusedError{reason}
 	}
 	return err
 }
 
-// consent is what the ticket that published a version shows about it.
-type consent struct {
+// versionConsent contains who approved a version of a package, according to the ticket that published it.
+type versionConsent struct {
 	owners   map[string]bool // the resources of which an owner approved it
 	security bool            // the security team approved it
 }
 
 // consentTo returns who approved exactly this version. The ticket that published the version is the evidence. An approval by the security
 // team in the place of an owner, or by a condition, is no consent of the owner.
-func (s *Service) consentTo(ctx context.Context, v accesspackage.Version) (consent, error) {
-	out := consent{owners: map[string]bool{}}
+func (s *Service) consentTo(ctx context.Context, v accesspackage.Version) (versionConsent, error) {
+	out := versionConsent{owners: map[string]bool{}}
 	t, err := s.Store.Get(ctx, v.Ticket)
 	if CodeOf(err) == CodeNotFound {
 		return out, nil
@@ -126,11 +128,11 @@ func (s *Service) consentTo(ctx context.Context, v accesspackage.Version) (conse
 	return out, nil
 }
 
-// stoppedHolderUpdate returns why the first write of an item that is given to a holder was stopped.
-func stoppedHolderUpdate(err error) (message.Message, bool) {
-	var stopped *holderUpdateStoppedError
-	if errors.As(err, &stopped) {
-		return stopped.reason, true
+// refusalOfHolderUpdate returns the reason of a holderUpdateRefusedError; false for other errors.
+func refusalOfHolderUpdate(err error) (message.Message, bool) {
+	var refused *holderUpdateRefusedError
+	if errors.As(err, &refused) {
+		return refused.reason, true
 	}
 	return message.Message{}, false
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// HolderRequest is the checked request by which a holder of a package gets what a version adds for it.
+// HolderRequest is a checked request for the access that a version of a package adds for an application that holds the package.
 type HolderRequest struct {
-	// Ticket requests it already; nil if it is to be submitted.
+	// Ticket is the ticket that an earlier attempt submitted; nil if the request is still to be submitted.
 	Ticket *Ticket
-	// Problem is why a part of it cannot be requested; the zero Message if all can.
+	// Problem is why a part of the access cannot be requested; the zero Message if all can.
 	Problem message.Message
 	draft   Draft
 }
@@ -116,7 +116,7 @@ func holderReason(of *Ticket) string {
 func (s *Service) holderItems(ctx context.Context, name string, v accesspackage.Version, application string, additions []accesspackage.Addition) (
 	r Request, problem message.Message, err error,
 ) {
-	r = Request{Kind: KindGrant, given: true}
+	r = Request{Kind: KindGrant, holderUpdate: true}
 	spec, err := v.Spec()
 	if err != nil {
 		return r, problem, err
@@ -147,7 +147,7 @@ func (s *Service) holderItems(ctx context.Context, name string, v accesspackage.
 			problem = cmp.Or(problem, message.RequestItemCount(MaxItems))
 			continue
 		}
-		part := &PackageRef{Name: name, Version: v.Number, Digest: v.Digest, Team: spec.Team, Given: true, Ticket: v.Ticket, Until: g.Until}
+		part := &PackageRef{Name: name, Version: v.Number, Digest: v.Digest, Team: spec.Team, HolderUpdate: true, Ticket: v.Ticket, Until: g.Until}
 		if consent.owners[g.Resource] {
 			part.Owners, part.Security = spec.Resources[g.Resource].Owners, consent.security && slices.Contains(spec.Sensitive, g.Resource)
 		}
@@ -169,7 +169,7 @@ func (s *Service) SubmitHolderRequest(ctx context.Context, g *HolderRequest) (*T
 func (s *Service) StopHolderRequest(ctx context.Context, number int64, reason message.Message) error {
 	_, err := s.Apply(ctx, number, func(t *Ticket) error {
 		for i := range t.Items {
-			if it := &t.Items[i]; it.given() && it.State == StatePending {
+			if it := &t.Items[i]; it.isHolderUpdate() && it.State == StatePending {
 				t.end(i, StateWithdrawn)
 				t.event(s.Now(), Event{Kind: EventWithdrawn, Item: i, Message: reason})
 				t.say(i, s.Now(), reason)

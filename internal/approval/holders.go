@@ -18,14 +18,18 @@ const maxHolderTickets = 5000
 // inForceStates are the states of items by which an application holds a package.
 var inForceStates = []State{StateApproved, StateApplying, StateEffective, StateFailed}
 
-// PackageHolders returns the access in force that applications have by a package, by the names of the applications: of these ones, or of
+// PackageHolders returns the access in force that applications have by a package, by the names of the applications: of the named ones, or of
 // all if none is named. complete is false if there are more tickets than are read.
-func (s *Service) PackageHolders(ctx context.Context, name string, applications ...string) (held map[string][]accesspackage.Held, complete bool, err error) {
+func (s *Service) PackageHolders(
+	ctx context.Context,
+	name string,
+	applications ...string,
+) (held map[string][]accesspackage.HeldAccess, complete bool, err error) {
 	list, err := s.Store.List(ctx, Filter{Package: name, Applications: applications, ItemStates: inForceStates, Limit: maxHolderTickets, OmitEvents: true})
 	if err != nil {
 		return nil, false, err
 	}
-	held = map[string][]accesspackage.Held{}
+	held = map[string][]accesspackage.HeldAccess{}
 	for _, t := range list {
 		for i := range t.Items {
 			it := &t.Items[i]
@@ -33,7 +37,7 @@ func (s *Service) PackageHolders(ctx context.Context, name string, applications 
 				len(applications) > 0 && !slices.Contains(applications, it.ApplicationName) {
 				continue
 			}
-			held[it.ApplicationName] = append(held[it.ApplicationName], accesspackage.Held{Access: accesspackage.Access{Ticket: t.Number, Item: i},
+			held[it.ApplicationName] = append(held[it.ApplicationName], accesspackage.HeldAccess{Access: accesspackage.Access{Ticket: t.Number, Item: i},
 				Resource: it.ResourceName, Actions: it.Actions, End: it.End()})
 		}
 	}
@@ -51,7 +55,7 @@ func (x *planner) addHolders(spec *accesspackage.Spec, name, path string) error 
 	case len(held) > accesspackage.MaxHolders || !complete:
 		return invalid(path+"toHolders", message.AccessPackageTooManyHolders(accesspackage.MaxHolders))
 	}
-	spec.Holders = map[string]accesspackage.Holder{}
+	spec.Holders = map[string]accesspackage.HolderChange{}
 	for application, has := range held {
 		spec.Holders[application] = spec.Compare(has)
 	}
@@ -123,9 +127,15 @@ func isHolderValue(path string) bool {
 	return strings.HasPrefix(path, "spec.holders.") || strings.HasPrefix(path, "spec.sensitive[")
 }
 
-// PlanHolder returns what is done about an application to give it a version of a package; held is false if the application has nothing by
-// the package any more. What was revoked since the version was requested is not given again.
-func (s *Service) PlanHolder(ctx context.Context, name string, v accesspackage.Version, application string) (plan accesspackage.Plan, held bool, err error) {
+// PlanHolderUpdate returns what has to be revoked from an application and requested for it, so that it has what a version of a package gives it.
+// held is false if the application has nothing by the package any more. Access that was revoked since the version was requested is not
+// requested again.
+func (s *Service) PlanHolderUpdate(
+	ctx context.Context,
+	name string,
+	v accesspackage.Version,
+	application string,
+) (plan accesspackage.Plan, held bool, err error) {
 	spec, err := v.Spec()
 	if err != nil {
 		return plan, false, err

@@ -56,7 +56,7 @@ func withHolder(t *testing.T, policies ...*v1alpha1.ApprovalPolicy) (*model, *pa
 func (m *model) holderRequest(v accesspackage.Version, application string) *approval.Ticket {
 	m.t.Helper()
 	ctx := m.t.Context()
-	plan, held, err := m.svc.PlanHolder(ctx, "pay", v, application)
+	plan, held, err := m.svc.PlanHolderUpdate(ctx, "pay", v, application)
 	if err != nil || !held {
 		m.t.Fatalf("plan: %v, %v", held, err)
 	}
@@ -92,7 +92,7 @@ func TestVersionListsHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(name string) map[string][]string { return map[string][]string{name: {"x:read"}} }
-	if d := cmp.Diff(map[string]accesspackage.Holder{nameApp: {Gets: read(nameMid), Loses: read(nameLow)}}, spec.Holders); d != "" {
+	if d := cmp.Diff(map[string]accesspackage.HolderChange{nameApp: {Gets: read(nameMid), Loses: read(nameLow)}}, spec.Holders); d != "" {
 		t.Errorf("the list (-want +got):\n%s", d)
 	}
 	m.approve(x.Number, "lee", "mia")
@@ -104,15 +104,15 @@ func TestVersionListsHolders(t *testing.T) {
 
 // TestManyHolderLines checks that the lines are bounded, and that the digest covers the others.
 func TestManyHolderLines(t *testing.T) {
-	lines := func(change func(map[string]accesspackage.Holder)) []string {
+	lines := func(change func(map[string]accesspackage.HolderChange)) []string {
 		t.Helper()
-		spec := accesspackage.Spec{Title: "T", Team: "pub", Chain: accesspackage.ChainOwners, Holders: map[string]accesspackage.Holder{}}
+		spec := accesspackage.Spec{Title: "T", Team: "pub", Chain: accesspackage.ChainOwners, Holders: map[string]accesspackage.HolderChange{}}
 		for i := range 100 {
 			gets := map[string][]string{}
 			for k := range 3 {
 				gets[string(rune('a'+k))] = []string{"x:read"}
 			}
-			spec.Holders[string(rune('A'+i/10))+string(rune('0'+i%10))] = accesspackage.Holder{Gets: gets}
+			spec.Holders[string(rune('A'+i/10))+string(rune('0'+i%10))] = accesspackage.HolderChange{Gets: gets}
 		}
 		change(spec.Holders)
 		after, err := spec.JSON()
@@ -121,12 +121,12 @@ func TestManyHolderLines(t *testing.T) {
 		}
 		return approval.HolderLines(approval.Change{Kind: approval.ObjectAccessPackage, Name: "pay", After: after})
 	}
-	all := lines(func(map[string]accesspackage.Holder) {})
+	all := lines(func(map[string]accesspackage.HolderChange) {})
 	last := all[len(all)-1]
 	if len(all) != 201 || !strings.HasPrefix(last, "and 100 more: ") {
 		t.Errorf("%d lines, the last one is %q", len(all), last)
 	}
-	other := lines(func(h map[string]accesspackage.Holder) { delete(h["J9"].Gets, "c") })
+	other := lines(func(h map[string]accesspackage.HolderChange) { delete(h["J9"].Gets, "c") })
 	if other[len(other)-1] == last {
 		t.Error("a difference that is not shown does not change the digest")
 	}
@@ -215,7 +215,7 @@ func TestHolderRequestChain(t *testing.T) {
 			if got := chainOf(it); got != tc.want || it.State != tc.state || it.ResourceName != nameMid {
 				t.Errorf("%s %s, want %s %s", got, it.State, tc.want, tc.state)
 			}
-			if g.Requester != "pat" || it.Package == nil || !it.Package.Given || it.Package.Ticket != v.Ticket {
+			if g.Requester != "pat" || it.Package == nil || !it.Package.HolderUpdate || it.Package.Ticket != v.Ticket {
 				t.Errorf("the ticket: %s %+v", g.Requester, it.Package)
 			}
 			if line := "given to a holder of the access package by " + approval.FormatID(v.Ticket); !slices.Contains(it.Shown.Lines, line) {
@@ -279,14 +279,14 @@ func TestHolderRequestStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, p, _ := withHolder(t)
 			v := m.published(p, givesHolders("low", "mid"), "lee", "dan", "mia")
-			if reason, err := m.svc.HolderUpdateStopped(t.Context(), "pay", v.Number, nameApp); err != nil || !reason.IsZero() {
+			if reason, err := m.svc.HolderUpdateRefusal(t.Context(), "pay", v.Number, nameApp); err != nil || !reason.IsZero() {
 				t.Fatalf("it may be given: %q, %v", reason.Text, err)
 			}
 			g := m.holderRequest(v, nameApp)
 			x := p.all["pay"]
 			change(p, &x)
 			p.all["pay"] = x
-			if reason, err := m.svc.HolderUpdateStopped(t.Context(), "pay", v.Number, nameApp); err != nil || reason.IsZero() {
+			if reason, err := m.svc.HolderUpdateRefusal(t.Context(), "pay", v.Number, nameApp); err != nil || reason.IsZero() {
 				t.Errorf("it may still be given: %v", err)
 			}
 			m.settle()
@@ -302,7 +302,7 @@ func TestHolderRequestStops(t *testing.T) {
 	}
 	m, p, _ := withHolder(t)
 	v := m.published(p, givesHolders("low", "mid"), "lee", "dan", "mia")
-	if _, _, err := m.svc.PlanHolder(t.Context(), "pay", v, "trnv1:rsc:o:iam:sa:app/b"); err == nil {
+	if _, _, err := m.svc.PlanHolderUpdate(t.Context(), "pay", v, "trnv1:rsc:o:iam:sa:app/b"); err == nil {
 		t.Error("an application that is not listed has a plan")
 	}
 }
@@ -335,7 +335,7 @@ func TestRevokedAccessIsNotGivenAgain(t *testing.T) {
 		}
 		m.approve(y.Number, "lee", "bob", "mia", "erin")
 		m.settle()
-		plan, held, err := m.svc.PlanHolder(t.Context(), "pay", p.all["pay"].Current, nameApp)
+		plan, held, err := m.svc.PlanHolderUpdate(t.Context(), "pay", p.all["pay"].Current, nameApp)
 		if err != nil || !held {
 			t.Fatal(held, err)
 		}

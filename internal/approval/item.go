@@ -81,7 +81,7 @@ type Item struct {
 	// Package is the version of an access package that the item is a part of; nil if it was not requested as one.
 	Package *PackageRef `json:",omitempty"`
 	// Scope is what a statement is about that no pair of an application and a resource expresses; nil for other items.
-	Scope *Scope `json:",omitempty"`
+	Scope *StatementScope `json:",omitempty"`
 	// Author is the person who wrote the request of a program, if it is known. They do not decide, as if they were the requester.
 	Author string `json:",omitempty"`
 

@@ -81,7 +81,7 @@ type EligibleApprovers struct {
 // Eligible returns who may decide a step now. Without a limit these are all approvers who have not filled another step. People
 // to whom the step was escalated are not limited.
 func (it *Item) Eligible(s *Step, on OnCall) EligibleApprovers {
-	able := it.Able(s)
+	able := it.RemainingApprovers(s)
 	slices.Sort(able)
 	if s.OnCall.IsZero() {
 		return EligibleApprovers{People: able}

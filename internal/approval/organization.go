@@ -323,7 +323,7 @@ func (a about) stepsOfOrganization(p *rules.Policy, r *rules.Request, mayAuto bo
 			continue
 		}
 		auto, _ := p.Auto(i, r)
-		auto = auto && mayAuto && !r.Adopt && !r.Override && !a.given && !a.byProgram() // exceptions are decided by a person
+		auto = auto && mayAuto && !r.Adopt && !r.Override && !a.holderUpdate && !a.byProgram() // exceptions are decided by a person
 		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers),
 			note: message.StepNoteOrganization(name, string(p.Object.Spec.Organization))}
 		if s.Quorum == "Count" && s.Count != nil {

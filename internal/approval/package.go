@@ -36,11 +36,11 @@ type PackageRef struct {
 	Team   string   `json:",omitempty"`
 	Owners []string `json:",omitempty"`
 
-	// Given reports that the application is given the version because it holds the package, as the approvers of the version decided. Team is
-	// then that of the version, whose member the requester has to be.
-	Given bool `json:",omitempty"`
-	// Ticket published the version, and Until is the latest end; zero means that there is none. Security reports that the security team
-	// approved the version, in which the resource was highly sensitive already. They are set if Given is.
+	// HolderUpdate reports whether the item is a part of a holder update: the application gets the version because it holds the package, as the
+	// approvers of the version decided. Team is then that of the version, whose member the requester has to be.
+	HolderUpdate bool `json:"Given,omitempty"`
+	// Ticket published the version, and Until is the latest end; zero means that there is none. Security reports whether the security team
+	// approved the version, in which the resource was highly sensitive already. They are set if HolderUpdate is.
 	Ticket   int64     `json:",omitempty"`
 	Until    time.Time `json:",omitzero"`
 	Security bool      `json:",omitempty"`
@@ -70,7 +70,7 @@ type PackageResource struct {
 // teamDecides reports whether the team of the package decides in the place of the owners of a resource: they approved the version, are still
 // the owners, and the resource is known not to be highly sensitive.
 func (p *PackageRef) teamDecides(resource catalog.Entity) bool {
-	return p != nil && !p.Given && p.Team != "" && len(p.Owners) > 0 && slices.Equal(p.Owners, ownersOf(resource)) &&
+	return p != nil && !p.HolderUpdate && p.Team != "" && len(p.Owners) > 0 && slices.Equal(p.Owners, ownersOf(resource)) &&
 		(resource.Sensitivity == catalog.SensitivityLow || resource.Sensitivity == catalog.SensitivityMedium)
 }
 

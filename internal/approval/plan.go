@@ -71,7 +71,7 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 		return Plan{}, err
 	}
 	x := planner{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
-	if err := x.extendsStatements(); err != nil {
+	if err := x.setStatementKind(); err != nil {
 		return Plan{}, err
 	}
 	r = x.request

@@ -22,7 +22,7 @@ func (x *planner) grant(r RequestItem, path string) (PlanItem, error) {
 	if err != nil || target == nil {
 		return PlanItem{Item: it}, err
 	}
-	if x.request.given { // what the application has otherwise keeps its end
+	if x.request.holderUpdate { // what the application has otherwise keeps its end
 		return PlanItem{}, fail(CodeConflict, message.RequestHasAccess(it.Application))
 	}
 	if err := x.checkLaterEnd(had, it, path); err != nil {
@@ -38,7 +38,7 @@ func (x *planner) access(r RequestItem, path string) (Item, error) {
 	if !ok {
 		return Item{}, invalid(path+"application", message.RequestUnknownApplication(r.Application))
 	}
-	if !x.request.Adopt && !x.request.given && !x.actor.asksFor(x.c, app) {
+	if !x.request.Adopt && !x.request.holderUpdate && !x.actor.asksFor(x.c, app) {
 		return Item{}, fail(CodeForbidden, message.RequestApplicationNotOwner(app.Title, ownerNames(x.c, app)))
 	}
 	res, ok := x.c.Resource(r.Resource)

@@ -68,7 +68,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 		if err := a.added.limit(&it, requestedAt); err != nil {
 			return it, err
 		}
-		if it.given() && !it.Package.Until.IsZero() && (it.Latest.IsZero() || it.Package.Until.Before(it.Latest)) {
+		if it.isHolderUpdate() && !it.Package.Until.IsZero() && (it.Latest.IsZero() || it.Package.Until.Before(it.Latest)) {
 			it.Latest = it.Package.Until
 		}
 	}
@@ -79,7 +79,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps && !a.byProgram()
 	needsSecurity := kind == KindApprovalPolicy || len(a.delegates) > 0 || a.scope != nil
-	mayAuto := !unbounded && !a.given && a.scope == nil
+	mayAuto := !unbounded && !a.holderUpdate && a.scope == nil
 	it.Steps, err = a.policySteps(p, r, needsSecurity, mayAuto, autoDenier(a.concerning(all), r))
 	return it, err
 }
@@ -254,8 +254,8 @@ func (a about) requiredSteps(steps []wanted, security bool) ([]wanted, error) {
 	return append(steps, w), nil
 }
 
-// setRules sets the timeout, the reminders and the limit of a policy's step. policy reports that the request changes an approval
-// policy, and team that only the security team decides the step.
+// setRules sets the timeout, the reminders and the limit of a policy's step. policy reports whether the request changes an approval
+// policy, and team whether only the security team decides the step.
 func (a about) setRules(step *Step, s v1alpha1.ApprovalStep, policy, team bool) {
 	if t := s.Timeout; t != nil && t.After.Duration > 0 {
 		step.Timeout, step.OnTimeout = max(t.After.Duration, leastTimeout), t.Action

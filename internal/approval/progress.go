@@ -214,7 +214,7 @@ func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 	}
 	var wait message.Message
 	if it.Scope != nil {
-		t.scopeProgress(i, p, now)
+		t.statementProgress(i, p, now)
 		return
 	}
 	u, ok := Unit(p, it.ResourceName)
@@ -273,7 +273,7 @@ func (t *Ticket) effective(i int, now time.Time) {
 func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
 	it := &t.Items[i]
 	if it.Scope != nil {
-		t.scopeRemoval(i, p, now)
+		t.statementRemoval(i, p, now)
 		return
 	}
 	u, ok := Unit(p, it.ResourceName)

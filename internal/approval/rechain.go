@@ -26,7 +26,7 @@ func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGl
 	if err != nil {
 		return it, err
 	}
-	to := about{c: c, requester: requester, author: it.Author, given: it.given(), timeouts: s.Builtin, organizations: organizations,
+	to := about{c: c, requester: requester, author: it.Author, holderUpdate: it.isHolderUpdate(), timeouts: s.Builtin, organizations: organizations,
 		delegates: delegates(c, organizations, requester, it.Change)}
 	to.application, _ = c.ByName(it.ApplicationName)
 	to.resource, _ = c.ByName(it.ResourceName)
@@ -53,7 +53,7 @@ func (s *Service) chain(c *catalog.Catalog, kind Kind, requester string, breakGl
 		if err != nil {
 			return it, err
 		}
-		to.affect(affected)
+		to.setAffected(affected)
 	}
 	return to.resolve(kind, breakGlass, it, s.compiled(policies), rulesRequest(c, kind, requester, breakGlass, it, facts, requestedAt), requestedAt)
 }

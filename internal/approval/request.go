@@ -36,8 +36,8 @@ type Request struct {
 	// Package is the access package that is requested as a whole. The only item names the application, and perhaps a shorter duration.
 	Package        *PackageChoice
 	IdempotencyKey string
-	// given is set if an application is given a version of a package that it holds; see PlanHolderRequest.
-	given bool
+	// holderUpdate reports whether an application is given a version of a package that it holds; see PlanHolderRequest.
+	holderUpdate bool
 }
 
 // RequestItem is one item of a request. The kind determines which fields are set.
@@ -49,10 +49,10 @@ type RequestItem struct {
 	Target                *Target               // extend, revoke
 	Mode                  v1alpha1.Mode         // mode, onboard
 	ClusterModes          map[string]v1alpha1.Mode
-	Object                *ObjectChange // class, approval-policy
-	Workload              *Registration // workload
-	Package               *PackageDraft // package
-	Scope                 *Scope        // statement; the actions, the duration and the hours are those of the item
+	Object                *ObjectChange   // class, approval-policy
+	Workload              *Registration   // workload
+	Package               *PackageDraft   // package
+	Scope                 *StatementScope // statement; the actions, the duration and the hours are those of the item
 	// part is set for the items of an access package.
 	part *PackageRef
 }
@@ -90,7 +90,7 @@ func (t *Ticket) same(d Draft) bool {
 	return t.Kind == d.Kind && t.Reason == d.Reason && t.BreakGlass == d.BreakGlass && slices.EqualFunc(t.Items, d.Items, func(a, b Item) bool {
 		return a.ApplicationName == b.ApplicationName && a.ResourceName == b.ResourceName && slices.Equal(a.Actions, b.Actions) &&
 			a.Duration == b.Duration && equality.Semantic.DeepEqual(a.Hours, b.Hours) && a.Adopt == b.Adopt && a.Override.because() == b.Override.because() &&
-			sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change) && samePackage(a.Package, b.Package) && a.Scope.same(b.Scope)
+			sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change) && samePackage(a.Package, b.Package) && a.Scope.equal(b.Scope)
 	})
 }
 

@@ -20,7 +20,7 @@ type ReviewDecision struct {
 
 // ReviewResult is what the execution of a decision found and did.
 type ReviewResult struct {
-	// Changed reports that the decision changed a grant, now or in an earlier execution.
+	// Changed reports whether the decision changed a grant, now or in an earlier execution.
 	Changed bool
 	// Later are the statements of the access that stand and that the decision is not about, sorted.
 	Later []string

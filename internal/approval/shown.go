@@ -21,7 +21,7 @@ func (s *Service) shown(kind Kind, it Item) (Shown, error) {
 	}
 	switch {
 	case it.Scope != nil:
-		return it.scopeShown(kind, lines), nil
+		return it.statementShown(kind, lines), nil
 	case kind.Access():
 		return NewShown(append(lines, StatementLines(it)...)), nil
 	case kind == KindRevoke:
@@ -62,7 +62,7 @@ func StatementLines(it Item) []string {
 	}
 	if p := it.Package; p != nil {
 		lines = append(lines, fmt.Sprintf("%s%s version %d: %s", linePackage, p.Name, p.Version, p.Digest))
-		if p.Given {
+		if p.HolderUpdate {
 			lines = append(lines, lineGiven+FormatID(p.Ticket))
 		}
 	}

@@ -143,8 +143,8 @@ func (it *Item) mayVote(s *Step, person, onBehalfOf string) bool {
 	return !filled
 }
 
-// Able returns the approvers of an undecided step who have not filled another step.
-func (it *Item) Able(s *Step) []string {
+// RemainingApprovers returns the approvers of an undecided step who may still decide it: those who have not filled another step.
+func (it *Item) RemainingApprovers(s *Step) []string {
 	return slices.DeleteFunc(slices.Clone(s.Approvers), func(person string) bool {
 		_, filled := it.filled(s, person)
 		return filled && !s.has(person)

@@ -32,7 +32,7 @@ func TestAble(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			it := approval.Item{Steps: tc.steps, ManySteps: tc.many}
-			if d := cmp.Diff(tc.want, it.Able(&it.Steps[0])); d != "" {
+			if d := cmp.Diff(tc.want, it.RemainingApprovers(&it.Steps[0])); d != "" {
 				t.Errorf("%s: (-want +got)\n%s", tc.reason, d)
 			}
 		})

@@ -143,7 +143,7 @@ type DelegationFilter struct {
 	Limit    int   // 0 means all
 }
 
-// TicketChange reports that a ticket was changed.
+// TicketChange is an event about a ticket that was created or changed, with its state and version afterwards.
 type TicketChange struct {
 	Number    int64
 	State     State

@@ -22,7 +22,7 @@ type Written struct {
 	Policy     string // the name of the policy; the requested one if empty
 }
 
-// Check is called between reading an object and writing it. present reports that the object has already what would be written, as after a
+// Check is called between reading an object and writing it. present reports whether the object has already what would be written, as after a
 // crash between the write and its record. An error stops the write and is returned unchanged.
 type Check func(ctx context.Context, present bool) error
 
@@ -178,7 +178,7 @@ func settled(err error) bool {
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
-	_, stopped := stoppedHolderUpdate(err)
+	_, stopped := refusalOfHolderUpdate(err)
 	return stopped || errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &exceeds) || errors.As(err, &stricter) ||
 		errors.As(err, &refused) && refused.Final
 }
@@ -189,7 +189,7 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end tim
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
-	stopped, isStopped := stoppedHolderUpdate(why)
+	stopped, isStopped := refusalOfHolderUpdate(why)
 	switch {
 	case errors.As(why, &exceeds):
 		t.Void(j.Item, exceeds.now, now)

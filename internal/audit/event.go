@@ -29,7 +29,7 @@ type Event struct {
 	Position, ForgetBefore time.Time
 }
 
-// Progress reports that a member was watched during a time span, whether events were counted or not, and the position of the source.
+// Progress records that a member was watched during a time span, whether events were counted or not, and the position of the source.
 type Progress struct {
 	WatchedSpan
 	// PositionOf is the name of the source that Position and ForgetBefore belong to. Empty means that of the span.

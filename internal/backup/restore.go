@@ -72,7 +72,7 @@ type Report struct {
 	Tickets int64
 	Objects int
 	Mode    Mode
-	// Anchored reports that a head that was stored elsewhere confirms the end of the ledger.
+	// Anchored reports whether a head that was stored elsewhere confirms the end of the ledger.
 	Anchored bool
 	// Ended are the grants and requests that did not come back, as T-NUMBER.
 	Ended []string

@@ -80,7 +80,7 @@ type Diff struct {
 	Returned  []Change  `json:"returned"`
 	Unchanged int       `json:"unchanged"`
 	Problems  []Problem `json:"problems"`
-	// Incomplete reports that a part of the source could not be read, so that no entity counts as gone.
+	// Incomplete reports whether a part of the source could not be read, so that no entity counts as gone.
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Orphans are the applications and resources that would lose everybody who can decide for them.
 	Orphans []Ref `json:"orphans"`

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrEmpty reports that a folder contains no entity.
+// ErrEmpty means that a folder contains no entity.
 var ErrEmpty = errors.New("no entities found")
 
 const (

@@ -24,13 +24,13 @@ func refusal(kind error, m message.Message) error {
 
 // Kinds of Error that callers handle differently.
 var (
-	// ErrChanged reports that the catalog was changed meanwhile.
+	// ErrChanged means that the catalog was changed meanwhile.
 	ErrChanged = errors.New("the catalog has changed since")
-	// ErrForbidden reports that the actor may not make the change.
+	// ErrForbidden means that the actor may not make the change.
 	ErrForbidden = errors.New("not allowed")
-	// ErrNotFound reports that there is no such entity, preview or source.
+	// ErrNotFound means that there is no such entity, preview or source.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict reports that the change contradicts what the catalog has.
+	// ErrConflict means that the change contradicts what the catalog has.
 	ErrConflict = errors.New("conflict")
 )
 

@@ -99,13 +99,13 @@ func keys(cmd *cobra.Command, config *rest.Config) ([]preflight.Key, error) {
 // withRemedy returns an error of package membership with the exit code and with what to do about it.
 func withRemedy(name string, err error) error {
 	switch {
-	case errors.Is(err, membership.ErrHost):
+	case errors.Is(err, membership.ErrIsHostCluster):
 		return invalid(fmt.Errorf("%w: give --member-context with the context of the cluster that should be the member", err))
-	case errors.Is(err, membership.ErrOther):
+	case errors.Is(err, membership.ErrNameTaken):
 		return invalid(
 			fmt.Errorf("%w: if it is the same cluster, correct apiEndpoint or caBundle of KubeFedCluster %s; otherwise choose another name", err, name),
 		)
-	case errors.Is(err, membership.ErrProfile):
+	case errors.Is(err, membership.ErrProfileMismatch):
 		return invalid(fmt.Errorf("%w: name the ClusterProfile of this cluster, or leave out --from-profile", err))
 	case errors.Is(err, ocm.ErrUnknownCluster):
 		return invalid(fmt.Errorf("%w: register %s with Open Cluster Management first, and accept it (clusteradm join, clusteradm accept)", err, name))

@@ -106,7 +106,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	joinFromAProfile(t, host.Config, member.Config, cluster, at, in)
 	// A removed guard is reported, and installed again.
 	bindings := admissionClient(t, member.Config)
-	if err := bindings.Delete(ctx, guard.Writers, metav1.DeleteOptions{}); err != nil {
+	if err := bindings.Delete(ctx, guard.PolicyWriters, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if code, out, errs := cluster(
@@ -125,7 +125,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	); code != ExitFine || out != "no findings\n" || !strings.Contains(errs, "ValidatingAdmissionPolicyBinding acp-guard created") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
-	if _, err := bindings.Get(ctx, guard.ClassLabels, metav1.GetOptions{}); err != nil {
+	if _, err := bindings.Get(ctx, guard.PolicyClassLabels, metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 	cilium.Data["policy-audit-mode"] = "true"

@@ -42,7 +42,7 @@ type answer struct {
 	Waiting []policy.Ref `json:"waiting,omitempty"`
 	// Expected is set if it differs from the decision.
 	Expected policy.Verdict `json:"expected,omitempty"`
-	// Error reports that the line is not a valid query; there is then no decision.
+	// Error is why the line is not a valid query; there is then no decision.
 	Error string `json:"error,omitempty"`
 }
 

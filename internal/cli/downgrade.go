@@ -98,7 +98,7 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	extent, err := operator.Look(ctx)
+	extent, err := operator.ReadExtent(ctx)
 	if err != nil {
 		return invalid(err)
 	}
@@ -120,9 +120,9 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 		fmt.Fprintln(d.streams.Err, "nothing was changed")
 		return errFindings
 	}
-	result, err := (&downgrade.Downgrade{Operator: operator, Reason: d.reason, Now: d.streams.Now, Opened: func(written int, took time.Duration) {
+	result, err := operator.Downgrade(ctx, downgrade.Options{Reason: d.reason, Now: d.streams.Now, Opened: func(written int, took time.Duration) {
 		fmt.Fprintf(out, "%s: %d policies were opened in %.1f s; looking whether that stays\n", d.title(), written, took.Seconds())
-	}}).Run(ctx)
+	}})
 	if err != nil {
 		return &failure{code: ExitFindings, err: fmt.Errorf("%w\nthe mark is there; run the command again", err)}
 	}

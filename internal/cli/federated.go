@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/manifest"
 )
 
-// federated wraps an object as the adapter writes it for KubeFed. The second result reports that the members are not
+// federated wraps an object as the adapter writes it for KubeFed. The second result reports whether the members are not
 // known: the placement is then the class's selector instead of names, and leaves no member out.
 func (r *rendered) federated(members []manifest.Member) (map[string]any, bool, error) {
 	targets, known, err := r.placed(members)

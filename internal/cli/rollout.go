@@ -90,7 +90,7 @@ type rolloutTarget struct {
 	shown    string // its name with the prefix of its kind
 	concerns string // the resource, or the pattern of the class
 	progress *v1alpha1.RolloutProgress
-	// unseen reports that the adapter has not begun the rollout.
+	// unseen reports whether the adapter has not begun the rollout.
 	unseen bool
 }
 

@@ -35,7 +35,7 @@ type Settings struct {
 	// origins maps the name of a setting that was not given on the command line to where its value was read.
 	origins     map[string]string
 	allowed     map[string][]string
-	hints       map[string]string
+	secretHints map[string]string
 	file        string
 	show        bool
 	showVersion bool
@@ -49,7 +49,7 @@ type group struct {
 // New returns the settings of a program; about is one sentence for its help, and version returns its version.
 func New(program, about string, version func() string) *Settings {
 	return &Settings{program: program, about: about, version: version, all: newFlagSet(program),
-		origins: map[string]string{}, allowed: map[string][]string{}, hints: map[string]string{}}
+		origins: map[string]string{}, allowed: map[string][]string{}, secretHints: map[string]string{}}
 }
 
 func newFlagSet(name string) *pflag.FlagSet {
@@ -70,8 +70,9 @@ func (s *Settings) Group(title string) *pflag.FlagSet {
 // Allow restricts a setting to the values.
 func (s *Settings) Allow(name string, values ...string) { s.allowed[name] = values }
 
-// SecretsBelong says in which way a value that holds a password can be given instead, for the error that refuses it.
-func (s *Settings) SecretsBelong(name, instead string) { s.hints[name] = instead }
+// SecretHint sets the advice for users whose value of a setting contains a password. Parse refuses such a value, and its error ends with
+// the hint, which says how to give the value instead.
+func (s *Settings) SecretHint(name, hint string) { s.secretHints[name] = hint }
 
 // Parse reads the settings. It returns ErrAnswered after it has written the help or the version to out.
 func (s *Settings) Parse(args, environ []string, out io.Writer) error {
@@ -194,7 +195,7 @@ func (s *Settings) check() error {
 		}
 		for _, v := range values(f) {
 			if password.MatchString(v) {
-				problem = fmt.Errorf("--%s has a password, which others can read there: %s", f.Name, s.instead(f.Name))
+				problem = fmt.Errorf("--%s has a password, which others can read there: %s", f.Name, s.secretHint(f.Name))
 				return
 			}
 		}
@@ -205,8 +206,8 @@ func (s *Settings) check() error {
 	return problem
 }
 
-func (s *Settings) instead(name string) string {
-	if hint := s.hints[name]; hint != "" {
+func (s *Settings) secretHint(name string) string {
+	if hint := s.secretHints[name]; hint != "" {
 		return hint
 	}
 	return "secrets are only read from files"

@@ -65,17 +65,17 @@ const (
 
 // Errors that callers handle differently.
 var (
-	// ErrUnknown reports that there is no such credential, or that it has ended.
+	// ErrUnknown means that there is no such credential, or that it has ended.
 	ErrUnknown = errors.New("the credential is not known, or has ended")
-	// ErrPending reports that no person has decided the device login yet.
+	// ErrPending means that no person has decided the device login yet.
 	ErrPending = errors.New("the device login waits for its user")
-	// ErrSlowDown reports that the command line polls more often than DeviceInterval permits.
+	// ErrSlowDown means that the command line polls more often than DeviceInterval permits.
 	ErrSlowDown = errors.New("the device login is polled too often")
-	// ErrDenied reports that the person denied the device login.
+	// ErrDenied means that the person denied the device login.
 	ErrDenied = errors.New("the device login was denied")
-	// ErrTooMany reports that the person has MaxTokens tokens, or that MaxPendingDevices device logins wait.
+	// ErrTooMany means that the person has MaxTokens tokens, or that MaxPendingDevices device logins wait.
 	ErrTooMany = errors.New("there are too many")
-	// ErrRepeated reports that a token was created with this idempotency key before. Its secret was returned then, and
+	// ErrRepeated means that a token was created with this idempotency key before. Its secret was returned then, and
 	// cannot be returned again.
 	ErrRepeated = errors.New("the idempotency key was used already")
 )

@@ -15,14 +15,14 @@ import (
 
 // Errors that callers handle differently.
 var (
-	// ErrUnavailable reports that the database cannot be reached, read or written now. Nothing was changed.
+	// ErrUnavailable means that the database cannot be reached, read or written now. Nothing was changed.
 	ErrUnavailable = errors.New("the database cannot be used now")
-	// ErrOutcomeUnknown reports that the database did not answer a commit. The change was made completely or not at
+	// ErrOutcomeUnknown means that the database did not answer a commit. The change was made completely or not at
 	// all; only reading shows which.
 	ErrOutcomeUnknown = errors.New("the database did not say whether it made the change")
-	// ErrConflict reports that a row with the same key exists already.
+	// ErrConflict means that a row with the same key exists already.
 	ErrConflict = errors.New("the row exists already")
-	// ErrNewerSchema reports that a newer program has migrated the database to a schema on which this program cannot work.
+	// ErrNewerSchema means that a newer program has migrated the database to a schema on which this program cannot work.
 	ErrNewerSchema = errors.New("the database has a newer schema than this program knows")
 )
 

@@ -386,7 +386,7 @@ func (v *version) addContent(spans []span, from, to, top int64) {
 	}
 }
 
-// earliest returns an instant before which none of the changes of some entries was made; zero if it is not known. exact reports that it
+// earliest returns an instant before which none of the changes of some entries was made; zero if it is not known. exact reports whether it
 // follows from the last entry alone. generations is the number of generations that they contain, those of the portal included, which it made
 // at another time.
 func (v *version) earliest(spans []span, generations int64) (since time.Time, exact bool) {

@@ -160,7 +160,7 @@ func statementsOf(spec json.RawMessage) (map[string]json.RawMessage, error) {
 type Recording struct {
 	Kind, Name, UID  string
 	Created, Deleted bool
-	// Restored reports that the object has an earlier generation than before, because the host cluster was restored from a backup.
+	// Restored reports whether the object has an earlier generation than before, because the host cluster was restored from a backup.
 	Restored bool
 	// User is the user who made the change; empty if it is unknown.
 	User string

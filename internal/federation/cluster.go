@@ -29,19 +29,19 @@ type Cluster struct {
 	Endpoint string
 	CABundle []byte
 	ProxyURL string
-	// LaxTLS reports that the registration disables checks of the member's certificate.
+	// LaxTLS reports whether the registration disables checks of the member's certificate.
 	LaxTLS bool
-	// Leaving reports that nothing may be placed in the member any more.
+	// Leaving reports whether nothing may be placed in the member any more.
 	Leaving bool
 	// Secret is the name of KubeFed's own Secret for the member, even while the member is quarantined.
 	Secret string
-	// ReadyForKubeFed reports that KubeFed finds the member ready.
+	// ReadyForKubeFed reports whether KubeFed finds the member ready.
 	ReadyForKubeFed bool
-	// Quarantined reports that KubeFed is kept away from the member, for QuarantineReason.
+	// Quarantined reports whether KubeFed is kept away from the member, for QuarantineReason.
 	Quarantined      bool
 	QuarantineReason message.Message
-	// Downgrade is the downgrade mark that caused the quarantine, or nil if there is none or another reason.
-	Downgrade *guard.Downgrade
+	// DowngradeMark is the mark of the downgrade that caused the quarantine, or nil if there is none or another reason.
+	DowngradeMark *guard.DowngradeMark
 	// Istio is the member's declaration about its Istio; "" means that no Istio there can enforce policies.
 	Istio string
 	// Mesh is the cluster mesh that the member declares: NoMesh, a name, or "" for the mesh of all members that declare
@@ -71,11 +71,11 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	if kept := c.Annotations[AnnotationQuarantinedSecret]; secret == quarantineSecret && kept != "" {
 		secret, held = kept, true
 	}
-	var mark *guard.Downgrade
+	var mark *guard.DowngradeMark
 	if text, downgraded := c.Annotations[AnnotationDowngraded]; downgraded && held {
-		mark = &guard.Downgrade{}
+		mark = &guard.DowngradeMark{}
 		if err := json.Unmarshal([]byte(text), mark); err != nil {
-			mark = &guard.Downgrade{} // the presence of the mark is what counts
+			mark = &guard.DowngradeMark{} // the presence of the mark is what counts
 		}
 	}
 	mesh := c.Annotations[AnnotationMesh]
@@ -83,7 +83,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 		mesh = NoMesh // without Cilium, its pods have no identities for other members
 	}
 	return Cluster{
-		Downgrade:        mark,
+		DowngradeMark:    mark,
 		Name:             c.Name,
 		Labels:           c.Labels,
 		Endpoint:         c.Spec.APIEndpoint,
@@ -161,10 +161,10 @@ func (c Cluster) samePlacementAndStatus(d Cluster) bool {
 		c.FormerEngine == d.FormerEngine &&
 		c.Secret == d.Secret &&
 		c.Locations == d.Locations &&
-		sameMark(c.Downgrade, d.Downgrade)
+		sameMark(c.DowngradeMark, d.DowngradeMark)
 }
 
-func sameMark(a, b *guard.Downgrade) bool {
+func sameMark(a, b *guard.DowngradeMark) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Same(*b))
 }
 

@@ -59,7 +59,7 @@ func (e Engine) IsKubeFed() bool { return e == "" || e == EngineKubeFed }
 // to another engine.
 func (c Cluster) HasWorkAgent() bool { return c.Engine == EngineOCM || c.FormerEngine == EngineOCM }
 
-// Pulls reports that an agent in the member fetches what it has to have, so that the host has no token of the engine's account.
+// Pulls reports whether an agent in the member fetches what it has to have, so that the host has no token of the engine's account.
 func (e Engine) Pulls() bool { return e == EngineOCM }
 
 // Writer returns the user as which the engine writes in a member, which the guard there admits.

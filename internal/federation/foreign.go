@@ -29,7 +29,7 @@ type ForeignPolicies struct {
 // policyObject is a policy in a member.
 type policyObject struct {
 	*foreignpolicy.Policy
-	// own reports that isOwn is true for the object. The rules are then not parsed.
+	// own reports whether isOwn is true for the object. The rules are then not parsed.
 	own bool
 	ownName
 }
@@ -38,7 +38,7 @@ type policyObject struct {
 type ownName struct {
 	// selection describes which pods the policy selects; "" for a policy with another name.
 	selection string
-	// altered reports that the content does not match the label of its revision, unless the policy is known to be no wildcard's.
+	// altered reports whether the content does not match the label of its revision, unless the policy is known to be no wildcard's.
 	altered bool
 }
 

@@ -12,7 +12,7 @@ import (
 // several policies are additive, so it may allow more than ACP's policies.
 type IstioAllow struct {
 	Kind, Namespace, Name string
-	// allows reports that the policy lets in connections to the pods with all of these labels; one of the labels is the
+	// allows reports whether the policy lets in connections to the pods with all of these labels; one of the labels is the
 	// namespace unless it applies to all namespaces. Istio matches the pods' own labels, of which identities may have
 	// only a part.
 	allows  bool

@@ -35,13 +35,13 @@ func (o *IstioAllow) parseRules(u *unstructured.Unstructured) {
 	}
 }
 
-// isDryRun reports that Istio only logs what the policy would decide.
+// isDryRun reports whether Istio only logs what the policy would decide.
 func isDryRun(u *unstructured.Unstructured) bool {
 	on, err := strconv.ParseBool(u.GetAnnotations()["istio.io/dry-run"])
 	return err == nil && on
 }
 
-// isForGateway reports that the policy applies to gateways or waypoints, in front of the pods: the policies of the pods
+// isForGateway reports whether the policy applies to gateways or waypoints, in front of the pods: the policies of the pods
 // still decide what these let through.
 func isForGateway(spec map[string]any) bool {
 	one, _ := spec["targetRef"].(map[string]any)

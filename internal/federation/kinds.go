@@ -48,8 +48,8 @@ var (
 )
 
 // downgradeMark is the mark of a downgrade in a member.
-var downgradeMark = Kind{Target: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, TargetResource: guard.MarkResource,
-	Namespace: guard.Namespace, Name: guard.Mark}
+var downgradeMark = Kind{Target: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, TargetResource: guard.DowngradeMarkResource,
+	Namespace: guard.Namespace, Name: guard.DowngradeMarkName}
 
 var (
 	clusterResource = schema.GroupVersionResource{Group: "core.kubefed.io", Version: "v1beta1", Resource: "kubefedclusters"}

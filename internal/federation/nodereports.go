@@ -308,13 +308,13 @@ func (v *NodeView) Agents(now time.Time) (reporting int, unhealthy, silent []str
 	return reporting, unhealthy, silent
 }
 
-// Of returns how many nodes have each standing about objects with the revisions that they must have, and the names of those
-// that are not Realized.
+// Of counts the nodes on which every object is Realized in the revision that it must have, and returns the names of the others: lagging
+// are those on which an object is Lagging and none is Unknown.
 func (v *NodeView) Of(wanted map[string]string, now time.Time) (realized int, lagging, unknown []string) {
 	for _, node := range v.Nodes {
 		worst := nodereport.Realized
 		for name, revision := range wanted {
-			worst = min(worst, v.Reports[node].Of(name, revision, now))
+			worst = min(worst, v.Reports[node].StateOf(name, revision, now))
 		}
 		switch worst {
 		case nodereport.Realized:

@@ -31,7 +31,7 @@ type Object struct {
 	Propagation Propagation
 	// Reporter returns the reports of the members' engines; nil means that KubeFed is the only engine.
 	Reporter Reporter
-	// ForeignFields reports that the object has content that ACP never writes (a cluster selector, other override
+	// ForeignFields reports whether the object has content that ACP never writes (a cluster selector, other override
 	// paths) or that cannot be parsed. The object must be written again even if the rest is as wanted.
 	ForeignFields bool
 	// Written is the time of the adapter's last write, with a resolution of one second. It is only read.

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// ErrStale reports that the object changed since it was read. Nothing was written; the newer version is already in the
+// ErrStale means that the object changed since it was read. Nothing was written; the newer version is already in the
 // view.
 var ErrStale = errors.New("the federated object changed meanwhile")
 
@@ -67,8 +67,9 @@ func (o *Objects) Run(ctx context.Context) error {
 // State reports whether the objects were listed, and the error if not.
 func (o *Objects) State() (bool, error) { return o.watch.State() }
 
-// Missing reports whether an error of State means that the kind is not installed.
-func Missing(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+// IsKindNotInstalled reports whether an error of State means that the cluster does not serve the kind of the objects, because its
+// CustomResourceDefinition is not installed.
+func IsKindNotInstalled(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // Get returns the object of that name.
 func (o *Objects) Get(name string) (*Object, bool) { return o.watch.Get(name) }

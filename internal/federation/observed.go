@@ -26,13 +26,13 @@ type Observed struct {
 	// Label is the revision in the object's label. It differs from Revision if the spec was changed in the member.
 	// Groups of addresses have no such label.
 	Label string
-	// Managed reports that the object has ACP's label.
+	// Managed reports whether the object has ACP's label.
 	Managed bool
-	// KubeFed reports that the object has the label by which KubeFed finds what it may remove.
+	// KubeFed reports whether the object has the label by which KubeFed finds what it may remove.
 	KubeFed bool
 	// LastWriter is the last writer of the object, if its content does not match its label.
 	LastWriter LastWriter
-	// WrittenDirectly reports that EngineDirect or a work agent was the last to change the object, or may have been.
+	// WrittenDirectly reports whether EngineDirect or a work agent was the last to change the object, or may have been.
 	WrittenDirectly bool
 	// Invalid is the dataplane's message if it reported that it rejects the object, or why it is known not to enforce it.
 	Invalid string
@@ -42,11 +42,11 @@ type Observed struct {
 
 // Observation is the current state of one object in one member.
 type Observation struct {
-	// Registered reports that a KubeFedCluster with that name exists.
+	// Registered reports whether a KubeFedCluster with that name exists.
 	Registered bool
-	// Reachable reports that the member answers, and that its objects are listed and watched.
+	// Reachable reports whether the member answers and its objects are listed and watched.
 	Reachable bool
-	// Unknown reports that the members' registrations were not listed yet, or that the member is being contacted for
+	// Unknown reports whether the members' registrations were not listed yet, or the member is being contacted for
 	// the first time or after an outage, and has neither answered nor failed.
 	Unknown bool
 	// Message says why the member is not reachable, and what to do.

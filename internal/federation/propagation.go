@@ -2,7 +2,7 @@ package federation
 
 // Propagation is KubeFed's status of the present generation of a Federated object.
 type Propagation struct {
-	// Seen reports that KubeFed has handled the present generation. Some members may have failed.
+	// Seen reports whether KubeFed has handled the present generation. Some members may have failed.
 	Seen bool
 	// Clusters contains KubeFed's status value of each member that it lists; "" is success. It may belong to an older
 	// generation if Seen is false.

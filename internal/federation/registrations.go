@@ -38,14 +38,14 @@ func (r Registrations) Suspend(ctx context.Context, cluster string, why message.
 				AnnotationQuarantineMessage: why.Encode(),
 				AnnotationDowngraded:        nil,
 			}, !c.Quarantined || c.QuarantineReason != why ||
-				c.Downgrade != nil
+				c.DowngradeMark != nil
 	})
 }
 
 // SuspendDowngraded quarantines a member that is downgraded. If the member has a guard, it refuses every write of
 // KubeFed, and the retries would take time from other members; without a guard, KubeFed would close what the downgrade
 // opened.
-func (r Registrations) SuspendDowngraded(ctx context.Context, cluster string, mark guard.Downgrade) error {
+func (r Registrations) SuspendDowngraded(ctx context.Context, cluster string, mark guard.DowngradeMark) error {
 	text, err := json.Marshal(mark)
 	if err != nil {
 		return fmt.Errorf("encode the mark of member %s: %w", cluster, err)
@@ -57,8 +57,8 @@ func (r Registrations) SuspendDowngraded(ctx context.Context, cluster string, ma
 				AnnotationQuarantineMessage: mark.Message().Encode(),
 				AnnotationDowngraded:        string(text),
 			},
-			!c.Quarantined || c.Downgrade == nil ||
-				!c.Downgrade.Same(mark)
+			!c.Quarantined || c.DowngradeMark == nil ||
+				!c.DowngradeMark.Same(mark)
 	})
 }
 

@@ -29,7 +29,7 @@ type Relay struct {
 	// Authority contains the certificates, in PEM, of the authority that signs the relay's certificate. Default: that of the collector's
 	// settings.
 	Authority string `json:"ca,omitempty"`
-	// WithoutProxy reports that the relay is reached directly although the registration has a proxyURL.
+	// WithoutProxy reports whether the relay is reached directly although the registration has a proxyURL.
 	WithoutProxy bool `json:"withoutProxy,omitempty"`
 
 	// Proxy is the proxy of the registration, through which the relay is reached; nil without one.

@@ -50,13 +50,13 @@ func (o *Object) IsForgotten(cluster string) bool {
 	return containsName(o.Meta.Annotations[AnnotationForget], cluster)
 }
 
-// SeenWithout reports that a member does not have the object, and that its engine will not create it. It is false for a
+// SeenWithout reports whether a member does not have the object and its engine will not create it. It is false for a
 // member that is not registered or cannot be read.
 func (o *Object) SeenWithout(cluster string, seen Observation) bool {
 	return seen.Registered && seen.Reachable && seen.Object == nil && o.ReportIn(cluster).Settled
 }
 
-// ReleasesMember reports that o lists a member that is leaving as placed before, and next, which replaces it, does not.
+// ReleasesMember reports whether o lists a member that is leaving as placed before, and next, which replaces it, does not.
 // Then next must be written, because the leaving of the member waits for it.
 func (o *Object) ReleasesMember(next *Object, clusters []Cluster) bool {
 	if o == nil {

@@ -5,12 +5,12 @@ import "slices"
 // Report is what a propagation engine recorded about the present version of an object in one member. It is never evidence of what
 // the member has: only what was read back from the member is.
 type Report struct {
-	// Settled reports that the engine has handled the present version in the member, with or without success, and that it will not
+	// Settled reports whether the engine has handled the present version in the member, with or without success, and will not
 	// write an earlier version there any more.
 	Settled bool
 	// SharedWith is another engine that may still write into the member, which is moving from or to it, or "".
 	SharedWith Engine
-	// Applied reports that, according to the engine, the member has the present version.
+	// Applied reports whether, according to the engine, the member has the present version.
 	Applied bool
 	// Reason is why the member does not have the present version, as a status value of KubeFed (pkg/controller/sync/status) or of
 	// another engine, or "". It may belong to an earlier version if Settled is false.
@@ -31,7 +31,7 @@ func (o *Object) ReportIn(cluster string) Report {
 	return o.Propagation.ReportIn(cluster)
 }
 
-// Handled reports that KubeFed has handled the present version of the object, or need not handle it because all members that may
+// Handled reports whether KubeFed has handled the present version of the object, or need not handle it because all members that may
 // have the object use other engines.
 func (o *Object) Handled() bool {
 	if o.Reporter != nil {

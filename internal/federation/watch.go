@@ -31,7 +31,7 @@ type Watch[T any] struct {
 	log     logr.Logger
 	// group, if set, returns a second key by which objects can be found.
 	group func(T) string
-	// everyNamespace reports that the objects are those of all namespaces, so that their names are not unique.
+	// everyNamespace reports whether the objects are those of all namespaces, so that their names are not unique.
 	everyNamespace bool
 	// only is a field selector. Objects that it does not select are not read.
 	only string
@@ -42,7 +42,7 @@ type Watch[T any] struct {
 	// edits counts the changes of items.
 	edits  uint64
 	synced bool
-	// listed reports that the objects were listed at least once, so that items are what was last seen.
+	// listed reports whether the objects were listed at least once, so that items are what was last seen.
 	listed bool
 	err    error
 	// asOf is the version up to which the objects were read.

@@ -50,7 +50,7 @@ func (e *Edge) Key() string {
 	return strings.Join([]string{e.Subject, e.Resource, e.Ref.Policy, e.Ref.SID}, "\x00")
 }
 
-// Edges returns the edges for which keep returns true, ordered. cut reports that there were more than MaxEdges to
+// Edges returns the edges for which keep returns true, ordered. cut reports whether there were more than MaxEdges to
 // evaluate. Expired statements are left out.
 func Edges(s *policy.Snapshot, at time.Time, keep func(*Edge) bool) (edges []Edge, cut bool) {
 	describe := describer{s: s, at: at, resources: map[string]seen{}, subjects: map[string]Kind{}}

@@ -6,7 +6,7 @@ type Link struct {
 	Statements  int
 	Allow, Deny bool
 	Counting    bool
-	// Broad reports that an end covers more than one name.
+	// Broad reports whether an end covers more than one name.
 	Broad bool
 }
 

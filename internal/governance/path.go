@@ -20,17 +20,17 @@ const (
 
 // Path describes how one name can reach another.
 type Path struct {
-	Decisions []Ruling
+	Decisions []ActionDecision
 	// Direct are the allows between the two, and Against the denies, ordered by Key.
 	Direct, Against []Edge
 	// Chains are indirect paths, the shortest first: the resource of each step is the subject of the next.
 	Chains [][]Edge
-	// Cut reports that there may be more or longer chains.
+	// Cut reports whether there may be more or longer chains.
 	Cut bool
 }
 
-// Ruling is the decision about a new connection with one action.
-type Ruling struct {
+// ActionDecision is the decision about a new connection with one action.
+type ActionDecision struct {
 	// Cluster is empty for every member without a mode of its own.
 	Cluster string
 	Action  string
@@ -56,7 +56,7 @@ func FindPath(s *policy.Snapshot, from, to string, clusters []string, at time.Ti
 		return Path{}, fmt.Errorf("%w %q: the source must be one exact name", policy.ErrInvalidName, from)
 	}
 	f := finder{describer: describer{s: s, at: at, resources: map[string]seen{}, subjects: map[string]Kind{}}}
-	p := Path{Decisions: rulings(s, source, to, clusters, at)}
+	p := Path{Decisions: actionDecisions(s, source, to, clusters, at)}
 	for _, g := range s.WhoCanReach(to, at) {
 		if !Covers(g.Subject, from) {
 			continue
@@ -73,13 +73,13 @@ func FindPath(s *policy.Snapshot, from, to string, clusters []string, at time.Ti
 	return p, nil
 }
 
-// rulings returns the decision for each action of the resource's class, in its base mode and in each of the clusters.
-func rulings(s *policy.Snapshot, source policy.Name, to string, clusters []string, at time.Time) []Ruling {
+// actionDecisions returns the decision for each action of the resource's class, in its base mode and in each of the clusters.
+func actionDecisions(s *policy.Snapshot, source policy.Name, to string, clusters []string, at time.Time) []ActionDecision {
 	class, ok := s.ResourceClassOf(to)
 	if !ok {
 		return nil
 	}
-	var out []Ruling
+	var out []ActionDecision
 	for _, c := range append([]string{""}, clusters...) {
 		for _, a := range class.Spec.Actions {
 			if len(a.Ports) == 0 {
@@ -94,7 +94,7 @@ func rulings(s *policy.Snapshot, source policy.Name, to string, clusters []strin
 			} else {
 				q.Subjects = []string{source.String()}
 			}
-			out = append(out, Ruling{Cluster: c, Action: a.Name, Mode: s.EffectiveMode(to, c, at), Decision: effective(s, &q)})
+			out = append(out, ActionDecision{Cluster: c, Action: a.Name, Mode: s.EffectiveMode(to, c, at), Decision: effective(s, &q)})
 		}
 	}
 	return out

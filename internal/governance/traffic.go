@@ -24,7 +24,7 @@ type TrafficLink struct {
 	Seen map[policy.Verdict]int64
 	// LastSeen is the time of the last connection, and LastUsed that of the last one that was let in; zero if there is none.
 	LastSeen, LastUsed time.Time
-	// Disagrees reports that the dataplane did not treat a connection as the policies say.
+	// Disagrees reports whether the dataplane did not treat a connection as the policies say.
 	Disagrees bool
 	// Grant is an allow statement that covers both ends, or nil.
 	Grant *Edge
@@ -112,7 +112,7 @@ func (t *Traffic) Add(x audit.Total) {
 
 // Links returns what was seen, and the allow statements without a connection for which visible returns true. Refused and audited links
 // come first, then those with the most connections, then unused statements. A statement about more than one client or server has no link
-// of its own while it is used, because the links that it allows are there. cut reports that there were more links than could be kept.
+// of its own while it is used, because the links that it allows are there. cut reports whether there were more links than could be kept.
 func (t *Traffic) Links(visible func(*Edge) bool) (links []TrafficLink, cut bool) {
 	used := map[*Edge]bool{}
 	links = make([]TrafficLink, 0, len(t.links))

@@ -20,9 +20,9 @@ const (
 )
 
 var (
-	// ErrInProgress reports that the first call with the key has not ended yet.
+	// ErrInProgress means that the first call with the key has not ended yet.
 	ErrInProgress = errors.New("a call with this key is under way")
-	// ErrKeyReused reports that the person has used the key for a different call.
+	// ErrKeyReused means that the person has used the key for a different call.
 	ErrKeyReused = errors.New("the key belongs to another call")
 )
 

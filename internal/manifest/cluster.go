@@ -19,7 +19,7 @@ var plurals = []string{"accesscontrolpolicies", "resourceclasses", "subjectclass
 // pageSize is the number of objects in one response of the API server.
 const pageSize = 500
 
-// ErrNoKinds reports that a cluster is not a host of ACP.
+// ErrNoKinds means that a cluster is not a host of ACP.
 var ErrNoKinds = errors.New("the cluster has none of ACP's kinds")
 
 // FromCluster reads all objects from a host cluster. There are no issues, because the API server validated the objects

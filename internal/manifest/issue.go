@@ -40,7 +40,7 @@ type Issue struct {
 	// Object is "Kind/name", as far as it is known.
 	Object  string          `json:"object,omitempty"`
 	Message message.Message `json:"message"`
-	// Warning reports that the input can still be used; otherwise it must not be used.
+	// Warning reports whether the input can still be used; otherwise it must not be used.
 	Warning bool `json:"warning,omitempty"`
 }
 

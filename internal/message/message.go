@@ -116,7 +116,7 @@ func (s *Stored) UnmarshalJSON(data []byte) error {
 type Error struct {
 	Message Message
 	Err     error // what errors.Is finds in it; may be nil
-	// kind reports that Err is a sentinel error, which adds nothing to the text.
+	// kind reports whether Err is a sentinel error, which adds nothing to the text.
 	kind bool
 }
 

@@ -43,7 +43,7 @@ type Report struct {
 	Node string
 	// Time is when the agent was read, by the clock of the node.
 	Time time.Time
-	// Healthy reports that the agent answered everything and considers itself healthy. Message is the reason if not.
+	// Healthy reports whether the agent answered everything and considers itself healthy. Message is the reason if not.
 	Healthy bool
 	Message string
 	// Policies are ACP's policies in the agent, by the names of the objects.
@@ -56,24 +56,26 @@ type Report struct {
 type Policy struct {
 	// Revision is the revision of the rules that the agent has; empty if the rules do not say.
 	Revision string
-	// Realized reports that every endpoint of the node enforces these rules.
+	// Realized reports whether every endpoint of the node enforces these rules.
 	Realized bool
 }
 
-// Standing is what a report says about one revision of one policy.
-type Standing int
+// PolicyState is the state of one revision of one policy on a node, as a report gives it. The values are in rising order, so that the
+// least of several nodes is the state of the worst.
+type PolicyState int
 
 const (
 	// Unknown means that there is no usable report, or it does not say. It must never count as realized.
-	Unknown Standing = iota
+	Unknown PolicyState = iota
 	// Lagging means that the agent does not have the revision, or not every endpoint enforces it yet.
 	Lagging
 	// Realized means that the agent has the revision, and every endpoint of the node enforces it.
 	Realized
 )
 
-// Of returns the state of a revision of a policy at an instant, according to the report. It is Unknown for a nil report.
-func (r *Report) Of(policy, revision string, now time.Time) Standing {
+// StateOf returns the state of a revision of a policy on the node at an instant, according to the report. A nil report, as of a node
+// that has not reported, gives Unknown.
+func (r *Report) StateOf(policy, revision string, now time.Time) PolicyState {
 	if !r.Usable(now) || revision == "" {
 		return Unknown
 	}
@@ -100,8 +102,8 @@ func (r *Report) Recent(now time.Time) bool {
 // Usable reports whether the report is recent, and of a healthy agent.
 func (r *Report) Usable(now time.Time) bool { return r.Recent(now) && r.Healthy }
 
-// SaysTheSame reports whether two reports differ at most in their times.
-func (r *Report) SaysTheSame(other *Report) bool {
+// EqualExceptTime reports whether two reports differ at most in their times.
+func (r *Report) EqualExceptTime(other *Report) bool {
 	return r != nil && other != nil && r.Node == other.Node && r.Healthy == other.Healthy && r.Message == other.Message &&
 		r.Omitted == other.Omitted && maps.Equal(r.Policies, other.Policies)
 }

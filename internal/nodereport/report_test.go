@@ -24,7 +24,7 @@ func TestOf(t *testing.T) {
 		report           *Report
 		policy, revision string
 		at               time.Duration
-		want             Standing
+		want             PolicyState
 	}{
 		"Realized":           {report: &fresh, policy: "acp-a", revision: "r1", want: Realized},
 		"OtherRevision":      {report: &fresh, policy: "acp-a", revision: "r2", want: Lagging},
@@ -40,7 +40,7 @@ func TestOf(t *testing.T) {
 		"ClockOfNodeIsAhead": {report: &fresh, policy: "acp-a", revision: "r1", at: -maxAhead, want: Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.report.Of(tc.policy, tc.revision, instant.Add(tc.at)); got != tc.want {
+			if got := tc.report.StateOf(tc.policy, tc.revision, instant.Add(tc.at)); got != tc.want {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})
@@ -60,7 +60,7 @@ func TestObjectIsParsedBack(t *testing.T) {
 			if d := cmp.Diff(r, got); d != "" {
 				t.Error(d)
 			}
-			if !got.SaysTheSame(&r) {
+			if !got.EqualExceptTime(&r) {
 				t.Error("the parsed report does not say the same")
 			}
 		})
@@ -93,7 +93,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := r.Of(name, revision, r.Time); got == Realized && (!realized || !healthy || revision == "") {
+		if got := r.StateOf(name, revision, r.Time); got == Realized && (!realized || !healthy || revision == "") {
 			t.Errorf("%+v counts as realized", r)
 		}
 	})

@@ -189,7 +189,7 @@ var rolloutMessages = messagesByEvent{
 	"submitted": func(d contentData) (title, body message.Message) {
 		return message.NotificationAccessAdoptedTitle(d.ticket, d.Requester, d.subject), message.NotificationAccessAdoptedBody(d.Requester)
 	},
-	eventGiven: func(d contentData) (title, body message.Message) {
+	eventHolderUpdate: func(d contentData) (title, body message.Message) {
 		return message.NotificationAccessGivenTitle(d.ticket, d.subject), message.NotificationAccessGivenBody(d.Requester)
 	},
 	EventAnnounced: func(d contentData) (title, body message.Message) {

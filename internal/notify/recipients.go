@@ -56,7 +56,7 @@ func (x *messageBuilder) process(e approval.Event) {
 			x.askApprovers(e)
 		}
 		x.adopted(e)
-		x.given(e)
+		x.holderUpdate(e)
 	case approval.EventBreakGlass:
 		x.breakGlass(e)
 	case approval.EventStepApproved:
@@ -298,17 +298,17 @@ func (x *messageBuilder) adopted(e approval.Event) {
 	}
 }
 
-// eventGiven is the event of messages to owners of an application that is given a version of an access package.
-const eventGiven = "given"
+// eventHolderUpdate is the event of messages to owners of an application that is given a version of an access package.
+const eventHolderUpdate = "given"
 
-// given informs the owners of an application that is given a version of an access package, which it holds.
-func (x *messageBuilder) given(e approval.Event) {
+// holderUpdate informs the owners of an application that is given a version of an access package, which it holds.
+func (x *messageBuilder) holderUpdate(e approval.Event) {
 	for _, i := range x.items(e) {
-		if p := x.ticket.Items[i].Package; p == nil || !p.Given {
+		if p := x.ticket.Items[i].Package; p == nil || !p.HolderUpdate {
 			continue
 		}
 		of := e
-		of.Item, of.Kind = i, eventGiven
+		of.Item, of.Kind = i, eventHolderUpdate
 		application, _ := x.people.Owners(x.ticket.Items[i])
 		for _, p := range application {
 			x.add(p, KindRollout, of)

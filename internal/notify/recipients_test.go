@@ -411,14 +411,14 @@ func TestMessagesForDelegation(t *testing.T) {
 func TestOwnersOfHolders(t *testing.T) {
 	for _, auto := range []bool{false, true} {
 		it := item("cache")
-		it.Package = &approval.PackageRef{Name: "pay", Version: 2, Given: true}
+		it.Package = &approval.PackageRef{Name: "pay", Version: 2, HolderUpdate: true}
 		for i := range it.Steps {
 			it.Steps[i].Auto = auto
 		}
 		x := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "requester", Reason: "T-3: more", Items: []approval.Item{it}}, start)
 		x.Numbered(7)
 		i := slices.IndexFunc(MessagesForTicket(x, 0, len(x.Events), company{}), func(m Message) bool {
-			return m.Person == "app-owner" && m.Kind == KindRollout && m.Facts.Event == eventGiven && len(m.Facts.Items) == 1
+			return m.Person == "app-owner" && m.Kind == KindRollout && m.Facts.Event == eventHolderUpdate && len(m.Facts.Items) == 1
 		})
 		if i < 0 {
 			t.Errorf("decided by nobody %v: the application's owner is not notified: %+v", auto, MessagesForTicket(x, 0, len(x.Events), company{}))

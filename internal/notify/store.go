@@ -55,7 +55,7 @@ type Delivery struct {
 	QueuedMessage
 	Attempts int // including this one
 	Worker   string
-	// Retraction reports that the message was sent, and that its controls have to be replaced by Outcome.
+	// Retraction reports whether the message was sent, and its controls have to be replaced by Outcome.
 	Retraction bool
 	// Receipt identifies a message at the channel whose controls can be replaced. A dispatcher sets it before it calls Sent.
 	Receipt string

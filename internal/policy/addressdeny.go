@@ -23,7 +23,7 @@ type addressDeny struct {
 
 type addressDenyKey struct {
 	resource, member string
-	// supposed reports that the resource is treated as in Enforce.
+	// supposed reports whether the resource is treated as in Enforce.
 	supposed bool
 }
 

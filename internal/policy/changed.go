@@ -12,7 +12,7 @@ import (
 type delta struct {
 	// parent identifies the older snapshot without keeping it in memory.
 	parent *identity
-	// all reports that any unit may differ.
+	// all reports whether any unit may differ.
 	all bool
 	// known are the names that prefixes and whole classes stand for in only one of the two snapshots.
 	known []string

@@ -34,7 +34,7 @@ type resourceClass struct {
 	opensOtherPorts bool
 	// masked is the number of masked port ranges that the actions have together.
 	masked int
-	// hasHTTPActions reports that an action matches requests and that Cilium enforces the class.
+	// hasHTTPActions reports whether an action matches requests and Cilium enforces the class.
 	hasHTTPActions bool
 	// places are the members in which the class is placed; nil means that no member is known to lack it.
 	places map[string]struct{}

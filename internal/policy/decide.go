@@ -256,7 +256,7 @@ type evaluation struct {
 	ids, contestedIDs []uint32 // numbers of subjects, from 1
 
 	enforce, audit bool
-	// named reports that an action of a class contains the port.
+	// named reports whether an action of a class contains the port.
 	named bool
 	// asEnforced treats every resource as in Enforce.
 	asEnforced bool

@@ -188,17 +188,17 @@ type effectiveView struct {
 	// unidentified are the subjects of the connection whose pods have no identity in the member, by name; nil if there
 	// are none.
 	unidentified map[string]Client
-	// labeled reports that the current resource is protected by labels, which only identities have.
+	// labeled reports whether the current resource is protected by labels, which only identities have.
 	labeled bool
 	// supposed are the resources that are treated as in Enforce; nil if there are none.
 	supposed []string
 	// noRequests is the reason why the member has no allows of HTTP requests, while such allows are evaluated.
 	noRequests message.Message
-	// awaitsEnforce reports that the current allows do not count until their resource is in Enforce.
+	// awaitsEnforce reports whether the current allows do not count until their resource is in Enforce.
 	awaitsEnforce bool
 	// other is the enforcer by which the view decides; nil for Cilium.
 	other *otherEnforcer
-	// hasOtherClasses reports that the workload also has resources of classes that another enforcer enforces.
+	// hasOtherClasses reports whether the workload also has resources of classes that another enforcer enforces.
 	hasOtherClasses bool
 	leftOut         []Refusal
 	waiting         []Ref

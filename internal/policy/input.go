@@ -22,7 +22,7 @@ type Objects struct {
 type Fleet struct {
 	// Clusters are the members, by name, or nil if they are not known.
 	Clusters []Cluster
-	// KnownNames are exact names in the members' identities. NamesUnknown reports that the program does not read them.
+	// KnownNames are exact names in the members' identities. NamesUnknown reports whether the program does not read them.
 	KnownNames   []string
 	NamesUnknown bool
 	// Unsupported lists what cannot be pushed to the members.

@@ -28,7 +28,7 @@ type Client struct {
 	Name string
 	// Key and Value are the label of its pods. The value "" stands for a whole class.
 	Key, Value string
-	// Addressed reports that it has addresses in ExternalWorkloads, which every member can match.
+	// Addressed reports whether it has addresses in ExternalWorkloads, which every member can match.
 	Addressed bool
 	// in are the members of other cluster meshes that have its pods.
 	in []string
@@ -273,7 +273,7 @@ func (n *notes) all() []message.Message {
 	return append(n.texts, message.NoteMore(n.more))
 }
 
-// where returns whether a pod in the member's own mesh has the label, the members of other meshes with such pods, and
+// where reports whether a pod in the member's own mesh has the label, the members of other meshes with such pods, and
 // the members of other meshes that were never read.
 func (m Meshes) where(target, key, value string) (here bool, there, unread []string) {
 	at := slices.IndexFunc(m.Members, func(c MeshMember) bool { return c.Name == target })

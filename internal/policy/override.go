@@ -16,7 +16,7 @@ type refusedDeny struct {
 	// enforced are the resources in Enforce that the deny covers. A pod may carry the labels of several classes, so the
 	// deny could also override allows of resources of other classes.
 	enforced []classed
-	// unclassed reports that the deny covers a resource in Enforce whose class is missing, so that neither the pods nor
+	// unclassed reports whether the deny covers a resource in Enforce whose class is missing, so that neither the pods nor
 	// the ports that it meant are known.
 	unclassed bool
 }

@@ -35,7 +35,7 @@ type Member struct {
 	Name string
 	// Labels are the labels of its registration, which placements select by.
 	Labels map[string]string
-	// Leaving reports that nothing is placed in the member any more.
+	// Leaving reports whether nothing is placed in the member any more.
 	Leaving bool
 }
 

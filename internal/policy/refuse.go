@@ -59,7 +59,7 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 	st.examineActions(reachable)
 }
 
-// examineSubjects adds the flaws of the subjects. byCilium reports that Cilium enforces a class of the statement.
+// examineSubjects adds the flaws of the subjects. byCilium reports whether Cilium enforces a class of the statement.
 func (st *statement) examineSubjects(s *Snapshot, names *nameCache, byCilium bool) {
 	if byCilium && s.unsupported.Groups && st.effect == Deny && !st.subjects.any && slices.ContainsFunc(s.external.subjects, st.subjects.hasName) {
 		st.flaw(v1alpha1.RefusedUnsupported, "subjects", message.RefusalExternalDeny())

@@ -12,7 +12,7 @@ import (
 type shortage struct {
 	epoch epoch
 	any   bool
-	// closed reports that the unit does not open the ports of no action.
+	// closed reports whether the unit does not open the ports of no action.
 	closed bool
 	// closedBy is the refused deny that closes these ports; nil if there is another reason.
 	closedBy *Refusal
@@ -25,7 +25,7 @@ type shortage struct {
 // wildcardShortage describes what the unit of a wildcard lacks for one resource.
 type wildcardShortage struct {
 	refused map[Ref][]Refusal
-	// unknown reports that the unit does not select the resource, whose name is not known.
+	// unknown reports whether the unit does not select the resource, whose name is not known.
 	unknown bool
 }
 

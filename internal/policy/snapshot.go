@@ -26,7 +26,7 @@ type Snapshot struct {
 	statements []*statement
 	// refs are the refs of the statements, so that a decision by one statement needs no allocation.
 	refs []Ref
-	// hasDuplicateRefs reports that two statements have the same ref, which API validation rejects.
+	// hasDuplicateRefs reports whether two statements have the same ref, which API validation rejects.
 	hasDuplicateRefs bool
 	index            index
 
@@ -35,13 +35,13 @@ type Snapshot struct {
 	// known are the names that prefixes stand for, sorted.
 	known   []string
 	members int
-	// fleet are the members, sorted by name. several reports that they are in more than one cluster mesh.
+	// fleet are the members, sorted by name. several reports whether they are in more than one cluster mesh.
 	fleet   []Cluster
 	several bool
 	// wholeFits reports for each subject class, in the order of subjects.all, whether an allow of the whole class would
 	// fit in every member.
 	wholeFits []bool
-	// namesUnknown and clusters are taken from the input. narrow reports that an allow has a prefix as subject that
+	// namesUnknown and clusters are taken from the input. narrow reports whether an allow has a prefix as subject that
 	// stands for known names only.
 	namesUnknown, narrow bool
 	clusters             map[string]map[string]string
@@ -69,7 +69,7 @@ type Snapshot struct {
 	addressDenies sync.Map
 	// wildcardNames returns the names of wildcard units by their targets.
 	wildcardNames func() map[target]string
-	// translators are taken from the input. hasOthers reports that a class has an enforcer with a translator.
+	// translators are taken from the input. hasOthers reports whether a class has an enforcer with a translator.
 	translators map[v1alpha1.EnforcerName]Translator
 	hasOthers   bool
 	// translations caches the prepared translators, and limits what they leave out of units.

@@ -24,7 +24,7 @@ type statement struct {
 	exact, wild []string
 
 	notBefore, notAfter time.Time
-	// hours are nil if the statement counts at any hour. closed reports that its hours are invalid, so that an allow never counts.
+	// hours are nil if the statement counts at any hour. closed reports whether its hours are invalid, so that an allow never counts.
 	hours  *Hours
 	closed bool
 
@@ -128,7 +128,7 @@ func (st *statement) parseHours(written *v1alpha1.WeeklyHours) {
 
 // nameCache caches names that were parsed before, because most names occur in many statements.
 type nameCache struct {
-	// subjects are exact names that a class covers and that are valid label values. fresh reports that the statement
+	// subjects are exact names that a class covers and that are valid label values. fresh reports whether the statement
 	// has other names, too.
 	subjects numbering
 	fresh    bool

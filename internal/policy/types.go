@@ -70,7 +70,7 @@ type Input struct {
 	KnownNames []string
 	// Unsupported lists what cannot be pushed to the members. Statements that need it are refused.
 	Unsupported Unsupported
-	// NamesUnknown reports that KnownNames are not the names in the members, for example in a program that does not
+	// NamesUnknown reports whether KnownNames are not the names in the members, for example in a program that does not
 	// read them. Decisions about what the members have then treat a prefix as every name that it covers.
 	NamesUnknown bool `json:",omitempty"`
 	// Members is the number of clusters in the fleet. It is used for estimates only: a subject has one identity in each
@@ -87,9 +87,9 @@ type Input struct {
 
 // Unsupported names the features that the distributor of the policies lacks.
 type Unsupported struct {
-	// Groups reports that groups of external workloads are not pushed.
+	// Groups reports whether groups of external workloads are not pushed.
 	Groups bool
-	// Names reports that the names that a prefix stands for are not known.
+	// Names reports whether the names that a prefix stands for are not known.
 	Names bool
 }
 
@@ -174,7 +174,7 @@ type Problem struct {
 	// Reason is one of the API's reasons for the condition Accepted.
 	Reason  string
 	Message message.Message
-	// LeftOut reports that the object is ignored by decisions and compilation. Otherwise the message is a warning.
+	// LeftOut reports whether the object is ignored by decisions and compilation. Otherwise the message is a warning.
 	LeftOut bool
 }
 
@@ -229,7 +229,7 @@ type Unit struct {
 	Resource string
 	// Class is the name of the ResourceClass.
 	Class string
-	// Wildcard reports that the unit belongs to a wildcard. Such units contain allows only, apply to workloads in any
+	// Wildcard reports whether the unit belongs to a wildcard. Such units contain allows only, apply to workloads in any
 	// mode, and must never close anything.
 	Wildcard bool
 	// LabelKey and LabelValue select the resource's pods. A wildcard unit uses LabelValues instead or, if these are

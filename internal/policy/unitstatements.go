@@ -16,7 +16,7 @@ import (
 type UnitStatement struct {
 	Ref    Ref
 	Effect Effect
-	// Anyone reports that "*" is among the subjects.
+	// Anyone reports whether "*" is among the subjects.
 	Anyone bool
 	// Subjects are the exact names, sorted.
 	Subjects []UnitSubject
@@ -53,7 +53,7 @@ type UnitAction struct {
 type AddressRange struct {
 	Prefix netip.Prefix
 	Except []netip.Prefix
-	// External reports that the addresses are those of a subject's ExternalWorkloads, and not written in the statement.
+	// External reports whether the addresses are those of a subject's ExternalWorkloads, and not written in the statement.
 	External bool
 }
 

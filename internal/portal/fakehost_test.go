@@ -140,8 +140,8 @@ func (h *fakeHost) DryRun(_ context.Context, c approval.Change) (json.RawMessage
 
 func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return h.compiled, nil }
 
-// Toggle implements rollout.Switch.
-func (h *fakeHost) Toggle(
+// SetTemporaryAudit implements rollout.HostWriter.
+func (h *fakeHost) SetTemporaryAudit(
 	ctx context.Context,
 	name, version string,
 	audit *v1alpha1.TemporaryAudit,
@@ -168,7 +168,7 @@ func (h *fakeHost) Toggle(
 	return nil, rollout.ErrGone
 }
 
-// Instruct implements rollout.Switch.
+// Instruct implements rollout.HostWriter.
 func (h *fakeHost) Instruct(_ context.Context, name string, i waves.Instruction) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -184,7 +184,7 @@ func (h *fakeHost) Instruct(_ context.Context, name string, i waves.Instruction)
 	return rollout.ErrGone
 }
 
-// InstructClass implements rollout.Switch.
+// InstructClass implements rollout.HostWriter.
 func (h *fakeHost) InstructClass(_ context.Context, name string, i waves.Instruction) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -216,7 +216,7 @@ func newSite(t testing.TB) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: x.host, Host: x.host, Catalog: directory.Catalog, Organizations: tickets.Organizations,
+	rollouts := rollout.NewService(rollout.Config{Store: states, Writer: x.host, Host: x.host, Catalog: directory.Catalog, Organizations: tickets.Organizations,
 		Now: x.now, Log: log})
 	classOf := func(resource string) string {
 		s, _ := x.host.Snapshot()
@@ -231,7 +231,7 @@ func newSite(t testing.TB) *site {
 	x.reviewer = accessreview.NewWorker(x.reviews, "one", &accessreview.Flows{Reader: x.flows, Snapshot: x.host.Snapshot,
 		Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }}, time.Hour, log)
 	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
-		Downgrades: &rollout.Downgrades{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, MaxWait: 10 * time.Second, Running: ctx},
+		Downgrader: &rollout.Downgrader{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, MaxWait: 10 * time.Second, Running: ctx},
 		Reviews:    x.reviews, ReviewStore: x.reviewStore, Inbox: inbox, SavedViews: savedviewstore.New(db),
 		Packages:  packagestore.New(db),
 		Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}

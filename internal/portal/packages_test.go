@@ -149,7 +149,7 @@ func TestVersionForHolders(t *testing.T) {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 
-	spec := accesspackage.Spec{Title: "Caches", Team: "storage", Chain: accesspackage.ChainOwners, Holders: map[string]accesspackage.Holder{
+	spec := accesspackage.Spec{Title: "Caches", Team: "storage", Chain: accesspackage.ChainOwners, Holders: map[string]accesspackage.HolderChange{
 		portaltest.App888: {},
 		portaltest.App889: {},
 	}, Resources: map[string]accesspackage.Resource{portaltest.BobsCluster: {Actions: []string{"redis:connect"}}}}

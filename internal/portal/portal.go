@@ -46,8 +46,8 @@ type Config struct {
 	// Insight evaluates flows of resources, and Rollout manages their rollout.
 	Insight *rollout.Insight
 	Rollout *rollout.Service
-	// Downgrades manages temporary audits of many resources.
-	Downgrades *rollout.Downgrades
+	// Downgrader begins and ends downgrades: temporary audits of many resources.
+	Downgrader *rollout.Downgrader
 	Inbox      notificationapi.Inbox
 	// Slack is the bot in whose messages people can decide; nil if nobody can.
 	Slack *slack.Bot
@@ -144,7 +144,7 @@ func newAPI(s *core.Server, c Config) *api {
 		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels},
 		packageAPI:      &packageapi.API{Data: data, Packages: c.Packages},
 		reviewAPI:       &reviewapi.API{Data: data, Server: s, Reviews: c.Reviews, Store: c.ReviewStore},
-		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, Downgrades: c.Downgrades},
+		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, Downgrader: c.Downgrader},
 		ticketAPI:       &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},
 		streams:         s,
 	}

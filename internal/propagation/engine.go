@@ -43,24 +43,25 @@ const (
 // Capabilities are what an engine can do.
 type Capabilities struct {
 	Mode Mode
-	// Overrides reports that members can have different specs of one object.
+	// Overrides reports whether members can have different specs of one object.
 	Overrides bool
-	// Ordered reports that the engine writes urgent objects first, so that bulk changes need not be held back for them.
-	Ordered bool
+	// Prioritizes reports whether the engine itself writes urgent objects before others, so that the write queue need not hold back bulk
+	// changes for them.
+	Prioritizes bool
 	// WritesPerSecond is the expected number of objects that the engine writes into a member per second, or 0 if only the member
 	// limits it.
 	WritesPerSecond float64
-	// NeedsController reports that a controller which is not part of ACP has to run on the host.
+	// NeedsController reports whether a controller which is not part of ACP has to run on the host.
 	NeedsController bool
-	// Isolated reports that a member that does not serve a kind, or refuses to list it, affects itself alone. Such a member of another
+	// Isolated reports whether a member that does not serve a kind, or refuses to list it, affects itself alone. Such a member of another
 	// engine has to be quarantined, or the engine carries the kind to none of its members after a restart.
 	Isolated bool
-	// FollowsEdits reports that the engine carries out content of a record that ACP never writes, until the adapter has restored the
+	// FollowsEdits reports whether the engine carries out content of a record that ACP never writes, until the adapter has restored the
 	// record. Any other engine leaves the members as they are.
 	FollowsEdits bool
-	// RemovesDeleted reports that the engine takes an object from the members that it reaches when its record is deleted without the
+	// RemovesDeleted reports whether the engine takes an object from the members that it reaches when its record is deleted without the
 	// removal protocol. Any other engine leaves it in the members, where it is reported as an orphan.
 	RemovesDeleted bool
-	// RestoresLabels reports that the engine restores labels that were changed in a member at once, not only with the next change.
+	// RestoresLabels reports whether the engine restores labels that were changed in a member at once, not only with the next change.
 	RestoresLabels bool
 }

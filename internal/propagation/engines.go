@@ -64,7 +64,7 @@ func (e *Engines) Report(o *federation.Object, cluster string) federation.Report
 	return r
 }
 
-// Handled reports that KubeFed has handled the present version of an object, or that no member that may have it depends on KubeFed.
+// Handled reports whether KubeFed has handled the present version of an object, or no member that may have it depends on KubeFed.
 // A member that is not registered may have been KubeFed's, unless the whole fleet has left KubeFed.
 func (e *Engines) Handled(o *federation.Object) bool {
 	if o.Propagation.Seen || !e.UsesKubeFed() {
@@ -82,12 +82,12 @@ func (e *Engines) dependsOnKubeFed(cluster string) bool {
 // UsesKubeFed reports whether KubeFed distributes objects to a registered member, or to no member yet.
 func (e *Engines) UsesKubeFed() bool { return federation.UsesKubeFed(e.members.Clusters()) }
 
-// Unordered returns the members whose engine does not write urgent objects first, so that others have to be held back for them. The
-// members that are not registered are among them.
-func (e *Engines) Unordered(clusters []string) []string {
+// WithoutPriorities returns those of some members whose engine does not write urgent objects before others, or is not known. For these,
+// the write queue has to hold back objects that are not urgent.
+func (e *Engines) WithoutPriorities(clusters []string) []string {
 	return slices.DeleteFunc(slices.Clone(clusters), func(name string) bool {
 		engine, _ := e.of(name)
-		return engine != nil && engine.Capabilities().Ordered
+		return engine != nil && engine.Capabilities().Prioritizes
 	})
 }
 

@@ -33,7 +33,9 @@ type engine struct {
 
 func (engine) Name() federation.Engine { return federation.EngineDirect }
 
-func (engine) Capabilities() propagation.Capabilities { return propagation.Capabilities{Ordered: true} }
+func (engine) Capabilities() propagation.Capabilities {
+	return propagation.Capabilities{Prioritizes: true}
+}
 
 func (e engine) Report(*federation.Object, string) federation.Report { return e.report }
 
@@ -149,10 +151,10 @@ func (r records) Get(string) (*federation.Object, bool) { return r.o, true }
 
 func (r records) List() []*federation.Object { return []*federation.Object{r.o} }
 
-// TestUnordered checks which members the write queue has to count.
-func TestUnordered(t *testing.T) {
+// TestWithoutPriorities checks for which members the write queue has to hold back objects.
+func TestWithoutPriorities(t *testing.T) {
 	engines := propagation.NewEngines(fleet, kubefed.Engine{}, engine{})
-	got := engines.Unordered([]string{"direct", "fed", "gone", "odd"})
+	got := engines.WithoutPriorities([]string{"direct", "fed", "gone", "odd"})
 	if want := []string{"fed", "gone", "odd"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

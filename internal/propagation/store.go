@@ -62,7 +62,7 @@ func (s Store) all(objects []*federation.Object) []*federation.Object {
 	return out
 }
 
-// isOutdated reports that KubeFed has a status of an earlier version of the object.
+// isOutdated reports whether KubeFed has a status of an earlier version of the object.
 func isOutdated(o *federation.Object) bool {
 	return !o.Propagation.Seen && len(o.Propagation.Clusters) > 0
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/waves"
 )
 
-// classPrefix precedes the name of a class in the ledger, and in the key under which its state is stored. Names of resources begin otherwise.
+// classPrefix precedes the name of a class in the ledger and in the key of its stored State. The name of a resource never begins with it.
 const classPrefix = "ResourceClass/"
 
 // ClassProgress returns how far a change of a class has come in its waves, or nil if no rollout of it is in progress.
@@ -80,7 +80,7 @@ func (s *Service) InstructClass(ctx context.Context, a approval.Actor, name stri
 	if err != nil {
 		return err
 	}
-	return hostError(name, s.Switch.InstructClass(ctx, name, waves.New(action, a.ID, reason, now)))
+	return hostError(name, s.Writer.InstructClass(ctx, name, waves.New(action, a.ID, reason, now)))
 }
 
 func (s *Service) resourceClass(name string) (*v1alpha1.ResourceClass, error) {
@@ -96,8 +96,8 @@ func (s *Service) resourceClass(name string) (*v1alpha1.ResourceClass, error) {
 	return nil, fail(approval.CodeNotFound, message.WavesNoClass(message.Quoted(name)))
 }
 
-// checkClasses halts the waves of changes of classes that refuse clients which were not refused before, or that the dataplane contradicts, and
-// records automatic halts. states are the stored states of resources and classes by key.
+// checkClasses checks every class with a rollout in progress: it pauses the waves of a change that refuses clients which were not refused
+// before, or that the dataplane contradicts, and records automatic halts. states are the stored states of resources and classes by key.
 func (w *Watcher) checkClasses(ctx context.Context, states map[string]State) error {
 	classes, known := w.Host.ResourceClasses()
 	if !known {
@@ -120,7 +120,8 @@ func (w *Watcher) checkClasses(ctx context.Context, states map[string]State) err
 	return failed
 }
 
-// checkClass counts in the members in which the rules of a class have begun to count.
+// checkClass counts the refused and the contradicted connections to the resources of a class in the members in which a change of the class is in
+// effect, and pauses its waves if there are too many.
 func (w *Watcher) checkClass(ctx context.Context, c *v1alpha1.ResourceClass, progress *v1alpha1.RolloutProgress, states map[string]State) error {
 	if last, err := waves.InstructionOf(c); err == nil && last != nil && last.By == waves.Guard && last.ID != c.Status.Rollout.Instruction {
 		return nil // the adapter has not carried out the last halt yet
@@ -143,7 +144,7 @@ func (w *Watcher) checkClass(ctx context.Context, c *v1alpha1.ResourceClass, pro
 	if err != nil {
 		return err
 	}
-	if halt := excess(refused, states); halt != nil {
+	if halt := largestExcess(refused, states); halt != nil {
 		m := message.WavesClassRefused(int(halt.count), halt.cluster, DefaultGuardWindow.String(), halt.resources, halt.worst)
 		return w.pauseClass(ctx, c, v1alpha1.HaltClientsRefused, halt.cluster, now, m)
 	}
@@ -151,26 +152,26 @@ func (w *Watcher) checkClass(ctx context.Context, c *v1alpha1.ResourceClass, pro
 	if err != nil {
 		return err
 	}
-	if halt := excess(contradicted, states); halt != nil {
+	if halt := largestExcess(contradicted, states); halt != nil {
 		m := message.WavesVerdictsDisagree(int(halt.count), halt.cluster, DefaultGuardWindow.String())
 		return w.pauseClass(ctx, c, v1alpha1.HaltVerdictsDisagree, halt.cluster, now, m)
 	}
 	return nil
 }
 
-// exceeded is a member in which a change of a class has more connections than the guards tolerate.
-type exceeded struct {
+// memberExcess is a member in which more connections of clients are refused or contradicted after a change of a class than the guards tolerate.
+type memberExcess struct {
 	cluster   string
 	count     int64
 	resources int
 	worst     string // the resource with the most
 }
 
-// excess returns the member with the most connections among those that exceed a limit: a resource its own, or all resources with the default
-// limit together the default. It returns nil if there is none.
-func excess(counts map[MemberResource]int64, states map[string]State) *exceeded {
+// largestExcess returns the member with the most connections among those in which a limit is exceeded: that of one resource, or the default
+// limit by all resources without a limit of their own together. It returns nil if there is none.
+func largestExcess(counts map[MemberResource]int64, states map[string]State) *memberExcess {
 	type sum struct {
-		exceeded
+		memberExcess
 		most   int64
 		shared int64 // of the resources with the default limit
 		over   bool
@@ -179,7 +180,7 @@ func excess(counts map[MemberResource]int64, states map[string]State) *exceeded 
 	for key, n := range counts {
 		s := members[key.Cluster]
 		if s == nil {
-			s = &sum{exceeded: exceeded{cluster: key.Cluster}}
+			s = &sum{memberExcess: memberExcess{cluster: key.Cluster}}
 			members[key.Cluster] = s
 		}
 		s.count += n
@@ -191,12 +192,12 @@ func excess(counts map[MemberResource]int64, states map[string]State) *exceeded 
 		if guard.Limit == nil {
 			s.shared += n
 		}
-		s.over = s.over || n > guard.Most() || s.shared > DefaultLimit
+		s.over = s.over || n > guard.DenialLimit() || s.shared > DefaultLimit
 	}
-	var out *exceeded
+	var out *memberExcess
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if s := members[name]; s.over && (out == nil || s.count > out.count) {
-			out = &s.exceeded
+			out = &s.memberExcess
 		}
 	}
 	return out
@@ -245,6 +246,7 @@ func (w *Watcher) recordClassHalt(ctx context.Context, c *v1alpha1.ResourceClass
 	return err
 }
 
+// pauseClass gives the adapter the guard's instruction to pause the waves of a class.
 func (w *Watcher) pauseClass(
 	ctx context.Context,
 	c *v1alpha1.ResourceClass,
@@ -254,5 +256,5 @@ func (w *Watcher) pauseClass(
 	m message.Message,
 ) error {
 	w.Log.Warn("the waves of a class are halted", "class", c.Name, "because", halt, "cluster", cluster)
-	return w.Switch.InstructClass(ctx, c.Name, guardPause(halt, cluster, at, m))
+	return w.Writer.InstructClass(ctx, c.Name, guardPause(halt, cluster, at, m))
 }

@@ -15,18 +15,19 @@ import (
 )
 
 const (
-	// switchedAtOnce is the number of objects that are written concurrently.
-	switchedAtOnce = 8
-	// linesAtOnce is the number of ledger lines that are written in one transaction before the objects that they
+	// maxConcurrentWrites is the number of objects that are written concurrently.
+	maxConcurrentWrites = 8
+	// ledgerBatch is the number of ledger lines that are written in one transaction before the objects that they
 	// concern.
-	linesAtOnce = 200
-	// keptFailures is the number of failures of a run that are listed; the others are counted.
-	keptFailures = 100
+	ledgerBatch = 200
+	// maxListedFailures is the number of failures of a run that are listed; the others are counted.
+	maxListedFailures = 100
 )
 
-// Downgrades turns many resources to temporary audit, and back. The state is stored in the objects alone, so that all
-// replicas, also after a restart, report the same; only the progress of a run is in the replica's memory.
-type Downgrades struct {
+// Downgrader begins and ends downgrades of the portal. A downgrade begins the temporary audit of all resources in a scope, in an emergency.
+// The downgrade of a member is another procedure, which needs no portal: package federation/downgrade. The state is stored in the objects
+// alone, so that all replicas, also after a restart, report the same; only the progress of a run is in the memory of a replica.
+type Downgrader struct {
 	*Service
 	// Objects returns all ProtectedResources, which must not be changed; false if the host cluster was not read yet.
 	Objects func() ([]*v1alpha1.ProtectedResource, bool)
@@ -38,15 +39,15 @@ type Downgrades struct {
 	Running context.Context
 
 	mu  sync.Mutex
-	run *run
+	run *downgradeRun
 }
 
 // Last returns the last run of this replica; false if there was none.
-func (d *Downgrades) Last() (Run, bool) {
+func (d *Downgrader) Last() (DowngradeRun, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.run == nil {
-		return Run{}, false
+		return DowngradeRun{}, false
 	}
 	return d.run.state(), true
 }
@@ -55,34 +56,34 @@ func (d *Downgrades) Last() (Run, bool) {
 func MayDowngrade(a approval.Actor) bool { return a.Security && !a.Auditor }
 
 // Begin opens every resource in a scope until an instant. Resources that are open for at least as long are not changed.
-func (d *Downgrades) Begin(ctx context.Context, a approval.Actor, scope Scope, want Audit) (Run, error) {
-	reason, err := d.allowedAll(a, want.Reason, message.AuditReasonNeeded())
+func (d *Downgrader) Begin(ctx context.Context, a approval.Actor, scope DowngradeScope, want TemporaryAuditRequest) (DowngradeRun, error) {
+	reason, err := d.authorize(a, want.Reason, message.AuditReasonNeeded())
 	if err != nil {
-		return Run{}, err
+		return DowngradeRun{}, err
 	}
 	now := d.Now()
 	until := want.Until.UTC().Truncate(time.Second) // in the resolution of the objects
 	switch {
 	case !until.After(now):
-		return Run{}, invalid("until", message.AuditEndInPast())
+		return DowngradeRun{}, invalid("until", message.AuditEndInPast())
 	case until.Sub(now) > MaxTemporaryAudit:
-		return Run{}, invalid("until", message.DowngradeTooLong())
+		return DowngradeRun{}, invalid("until", message.DowngradeTooLong())
 	}
 	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(until), Reason: reason, By: a.ID, Scope: scope.String()}
 	enforced := 0
-	objects, err := d.within(scope, func(spec v1alpha1.ProtectedResourceSpec) bool {
+	objects, err := d.inScope(scope, func(spec v1alpha1.ProtectedResourceSpec) bool {
 		if Enforces(spec) {
 			enforced++
 		}
 		return opens(spec, audit)
 	})
 	if err != nil {
-		return Run{}, err
+		return DowngradeRun{}, err
 	}
 	if enforced == 0 {
-		return Run{}, fail(approval.CodeConflict, message.DowngradeNothingEnforced())
+		return DowngradeRun{}, fail(approval.CodeConflict, message.DowngradeNothingEnforced())
 	}
-	return d.start(ctx, Run{Scope: scope, Until: until, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, audit, objects,
+	return d.start(ctx, DowngradeRun{Scope: scope, Until: until, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, audit, objects,
 		func(spec v1alpha1.ProtectedResourceSpec) bool { return opens(spec, audit) })
 }
 
@@ -92,33 +93,33 @@ func opens(spec v1alpha1.ProtectedResourceSpec, audit *v1alpha1.TemporaryAudit) 
 }
 
 // Resume ends the temporary audits that downgrades began in a scope, and not those that an owner began.
-func (d *Downgrades) Resume(ctx context.Context, a approval.Actor, scope Scope, reason string) (Run, error) {
-	reason, err := d.allowedAll(a, reason, message.AuditEndReasonNeeded())
+func (d *Downgrader) Resume(ctx context.Context, a approval.Actor, scope DowngradeScope, reason string) (DowngradeRun, error) {
+	reason, err := d.authorize(a, reason, message.AuditEndReasonNeeded())
 	if err != nil {
-		return Run{}, err
+		return DowngradeRun{}, err
 	}
 	now := d.Now()
 	closes := func(spec v1alpha1.ProtectedResourceSpec) bool {
-		if !Active(spec, now) {
+		if !InTemporaryAudit(spec, now) {
 			return false
 		}
-		_, downgraded := ParseScope(spec.TemporaryAudit.Scope)
+		_, downgraded := ParseDowngradeScope(spec.TemporaryAudit.Scope)
 		return downgraded
 	}
-	objects, err := d.within(scope, closes)
+	objects, err := d.inScope(scope, closes)
 	if err != nil {
-		return Run{}, err
+		return DowngradeRun{}, err
 	}
 	if len(objects) == 0 {
 		if last, ok := d.Last(); ok && last.Resume && last.Scope == scope && last.FailedTotal == 0 {
 			return last, nil // already done
 		}
-		return Run{}, fail(approval.CodeConflict, message.DowngradeNone())
+		return DowngradeRun{}, fail(approval.CodeConflict, message.DowngradeNone())
 	}
-	return d.start(ctx, Run{Scope: scope, Resume: true, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, nil, objects, closes)
+	return d.start(ctx, DowngradeRun{Scope: scope, Resume: true, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, nil, objects, closes)
 }
 
-func (d *Downgrades) allowedAll(a approval.Actor, reason string, why message.Message) (string, error) {
+func (d *Downgrader) authorize(a approval.Actor, reason string, why message.Message) (string, error) {
 	switch {
 	case a.Auditor:
 		return "", approval.AuditorsOnlyRead()
@@ -128,8 +129,8 @@ func (d *Downgrades) allowedAll(a approval.Actor, reason string, why message.Mes
 	return reasonOf(reason, why)
 }
 
-// within returns the objects in a scope that have to be switched.
-func (d *Downgrades) within(scope Scope, wanted func(v1alpha1.ProtectedResourceSpec) bool) ([]*v1alpha1.ProtectedResource, error) {
+// inScope returns the objects in a scope that a run has to change.
+func (d *Downgrader) inScope(scope DowngradeScope, wanted func(v1alpha1.ProtectedResourceSpec) bool) ([]*v1alpha1.ProtectedResource, error) {
 	all, ok := d.Objects()
 	if !ok {
 		return nil, approval.HostUnknown()
@@ -154,22 +155,22 @@ func (d *Downgrades) within(scope Scope, wanted func(v1alpha1.ProtectedResourceS
 
 // start starts a run, or joins one that does the same, and waits for it for a while. Only one run is active at a time,
 // because two different runs would leave each resource in an arbitrary state.
-func (d *Downgrades) start(
+func (d *Downgrader) start(
 	ctx context.Context,
-	want Run,
+	want DowngradeRun,
 	reason string,
 	audit *v1alpha1.TemporaryAudit,
 	objects []*v1alpha1.ProtectedResource,
 	still func(v1alpha1.ProtectedResourceSpec) bool,
-) (Run, error) {
+) (DowngradeRun, error) {
 	r, fresh, err := d.claim(want)
 	if err != nil {
-		return Run{}, err
+		return DowngradeRun{}, err
 	}
 	if fresh {
 		if err := d.Store.Record(ctx, d.news(want, reason, objects)); err != nil {
 			d.forget(r)
-			return Run{}, err
+			return DowngradeRun{}, err
 		}
 		go d.work(d.Running, r, reason, audit, objects, still) //nolint:contextcheck // the run continues after the request
 	}
@@ -183,7 +184,7 @@ func (d *Downgrades) start(
 	return r.state(), nil
 }
 
-func (d *Downgrades) claim(want Run) (r *run, fresh bool, err error) {
+func (d *Downgrader) claim(want DowngradeRun) (r *downgradeRun, fresh bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.run != nil {
@@ -195,19 +196,19 @@ func (d *Downgrades) claim(want Run) (r *run, fresh bool, err error) {
 			return nil, false, fail(approval.CodeConflict, message.DowngradeUnderWay())
 		}
 	}
-	d.run = &run{Run: want, finished: make(chan struct{})}
+	d.run = &downgradeRun{DowngradeRun: want, finished: make(chan struct{})}
 	return d.run, true, nil
 }
 
 // forget removes a run that did not begin.
-func (d *Downgrades) forget(r *run) {
+func (d *Downgrader) forget(r *downgradeRun) {
 	d.mu.Lock()
 	d.run = nil
 	d.mu.Unlock()
 	close(r.finished)
 }
 
-func (d *Downgrades) finish(r *run) {
+func (d *Downgrader) finish(r *downgradeRun) {
 	r.mu.Lock()
 	r.FinishedAt = d.Now().UTC()
 	r.mu.Unlock()
@@ -215,9 +216,9 @@ func (d *Downgrades) finish(r *run) {
 }
 
 // work switches the objects. The lines of each batch are in the ledger before the host cluster is changed.
-func (d *Downgrades) work(
+func (d *Downgrader) work(
 	ctx context.Context,
-	r *run,
+	r *downgradeRun,
 	reason string,
 	audit *v1alpha1.TemporaryAudit,
 	objects []*v1alpha1.ProtectedResource,
@@ -231,7 +232,7 @@ func (d *Downgrades) work(
 	} else {
 		details["until"] = audit.Until.UTC().Format(time.RFC3339)
 	}
-	for chunk := range slices.Chunk(objects, linesAtOnce) {
+	for chunk := range slices.Chunk(objects, ledgerBatch) {
 		n := News{}
 		for _, o := range chunk {
 			n.Entries = append(n.Entries, d.lineOf(r.By, action, o, details))
@@ -245,7 +246,7 @@ func (d *Downgrades) work(
 		}
 		var failed sync.Map
 		var busy sync.WaitGroup
-		turns := make(chan struct{}, switchedAtOnce)
+		turns := make(chan struct{}, maxConcurrentWrites)
 		for _, o := range chunk {
 			turns <- struct{}{}
 			busy.Go(func() {
@@ -277,22 +278,22 @@ func (d *Downgrades) work(
 	d.Log.Warn("a downgrade was completed", "scope", end.Scope.String(), "resume", end.Resume, "resources", end.Total, "failed", end.FailedTotal)
 }
 
-// errStays reports that the object was changed already, so that nothing is left to do.
-var errStays = errors.New("nothing is left to do")
+// errUnchanged means that the object is already as the run wants it, so that nothing is left to do.
+var errUnchanged = errors.New("nothing is left to do")
 
-func (d *Downgrades) toggle(
+func (d *Downgrader) toggle(
 	ctx context.Context,
 	o *v1alpha1.ProtectedResource,
 	audit *v1alpha1.TemporaryAudit,
 	still func(v1alpha1.ProtectedResourceSpec) bool,
 ) error {
-	_, err := d.Switch.Toggle(ctx, o.Name, "", audit, func(_ context.Context, spec v1alpha1.ProtectedResourceSpec) error {
+	_, err := d.Writer.SetTemporaryAudit(ctx, o.Name, "", audit, func(_ context.Context, spec v1alpha1.ProtectedResourceSpec) error {
 		if !still(spec) {
-			return errStays
+			return errUnchanged
 		}
 		return nil
 	})
-	if errors.Is(err, errStays) || errors.Is(err, ErrGone) {
+	if errors.Is(err, errUnchanged) || errors.Is(err, ErrGone) {
 		return nil
 	}
 	return err

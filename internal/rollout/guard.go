@@ -155,7 +155,7 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 	if err := w.recordHalt(ctx, e, Progress(p), st.WavesHalted); err != nil {
 		return err
 	}
-	if st.Guard.Off || Active(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
+	if st.Guard.Off || InTemporaryAudit(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
 		return nil
 	}
 	st, err := w.observe(ctx, e, st, now)
@@ -170,7 +170,7 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 		if before.Before(st.Guard.ArmedAt) { // denials before the guard was armed were examined by the user who armed it
 			before = st.Guard.ArmedAt
 		}
-		from := now.Add(-st.Guard.Within())
+		from := now.Add(-st.Guard.DenialWindow())
 		if from.Before(before) {
 			from = before
 		}
@@ -178,7 +178,7 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 		if err != nil {
 			return err
 		}
-		if n > st.Guard.Most() {
+		if n > st.Guard.DenialLimit() {
 			return w.stop(ctx, e, cluster, n, st.Guard)
 		}
 		if err := w.compareVerdicts(ctx, p, cluster, from, now, st.Guard); err != nil {
@@ -256,7 +256,7 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 
 // halfStopped reports whether the guard began a temporary audit without completing the stop.
 func halfStopped(p *v1alpha1.ProtectedResource, g Guard, now time.Time) bool {
-	return g.Stop == nil && Active(p.Spec, now) && p.Spec.TemporaryAudit.By == GuardName && p.Spec.TemporaryAudit.Until.Add(-stopFor).After(g.ArmedAt)
+	return g.Stop == nil && InTemporaryAudit(p.Spec, now) && p.Spec.TemporaryAudit.By == GuardName && p.Spec.TemporaryAudit.Until.Add(-stopFor).After(g.ArmedAt)
 }
 
 // stopOf returns the stop that halfStopped found. The temporary audit stores only the English text of its reason, so the message is computed
@@ -276,7 +276,7 @@ func stopOf(p *v1alpha1.ProtectedResource, g Guard, now time.Time) Stop {
 
 // newDenials returns the reason of a stop.
 func newDenials(n int64, cluster string, g Guard) message.Message {
-	return message.GuardNewDenials(int(n), cluster, g.Within().String(), int(g.Most()))
+	return message.GuardNewDenials(int(n), cluster, g.DenialWindow().String(), int(g.DenialLimit()))
 }
 
 // Set is a change of a guard's settings; nil keeps the current value.
@@ -322,8 +322,8 @@ func (s *Service) SetGuard(ctx context.Context, a approval.Actor, e catalog.Enti
 			"reason":  reason,
 			"enabled": strconv.FormatBool(!g.Off),
 			"reopens": strconv.FormatBool(g.Reopens),
-			"limit":   strconv.FormatInt(g.Most(), 10),
-			"window":  g.Within().String(),
+			"limit":   strconv.FormatInt(g.DenialLimit(), 10),
+			"window":  g.DenialWindow().String(),
 		}
 		if want.Arm {
 			if g.Stop == nil {

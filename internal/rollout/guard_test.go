@@ -19,7 +19,7 @@ import (
 
 // stopped reports whether the guard has opened the resource.
 func (w *world) stopped() bool {
-	return rollout.Active(w.object.Spec, w.now) && w.object.Spec.TemporaryAudit.By == rollout.GuardName
+	return rollout.InTemporaryAudit(w.object.Spec, w.now) && w.object.Spec.TemporaryAudit.By == rollout.GuardName
 }
 
 // reopens has the guard open what it stops.
@@ -167,7 +167,7 @@ func TestGuardOpensNothing(t *testing.T) {
 		w.look()
 		w.pass(time.Minute)
 	}
-	if w.stopped() || rollout.Active(w.object.Spec, w.now) {
+	if w.stopped() || rollout.InTemporaryAudit(w.object.Spec, w.now) {
 		t.Error("the resource was opened")
 	}
 	if s, err := w.insight.Stopped(t.Context(), orders); s.IsZero() || err != nil {
@@ -292,11 +292,11 @@ func TestSetGuardIsBounded(t *testing.T) {
 func TestPersonNamedLikeTheGuard(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	_, name, _ := strings.Cut(rollout.GuardName, ":")
-	if _, err := w.TemporaryAudit(
+	if _, err := w.BeginTemporaryAudit(
 		t.Context(),
 		approval.Actor{ID: name, Security: true},
 		w.entity(),
-		rollout.Audit{Until: w.now.Add(48 * time.Hour), Reason: "an outage"},
+		rollout.TemporaryAuditRequest{Until: w.now.Add(48 * time.Hour), Reason: "an outage"},
 	); err != nil {
 		t.Fatal(err)
 	}

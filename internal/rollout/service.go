@@ -27,7 +27,7 @@ type Host interface {
 // Config is the configuration of a Service; all fields are required.
 type Config struct {
 	Store   Store
-	Switch  Switch
+	Writer  HostWriter
 	Host    Host
 	Catalog func() *catalog.Catalog
 	// Organizations returns the organizations of the host cluster.
@@ -42,8 +42,8 @@ type Service struct{ Config }
 // NewService returns a Service.
 func NewService(c Config) *Service { return &Service{c} }
 
-// May reports whether an actor may change the rollout of a resource: its owners and the security team.
-func May(c *catalog.Catalog, a approval.Actor, e catalog.Entity) bool {
+// MayChange reports whether an actor may change the rollout of a resource: its owners and the security team.
+func MayChange(c *catalog.Catalog, a approval.Actor, e catalog.Entity) bool {
 	return !a.Auditor && (a.Security || c.Owns(a.ID, e))
 }
 
@@ -51,7 +51,7 @@ func (s *Service) allowed(a approval.Actor, e catalog.Entity) error {
 	switch {
 	case a.Auditor:
 		return approval.AuditorsOnlyRead()
-	case !May(s.Catalog(), a, e):
+	case !MayChange(s.Catalog(), a, e):
 		return fail(approval.CodeForbidden, message.RolloutOwnerOrSecurity(e.Title))
 	}
 	return nil

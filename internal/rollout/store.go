@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	// ErrGone reports that the resource is no longer onboarded.
+	// ErrGone means that the resource is no longer onboarded.
 	ErrGone = errors.New("the resource is not onboarded")
-	// ErrChanged reports that the object differs from the version that the caller saw.
+	// ErrChanged means that the object differs from the version that the caller saw.
 	ErrChanged = errors.New("the object was changed meanwhile")
 )
 
@@ -49,7 +49,7 @@ type Guard struct {
 	Stop   *Stop         `json:"stop,omitempty"`   // nil if it has not stopped the rollout, or was armed again
 	// ArmedAt is when a user armed the guard again after a stop.
 	ArmedAt time.Time `json:"armedAt,omitzero"`
-	// Reopens reports that a stop also turns the resource to temporary audit. It is off by default, because otherwise a
+	// Reopens reports whether a stop also turns the resource to temporary audit. It is off by default, because otherwise a
 	// known client could have the resource opened by being refused.
 	Reopens bool `json:"reopens,omitempty"`
 }
@@ -70,16 +70,16 @@ const (
 	DefaultGuardWindow = 5 * time.Minute
 )
 
-// Most returns the number of new denials in the window that is tolerated.
-func (g Guard) Most() int64 {
+// DenialLimit returns the number of new denials in the window that is tolerated.
+func (g Guard) DenialLimit() int64 {
 	if g.Limit == nil {
 		return DefaultLimit
 	}
 	return *g.Limit
 }
 
-// Within returns the window in which denials are counted.
-func (g Guard) Within() time.Duration {
+// DenialWindow returns the window in which denials are counted.
+func (g Guard) DenialWindow() time.Duration {
 	if g.Window == 0 {
 		return DefaultGuardWindow
 	}
@@ -107,12 +107,12 @@ type Store interface {
 	ProposalStore
 }
 
-// Switch begins and ends temporary audits in the host cluster, and instructs the adapter about waves.
-type Switch interface {
-	// Toggle reads the object, compares it with the version (empty means any), calls the check with its spec, and
-	// writes. It may call the check again after a conflict. Nil ends the temporary audit. It returns ErrGone,
+// HostWriter writes what concerns rollouts to the host cluster: temporary audits, and instructions to the adapter about waves.
+type HostWriter interface {
+	// SetTemporaryAudit reads the object, compares it with the version (empty means any), calls the check with its spec, and
+	// writes the temporary audit; nil ends it. It may call the check again after a conflict. It returns ErrGone,
 	// ErrChanged, or the check's own error.
-	Toggle(
+	SetTemporaryAudit(
 		ctx context.Context,
 		object, version string,
 		audit *v1alpha1.TemporaryAudit,

@@ -54,7 +54,7 @@ func WaitingClass(c *v1alpha1.ResourceClass) message.Message {
 // MayInstruct reports whether an actor may give an instruction about the waves of a resource. Its owners and the security team may
 // pause, resume and roll back. Only the security team may shorten the waves.
 func MayInstruct(c *catalog.Catalog, a approval.Actor, e catalog.Entity, action waves.Action) bool {
-	return May(c, a, e) && (a.Security || action != waves.Skip && action != waves.Finish)
+	return MayChange(c, a, e) && (a.Security || action != waves.Skip && action != waves.Finish)
 }
 
 // Instruct gives the adapter an instruction about the rollout of a resource in waves. The ledger has the line before the host cluster has
@@ -93,7 +93,7 @@ func (s *Service) Instruct(ctx context.Context, a approval.Actor, e catalog.Enti
 	if err != nil {
 		return err
 	}
-	return hostError(e.Title, s.Switch.Instruct(ctx, p.Name, waves.New(action, a.ID, reason, now)))
+	return hostError(e.Title, s.Writer.Instruct(ctx, p.Name, waves.New(action, a.ID, reason, now)))
 }
 
 // haltWaves halts the waves of a resource whose rollout the guard has stopped. It does nothing if somebody gave an instruction after the
@@ -120,10 +120,10 @@ func (w *Watcher) compareVerdicts(ctx context.Context, p *v1alpha1.ProtectedReso
 		since = at // what was seen before was examined by the person who continued
 	}
 	n, err := w.Denials.Contradicted(ctx, string(p.Spec.Resource), cluster, since, now)
-	if err != nil || n <= g.Most() {
+	if err != nil || n <= g.DenialLimit() {
 		return err
 	}
-	return w.pause(ctx, p, v1alpha1.HaltVerdictsDisagree, cluster, now, message.WavesVerdictsDisagree(int(n), cluster, g.Within().String()))
+	return w.pause(ctx, p, v1alpha1.HaltVerdictsDisagree, cluster, now, message.WavesVerdictsDisagree(int(n), cluster, g.DenialWindow().String()))
 }
 
 // clockSkew is how far the clock of a person who gives an instruction may be ahead.
@@ -166,7 +166,7 @@ func (w *Watcher) recordHalt(ctx context.Context, e catalog.Entity, progress *v1
 
 func (w *Watcher) pause(ctx context.Context, p *v1alpha1.ProtectedResource, halt v1alpha1.HaltReason, cluster string, at time.Time, m message.Message) error {
 	w.Log.Warn("the waves of a resource are halted", "resource", p.Spec.Resource, "because", halt, "cluster", cluster)
-	return w.Switch.Instruct(ctx, p.Name, guardPause(halt, cluster, at, m))
+	return w.Writer.Instruct(ctx, p.Name, guardPause(halt, cluster, at, m))
 }
 
 // guardPause returns the instruction by which the guard halts a rollout.

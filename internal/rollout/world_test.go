@@ -117,7 +117,7 @@ func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
 		Spec:       v1alpha1.ProtectedResourceSpec{Resource: orders, Mode: mode},
 	}
 	w.Service = rollout.NewService(
-		rollout.Config{Store: w.store, Switch: w, Host: w, Catalog: func() *catalog.Catalog { return w.catalog }, Now: func() time.Time { return w.now },
+		rollout.Config{Store: w.store, Writer: w, Host: w, Catalog: func() *catalog.Catalog { return w.catalog }, Now: func() time.Time { return w.now },
 			Organizations: func() (*organization.Index, error) { return organization.NewIndex(w.organizations), nil },
 			Log:           slog.New(slog.DiscardHandler)},
 	)
@@ -157,7 +157,7 @@ func (w *world) ResourceClasses() ([]*v1alpha1.ResourceClass, bool) {
 	return []*v1alpha1.ResourceClass{w.class}, true
 }
 
-// InstructClass implements rollout.Switch.
+// InstructClass implements rollout.HostWriter.
 func (w *world) InstructClass(_ context.Context, name string, i waves.Instruction) error {
 	switch {
 	case w.class == nil || name != w.class.Name:
@@ -195,7 +195,7 @@ func (w *world) Protection(resource string) *v1alpha1.ProtectedResource {
 	return out
 }
 
-func (w *world) Toggle(
+func (w *world) SetTemporaryAudit(
 	ctx context.Context,
 	object, version string,
 	audit *v1alpha1.TemporaryAudit,
@@ -221,7 +221,7 @@ func (w *world) Toggle(
 	return w.object.DeepCopy(), nil
 }
 
-// Instruct implements rollout.Switch.
+// Instruct implements rollout.HostWriter.
 func (w *world) Instruct(_ context.Context, object string, i waves.Instruction) error {
 	switch {
 	case w.object == nil || object != w.object.Name:
@@ -245,7 +245,7 @@ func (w *world) report() {
 				mode = m.Mode
 			}
 		}
-		if (rollout.Active(w.object.Spec, w.now) || w.object.Status.Rollout.Holds(string(c.Name))) && mode == v1alpha1.ModeEnforce {
+		if (rollout.InTemporaryAudit(w.object.Spec, w.now) || w.object.Status.Rollout.Holds(string(c.Name))) && mode == v1alpha1.ModeEnforce {
 			mode = v1alpha1.ModeAudit
 		}
 		if c.Mode != mode || c.Since == nil {

@@ -57,9 +57,9 @@ type View struct {
 }
 
 var (
-	// ErrTooMany reports that the person has MaxViews views of the page already.
+	// ErrTooMany means that the person has MaxViews views of the page already.
 	ErrTooMany = errors.New("too many saved views")
-	// ErrUnknown reports that the person has no such view.
+	// ErrUnknown means that the person has no such view.
 	ErrUnknown = errors.New("no such saved view")
 )
 

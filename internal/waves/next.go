@@ -20,7 +20,7 @@ const UnhealthyAfter = 2 * time.Minute
 type Member struct {
 	Name   string
 	Labels map[string]string
-	// Closed reports that what is written for the member closes the resource, or that this is not known.
+	// Closed reports whether what is written for the member closes the resource, or this is not known.
 	Closed bool
 	// Last is the last reported state of the resource there; its zero value means that there is none.
 	Last v1alpha1.ClusterState
@@ -33,11 +33,11 @@ type Input struct {
 	Waves []v1alpha1.Wave
 	// Wanted are the members in which the spec says Enforce.
 	Wanted v1alpha1.MemberSet
-	// TemporaryAudit reports that a temporary audit lasts, so that the resource is enforced in no member now.
+	// TemporaryAudit reports whether a temporary audit lasts, so that the resource is enforced in no member now.
 	TemporaryAudit bool
 	// Members are those in which the resource is placed.
 	Members []Member
-	// ClosedElsewhere reports that what is written for a member in which the resource is not placed closes the resource.
+	// ClosedElsewhere reports whether what is written for a member in which the resource is not placed closes the resource.
 	ClosedElsewhere bool
 	// Status is the present status, or nil.
 	Status *v1alpha1.RolloutStatus
@@ -88,9 +88,9 @@ type decision struct {
 	now     metav1.Time
 	next    *v1alpha1.RolloutStatus
 	changes []Change
-	// force reports that the next wave begins whatever the current one waits for.
+	// force reports whether the next wave begins whatever the current one waits for.
 	force bool
-	// partial reports that the first status was made, and that the resource is closed in some of its members.
+	// partial reports whether the first status was made and the resource is closed in some of its members.
 	partial bool
 }
 

@@ -19,9 +19,9 @@ func ForHolders(t *testing.T, title string, applications ...string) json.RawMess
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Holders = map[string]accesspackage.Holder{}
+	spec.Holders = map[string]accesspackage.HolderChange{}
 	for _, a := range applications {
-		spec.Holders[a] = accesspackage.Holder{Gets: map[string][]string{"trnv1:rsc:a": {"connect"}}}
+		spec.Holders[a] = accesspackage.HolderChange{Gets: map[string][]string{"trnv1:rsc:a": {"connect"}}}
 	}
 	text, err := spec.JSON()
 	if err != nil {

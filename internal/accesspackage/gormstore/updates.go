@@ -55,12 +55,12 @@ func queueUpdate(tx *gorm.DB, name string, version int, spec accesspackage.Spec,
 	return err
 }
 
-// OpenUpdates implements accesspackage.Updates.
+// OpenUpdates implements accesspackage.UpdateStore.
 func (s *Store) OpenUpdates(ctx context.Context, limit int) ([]accesspackage.Update, error) {
 	return s.updates(ctx, "SELECT * FROM access_package_updates WHERE ended_at = 0 ORDER BY package, version LIMIT ?", limit)
 }
 
-// UpdatesOf implements accesspackage.Updates.
+// UpdatesOf implements accesspackage.UpdateStore.
 func (s *Store) UpdatesOf(ctx context.Context, name string, limit int) ([]accesspackage.Update, error) {
 	return s.updates(ctx, "SELECT * FROM access_package_updates WHERE package = ? ORDER BY version DESC LIMIT ?", name, limit)
 }
@@ -86,7 +86,7 @@ func (s *Store) updates(ctx context.Context, query string, args ...any) ([]acces
 	return out, nil
 }
 
-// BeginUpdate implements accesspackage.Updates.
+// BeginUpdate implements accesspackage.UpdateStore.
 func (s *Store) BeginUpdate(ctx context.Context, u accesspackage.Update, at time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		n, err := database.Exec(tx, "UPDATE access_package_updates SET state = ?, begun_at = ? WHERE package = ? AND version = ? AND state = ?",
@@ -109,7 +109,7 @@ type stateCount struct {
 	N     int
 }
 
-// EndUpdate implements accesspackage.Updates.
+// EndUpdate implements accesspackage.UpdateStore.
 func (s *Store) EndUpdate(ctx context.Context, u accesspackage.Update, reason message.Message, at time.Time) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		counts, err := database.Select[stateCount](tx,
@@ -141,7 +141,7 @@ func (s *Store) EndUpdate(ctx context.Context, u accesspackage.Update, reason me
 	})
 }
 
-// HolderUpdates implements accesspackage.Updates.
+// HolderUpdates implements accesspackage.UpdateStore.
 func (s *Store) HolderUpdates(ctx context.Context, f accesspackage.HolderFilter) ([]accesspackage.HolderUpdate, error) {
 	query, args := "SELECT * FROM access_package_holders WHERE package = ? AND version = ?", []any{f.Package, f.Version}
 	if len(f.States) > 0 {
@@ -178,7 +178,7 @@ func (s *Store) HolderUpdates(ctx context.Context, f accesspackage.HolderFilter)
 	return out, nil
 }
 
-// SaveHolder implements accesspackage.Updates.
+// SaveHolder implements accesspackage.UpdateStore.
 func (s *Store) SaveHolder(ctx context.Context, h accesspackage.HolderUpdate, from accesspackage.HolderState) (saved bool, err error) {
 	plan, err := json.Marshal(h.Plan)
 	if err != nil {

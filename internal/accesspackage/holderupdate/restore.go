@@ -11,7 +11,7 @@ import (
 
 // AfterRestore ends the updates in progress of a restored backup, because what was decided since the backup is not known: their holders may
 // have lost access that they would be given again. It returns the versions whose update ended, as package/number.
-func AfterRestore(ctx context.Context, s accesspackage.Updates, backup, now time.Time) ([]string, error) {
+func AfterRestore(ctx context.Context, s accesspackage.UpdateStore, backup, now time.Time) ([]string, error) {
 	reason := message.AccessPackageUpdateRestored(backup.UTC().Format(time.RFC3339))
 	var ended []string
 	for {
@@ -28,7 +28,7 @@ func AfterRestore(ctx context.Context, s accesspackage.Updates, backup, now time
 	}
 }
 
-func endRestored(ctx context.Context, s accesspackage.Updates, u accesspackage.Update, reason message.Message, now time.Time) error {
+func endRestored(ctx context.Context, s accesspackage.UpdateStore, u accesspackage.Update, reason message.Message, now time.Time) error {
 	list, err := s.HolderUpdates(ctx, accesspackage.HolderFilter{Package: u.Package, Version: u.Version, States: accesspackage.OpenHolderStates()})
 	if err != nil {
 		return err

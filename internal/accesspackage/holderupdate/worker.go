@@ -1,6 +1,6 @@
-// Package holderupdate gives versions of access packages to the applications that hold them, if the approvers of the version decided so. Its
-// Worker revokes what a version does not have any more, and requests what it adds by tickets (package approval). It depends on neither HTTP
-// nor SQL.
+// Package holderupdate gives new versions of access packages to the applications that hold them, if the approvers of the version decided so.
+// Its Worker revokes the access that a version does not have any more, and requests the access that it adds with tickets (package approval).
+// It must not depend on HTTP or SQL.
 package holderupdate
 
 import (
@@ -27,18 +27,18 @@ const (
 	duplicateRetry = time.Minute
 )
 
-// Store stores packages, and the lease of the work on updates.
+// Store stores versions of packages, their updates, and the lease of the replica that works on updates.
 type Store interface {
-	accesspackage.Updates
+	accesspackage.UpdateStore
 	Version(ctx context.Context, name string, number int) (accesspackage.Version, error)
 	// Lead reports whether the holder has the lease until now+ttl. It acquires the lease if it is free or has expired.
 	Lead(ctx context.Context, holder string, now time.Time, ttl time.Duration) (bool, error)
 }
 
-// Tickets changes the access of applications; see approval.Service.
+// Tickets plans and changes the access of applications. approval.Service implements it.
 type Tickets interface {
-	HolderUpdateStopped(ctx context.Context, name string, version int, application string) (message.Message, error)
-	PlanHolder(ctx context.Context, name string, v accesspackage.Version, application string) (plan accesspackage.Plan, held bool, err error)
+	HolderUpdateRefusal(ctx context.Context, name string, version int, application string) (message.Message, error)
+	PlanHolderUpdate(ctx context.Context, name string, v accesspackage.Version, application string) (plan accesspackage.Plan, held bool, err error)
 	RevokePackageAccess(ctx context.Context, of accesspackage.Access, name string, v accesspackage.Version) error
 	FindHolderRequest(ctx context.Context, name string, v accesspackage.Version, application string) (*approval.Ticket, error)
 	PlanHolderRequest(
@@ -52,12 +52,12 @@ type Tickets interface {
 	StopHolderRequest(ctx context.Context, number int64, reason message.Message) error
 }
 
-// TicketReader reads tickets; see approval.TicketStore.
+// TicketReader reads tickets. approval.TicketStore implements it.
 type TicketReader interface {
 	List(ctx context.Context, f approval.Filter) ([]*approval.Ticket, error)
 }
 
-// Worker works on updates. One replica works at a time. Each step is stored before the next one, and can be repeated, so that another
+// Worker carries out updates. One replica works at a time. Each step is stored before the next one, and can be repeated, so that another
 // replica can continue after a crash between any two of them.
 type Worker struct {
 	Name    string // unique among replicas
@@ -128,13 +128,13 @@ func (w *Worker) update(ctx context.Context, u accesspackage.Update) error {
 	if err := w.Store.BeginUpdate(ctx, u, w.Now()); err != nil {
 		return err
 	}
-	w.reached("begun")
+	w.checkpoint("begun")
 	v, err := w.Store.Version(ctx, u.Package, u.Version)
 	if err != nil {
 		return err
 	}
-	ended, err := w.follow(ctx, u, v)
-	if err != nil || ended {
+	stopped, err := w.followTickets(ctx, u, v)
+	if err != nil || stopped {
 		return err
 	}
 	list, err := w.due(ctx, u)
@@ -146,14 +146,14 @@ func (w *Worker) update(ctx context.Context, u accesspackage.Update) error {
 		if err := w.lead(ctx); err != nil {
 			return err
 		}
-		reason, err := w.Tickets.HolderUpdateStopped(ctx, u.Package, u.Version, h.Application)
+		reason, err := w.Tickets.HolderUpdateRefusal(ctx, u.Package, u.Version, h.Application)
 		if err != nil {
 			return err
 		}
 		if !reason.IsZero() {
 			return w.stop(ctx, u, v, reason)
 		}
-		if err := w.holder(ctx, h, v); err != nil {
+		if err := w.advance(ctx, h, v); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -166,8 +166,8 @@ func (w *Worker) update(ctx context.Context, u accesspackage.Update) error {
 	return w.Store.EndUpdate(ctx, u, message.Message{}, w.Now()) // does nothing unless every application is done
 }
 
-// due returns the applications with which a round continues or begins. Those whose ticket is to be submitted do not count against the limit,
-// because they may wait for other tickets.
+// due returns the applications that a round works on, except those that wait for their ticket. Applications whose ticket is still to be
+// submitted do not count against maxApplications, because they may wait for other tickets.
 func (w *Worker) due(ctx context.Context, u accesspackage.Update) ([]accesspackage.HolderUpdate, error) {
 	list, err := w.holders(ctx, u, 0, accesspackage.HolderRevoked)
 	if err != nil {
@@ -184,14 +184,14 @@ func (w *Worker) holders(ctx context.Context, u accesspackage.Update, limit int,
 	return w.Store.HolderUpdates(ctx, accesspackage.HolderFilter{Package: u.Package, Version: u.Version, States: states, Limit: limit})
 }
 
-// follow reads how far the tickets of waiting applications have come. It stops the update, and reports so, if they must not be given the
-// version any more.
-func (w *Worker) follow(ctx context.Context, u accesspackage.Update, v accesspackage.Version) (stopped bool, err error) {
+// followTickets reads the states of the tickets for which applications wait, and ends the applications whose tickets are decided and written.
+// If the version must not be given to applications any more, it stops the update instead; stopped reports this.
+func (w *Worker) followTickets(ctx context.Context, u accesspackage.Update, v accesspackage.Version) (stopped bool, err error) {
 	waiting, err := w.holders(ctx, u, 0, accesspackage.HolderWaiting)
 	if err != nil || len(waiting) == 0 {
 		return false, err
 	}
-	reason, err := w.Tickets.HolderUpdateStopped(ctx, u.Package, u.Version, waiting[0].Application)
+	reason, err := w.Tickets.HolderUpdateRefusal(ctx, u.Package, u.Version, waiting[0].Application)
 	if err != nil {
 		return false, err
 	}
@@ -223,8 +223,8 @@ func (w *Worker) follow(ctx context.Context, u accesspackage.Update, v accesspac
 	return false, nil
 }
 
-// holder does the steps of one application, until it waits for a ticket or is done.
-func (w *Worker) holder(ctx context.Context, h accesspackage.HolderUpdate, v accesspackage.Version) error {
+// advance does the steps of one application, until it waits for a ticket or is done.
+func (w *Worker) advance(ctx context.Context, h accesspackage.HolderUpdate, v accesspackage.Version) error {
 	for {
 		before := h.State
 		var err error
@@ -234,7 +234,7 @@ func (w *Worker) holder(ctx context.Context, h accesspackage.HolderUpdate, v acc
 		case accesspackage.HolderPlanned:
 			err = w.revoke(ctx, &h, v)
 		case accesspackage.HolderRevoked:
-			err = w.give(ctx, &h, v)
+			err = w.submit(ctx, &h, v)
 		default:
 			return nil
 		}
@@ -244,7 +244,7 @@ func (w *Worker) holder(ctx context.Context, h accesspackage.HolderUpdate, v acc
 	}
 }
 
-// save stores an application that was in a state.
+// save stores the new state of an application if its stored state is still the former one, and returns errStateChanged otherwise.
 func (w *Worker) save(ctx context.Context, h *accesspackage.HolderUpdate, from accesspackage.HolderState) error {
 	h.UpdatedAt = w.Now()
 	saved, err := w.Store.SaveHolder(ctx, *h, from)
@@ -252,14 +252,14 @@ func (w *Worker) save(ctx context.Context, h *accesspackage.HolderUpdate, from a
 		err = errStateChanged
 	}
 	if err == nil {
-		w.reached("saved " + string(h.State))
+		w.checkpoint("saved " + string(h.State))
 	}
 	return err
 }
 
-// plan stores what is to be done about an application, before any of it is done.
+// plan computes and stores what has to be done about an application, before any of it is done.
 func (w *Worker) plan(ctx context.Context, h *accesspackage.HolderUpdate, v accesspackage.Version) error {
-	plan, held, err := w.Tickets.PlanHolder(ctx, h.Package, v, h.Application)
+	plan, held, err := w.Tickets.PlanHolderUpdate(ctx, h.Package, v, h.Application)
 	if err != nil {
 		return err
 	}
@@ -276,15 +276,15 @@ func (w *Worker) revoke(ctx context.Context, h *accesspackage.HolderUpdate, v ac
 		if err := w.Tickets.RevokePackageAccess(ctx, of, h.Package, v); err != nil {
 			return err
 		}
-		w.reached("access revoked")
+		w.checkpoint("access revoked")
 	}
 	h.State = accesspackage.HolderRevoked
 	return w.save(ctx, h, accesspackage.HolderPlanned)
 }
 
-// give submits the ticket of an application's plan. What cannot be requested is stored before that, because it is not computed again for a
-// ticket that was submitted. While another ticket requests the same, the application waits for it.
-func (w *Worker) give(ctx context.Context, h *accesspackage.HolderUpdate, v accesspackage.Version) error {
+// submit submits the ticket of an application's plan. The reason why a part cannot be requested is stored before that, because it is not
+// computed again for a ticket that was submitted. While another ticket requests the same, the application waits for it.
+func (w *Worker) submit(ctx context.Context, h *accesspackage.HolderUpdate, v accesspackage.Version) error {
 	if len(h.Plan.Give) == 0 {
 		h.State = accesspackage.HolderDone
 		return w.save(ctx, h, accesspackage.HolderRevoked)
@@ -312,7 +312,7 @@ func (w *Worker) give(ctx context.Context, h *accesspackage.HolderUpdate, v acce
 	if err != nil {
 		return err
 	}
-	w.reached("ticket submitted")
+	w.checkpoint("ticket submitted")
 	h.State, h.Ticket, h.Message = accesspackage.HolderWaiting, t.Number, message.Message{}
 	return w.save(ctx, h, accesspackage.HolderRevoked)
 }
@@ -369,12 +369,12 @@ func (w *Worker) stopHolder(ctx context.Context, h *accesspackage.HolderUpdate, 
 	if err := w.Tickets.StopHolderRequest(ctx, t.Number, reason); err != nil {
 		return err
 	}
-	w.reached("ticket withdrawn")
+	w.checkpoint("ticket withdrawn")
 	return nil
 }
 
-// reached calls step.
-func (w *Worker) reached(point string) {
+// checkpoint calls step.
+func (w *Worker) checkpoint(point string) {
 	if w.step != nil {
 		w.step(point)
 	}

@@ -35,7 +35,7 @@ func items(t *testing.T, ctx context.Context, s approval.TicketStore) {
 		{Name: "leader", Approvers: []string{"erin", "dan"}, Quorum: 2, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutEscalate, EscalateTo: []string{"zoe"}},
 	}
 	second.Target = &approval.Target{Ticket: 1, Item: 3}
-	second.Package = &approval.PackageRef{Name: "pay", Version: 2, Digest: "d", Team: "team", Owners: []string{"user:bob"}, Given: true, Ticket: 5,
+	second.Package = &approval.PackageRef{Name: "pay", Version: 2, Digest: "d", Team: "team", Owners: []string{"user:bob"}, HolderUpdate: true, Ticket: 5,
 		Until: Start.Add(time.Hour), Security: true}
 	x := approval.NewTicket(
 		approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{Item("a", "r"), second}},

@@ -20,11 +20,11 @@ type indexScan struct {
 	// table is the table that is scanned, as d; empty for the tickets themselves.
 	table      string
 	conditions sqlquery.Conditions
-	// joined reports that the conditions name columns of the tickets beside those of d.
+	// joined reports whether the conditions name columns of the tickets beside those of d.
 	joined bool
-	// own reports that d is the item that must meet the filter's conditions on a single item.
+	// own reports whether d is the item that must meet the filter's conditions on a single item.
 	own bool
-	// ranges reports that the scan covers several ranges of the index, so its result is not in order.
+	// ranges reports whether the scan covers several ranges of the index, so its result is not in order.
 	ranges bool
 }
 

@@ -17,7 +17,7 @@ type textWord struct {
 	// rare is the word if it is rare, and selective if it is not, but has at most as many tickets as one that is rare for people
 	// who see all. At most one is set.
 	rare, selective string
-	// none reports that no ticket has all words of the text.
+	// none reports whether no ticket has all words of the text.
 	none bool
 }
 

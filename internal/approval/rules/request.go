@@ -17,7 +17,7 @@ type Request struct {
 	Duration    time.Duration `cel:"duration"` // 0 means until revoked
 	Total       time.Duration `cel:"total"`    // from the first grant to the end of this one; 0 means until revoked
 	Permanent   bool          `cel:"permanent"`
-	// Hours reports that the access is restricted to recurring hours.
+	// Hours reports whether the access is restricted to recurring hours.
 	Hours      bool     `cel:"hours"`
 	BreakGlass bool     `cel:"breakGlass"`
 	Enforcers  []string `cel:"enforcers"` // that enforce the resource

@@ -95,7 +95,7 @@ func (t *loggedText) UnmarshalJSON(b []byte) error {
 // accessAudit is what an entry contains about Istio's policies with the action AUDIT.
 type accessAudit struct {
 	istio.AuditResult
-	// complete reports that the entry also shows whether an ALLOW policy let the request in, which Envoy reports for requests only.
+	// complete reports whether the entry also shows whether an ALLOW policy let the request in, which Envoy reports for requests only.
 	complete bool
 }
 

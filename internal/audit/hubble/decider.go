@@ -68,7 +68,7 @@ type decisionCache struct {
 	resources map[*audit.Endpoint]resources
 }
 
-// resources are the resource names of a destination. istio reports that Istio alone enforces all of them.
+// resources are the resource names of a destination. istio reports whether Istio alone enforces all of them.
 type resources struct {
 	names []string
 	istio bool

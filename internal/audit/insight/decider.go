@@ -20,7 +20,7 @@ type verdicts struct {
 	of []policy.Decision
 	// why is set if the source is ambiguous and not all candidates have the same decision.
 	why *message.Message
-	// same reports that every side decided the same for all candidates.
+	// same reports whether every side decided the same for all candidates.
 	same bool
 }
 

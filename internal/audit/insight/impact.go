@@ -46,7 +46,7 @@ type Impact struct {
 	Unchanged int64 `json:"unchanged"`
 	// Uncertain lists what is not known: ambiguous sources, times that were not watched, flows that were lost.
 	Uncertain []Uncertain `json:"uncertain"`
-	// Truncated reports that a list has more lines than fit.
+	// Truncated reports whether a list has more lines than fit.
 	Truncated bool `json:"truncated"`
 }
 

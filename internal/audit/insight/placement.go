@@ -16,7 +16,7 @@ type Member = policy.Member
 type Fleet struct {
 	// Everywhere, if set, lists the members that serve every resource, regardless of the classes.
 	Everywhere []string
-	// Members are the registered members. Known reports that there are no others and that their labels are known.
+	// Members are the registered members. Known reports whether there are no others and their labels are known.
 	Members []Member
 	Known   bool
 }

@@ -54,7 +54,7 @@ type Proposal struct {
 type ProposalLine struct {
 	Subject string `json:"subject"`
 	Action  string `json:"action"`
-	// Requests reports that every action of the port is an HTTP action. Flows do not show which one, so a user has to
+	// Requests reports whether every action of the port is an HTTP action. Flows do not show which one, so a user has to
 	// choose.
 	Requests bool         `json:"requests,omitempty"`
 	State    State        `json:"state"`
@@ -83,7 +83,7 @@ type PortSeen struct {
 type UnknownPort struct {
 	Protocol v1alpha1.Protocol `json:"protocol"`
 	Port     uint16            `json:"port"`
-	// Open reports that the class lets every source in at such ports.
+	// Open reports whether the class lets every source in at such ports.
 	Open bool `json:"open"`
 	// Clients are the subjects, or the sources without a name, sorted.
 	Clients  []string     `json:"clients"`

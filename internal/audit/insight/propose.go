@@ -97,7 +97,7 @@ type line struct {
 	ports        map[portKey]int64
 	clients      map[string]struct{}
 	open         bool
-	// alive reports that connections from before the window are still in use. MinCount does not apply to them.
+	// alive reports whether connections from before the window are still in use. MinCount does not apply to them.
 	alive bool
 }
 

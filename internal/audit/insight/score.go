@@ -111,9 +111,9 @@ type clientele struct {
 
 type client struct {
 	first time.Time
-	// named reports that it has a name, and allowed that none of its connections would be refused in Enforce.
+	// named reports whether it has a name, and allowed whether none of its connections would be refused in Enforce.
 	named, allowed bool
-	// decided reports that a connection of it was seen when it was opened, with a verdict.
+	// decided reports whether a connection of it was seen when it was opened, with a verdict.
 	decided bool
 }
 

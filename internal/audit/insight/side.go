@@ -117,7 +117,7 @@ func isKept(asEnforced policy.Verdict) bool {
 }
 
 // actionOf returns the action that an edge of a resource belongs to: that of its requests or, if the port has several,
-// one about whole connections. requests reports that all of them are HTTP actions. It returns "" if no action has the
+// one about whole connections. requests reports whether all of them are HTTP actions. It returns "" if no action has the
 // port.
 func (d *side) actionOf(resource string, at portKey) (action string, requests bool) {
 	if at.protocol == audit.ProtocolHTTP {

@@ -28,7 +28,7 @@ type end struct {
 	kind   sourceKind
 	prefix netip.Prefix
 	labels map[string]string
-	// cut reports that there were more labels than could be recorded.
+	// cut reports whether there were more labels than could be recorded.
 	cut bool
 }
 

@@ -61,7 +61,7 @@ type Score struct {
 	// Value is 0 to 100.
 	Value     int `json:"value"`
 	Threshold int `json:"threshold"`
-	// Enough reports that the value reaches the threshold, and that no part has zero points.
+	// Enough reports whether the value reaches the threshold and no part has zero points.
 	Enough bool   `json:"enough"`
 	Parts  []Part `json:"parts"`
 	// Clients is the number of names that were seen, Uncovered the number of those that statements do not allow

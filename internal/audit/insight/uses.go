@@ -14,7 +14,7 @@ import (
 type Use struct {
 	LastUsed time.Time // zero if no use was seen
 	Count    int64
-	// Refused reports that a connection was refused that the statement allows as it is written.
+	// Refused reports whether a connection was refused that the statement allows as it is written.
 	Refused bool
 }
 
@@ -91,7 +91,7 @@ const fewLost = 0.01
 // Reliability is how far an absence of traffic to a resource proves that there was none. The figures are those of the worst
 // member in which the resource is placed.
 type Reliability struct {
-	// Enough reports that every member was watched for nearly all of the time, is watched now, and lost few flows.
+	// Enough reports whether every member was watched for nearly all of the time, is watched now, and lost few flows.
 	Enough  bool
 	Watched float64 // share of the time
 	Lost    float64 // share of the flows

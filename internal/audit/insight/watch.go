@@ -24,7 +24,7 @@ type MemberWatch struct {
 	// Lost is the number of flows that are known to be lost, and Seen the number of connections, which are only counted
 	// if some were lost.
 	Lost, Seen int64
-	// Recent reports that the member was watched at the end of the window; see RecentWatch.
+	// Recent reports whether the member was watched at the end of the window; see RecentWatch.
 	Recent bool
 }
 

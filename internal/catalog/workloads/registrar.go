@@ -84,7 +84,7 @@ type Result struct {
 	ID      string
 	Outcome Outcome
 	Message message.Message // why it was refused
-	// NeedsApproval reports that the registration was refused by a bound that an approval lifts.
+	// NeedsApproval reports whether the registration was refused by a bound that an approval lifts.
 	NeedsApproval bool
 }
 

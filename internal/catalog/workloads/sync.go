@@ -22,7 +22,7 @@ type Sync struct {
 	Refused []Result
 	// Sample contains some of the workloads that would be removed.
 	Sample []Registered
-	// Unconfirmed reports that the removals exceed UnconfirmedLimit, so that a person has to confirm them.
+	// Unconfirmed reports whether the removals exceed UnconfirmedLimit, so that a person has to confirm them.
 	Unconfirmed bool
 	Applied     bool
 }

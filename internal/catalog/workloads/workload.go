@@ -90,15 +90,15 @@ func (w Workload) ranges(before Workload) []netip.Prefix {
 
 // Errors that callers handle differently.
 var (
-	// ErrForbidden reports that the caller may not register or remove the workload.
+	// ErrForbidden means that the caller may not register or remove the workload.
 	ErrForbidden = errors.New("not allowed")
-	// ErrUnknown reports that the host cluster has not been read yet.
+	// ErrUnknown means that the host cluster has not been read yet.
 	ErrUnknown = message.WorkloadHostNotSeen().Err()
-	// ErrUnconfirmed reports that a sync would remove so much that it needs a confirmation.
+	// ErrUnconfirmed means that a sync would remove so much that it needs a confirmation.
 	ErrUnconfirmed = errors.New("it has to be confirmed")
-	// ErrChanged reports that a sync would change something else than its preview showed.
+	// ErrChanged means that a sync would change something else than its preview showed.
 	ErrChanged = errors.New("the workloads have changed since")
-	// ErrInvalid reports that the input is not valid.
+	// ErrInvalid means that the input is not valid.
 	ErrInvalid = errors.New("invalid")
 )
 

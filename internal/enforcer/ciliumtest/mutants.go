@@ -16,7 +16,7 @@ import (
 // Mutant is a translation with a plausible mistake, which the comparison must detect.
 type Mutant struct {
 	Name, Why string
-	// Refused reports that Cilium rejects its result.
+	// Refused reports whether Cilium rejects its result.
 	Refused bool
 	// Break changes the spec of one policy.
 	Break func(spec map[string]any)

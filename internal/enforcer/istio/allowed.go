@@ -11,7 +11,7 @@ import (
 // used to check whether such a policy lets in more than others do.
 type Allowed struct {
 	rules []allowedRule
-	// unread reports that a part of the policy is not understood, so that it may let in anything.
+	// unread reports whether a part of the policy is not understood, so that it may let in anything.
 	unread bool
 }
 

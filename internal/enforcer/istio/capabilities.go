@@ -55,7 +55,7 @@ type Config struct {
 	Default Capabilities `json:"default"`
 	// Members are the capabilities by member.
 	Members map[string]Capabilities `json:"members,omitempty"`
-	// Complete reports that Members lists all members, so that Default has no pods of its own.
+	// Complete reports whether Members lists all members, so that Default has no pods of its own.
 	Complete bool `json:"-"`
 }
 

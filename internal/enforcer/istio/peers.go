@@ -15,7 +15,7 @@ import (
 // peers are the sources of a statement.
 type peers struct {
 	anyone bool
-	// accounts are service accounts. anyAccount reports that any account may be meant, because the names are not known.
+	// accounts are service accounts. anyAccount reports whether any account may be meant, because the names are not known.
 	accounts   []string
 	anyAccount bool
 	ranges     []policy.AddressRange

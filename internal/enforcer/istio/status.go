@@ -18,7 +18,7 @@ const (
 
 // ZtunnelStatus is what istiod reports about a policy for ztunnel. Istiod writes it only if ambient is enabled.
 type ZtunnelStatus struct {
-	// Reported reports that istiod reported about the current version of the policy.
+	// Reported reports whether istiod reported about the current version of the policy.
 	Reported bool
 	// Problem is what istiod says if it rejected the policy or left out a part of it, or "".
 	Problem string

@@ -41,7 +41,7 @@ type unenforcedDeny struct {
 	ref   policy.Ref
 	ports []v1alpha1.Port
 	peers peers
-	// nameless reports that the deny is enforced, but not for pods without an identity.
+	// nameless reports whether the deny is enforced, but not for pods without an identity.
 	nameless bool
 }
 

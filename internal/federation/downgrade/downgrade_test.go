@@ -144,7 +144,7 @@ func TestDowngradeAndResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	extent, err := operator.Look(ctx)
+	extent, err := operator.ReadExtent(ctx)
 	if d := cmp.Diff(Extent{Policies: 3, Closing: 2}, extent); d != "" || err != nil {
 		t.Fatal(err, d)
 	}
@@ -152,18 +152,18 @@ func TestDowngradeAndResume(t *testing.T) {
 		t.Errorf("Resume without a mark: got %v, want ErrNotDowngraded", err)
 	}
 	opened := 0
-	run := &Downgrade{Operator: operator, Reason: "rehearsal", Now: time.Now, Settling: time.Minute, Opened: func(n int, _ time.Duration) { opened = n }}
-	result, err := run.Run(ctx)
+	options := Options{Reason: "rehearsal", Now: time.Now, Settling: time.Minute, Opened: func(n int, _ time.Duration) { opened = n }}
+	result, err := operator.Downgrade(ctx, options)
 	if err != nil || !result.Guarded || result.Written != 2 || opened != 2 {
-		t.Fatalf("Run: got error %v, result %+v, and %d opened policies", err, result, opened)
+		t.Fatalf("Downgrade: got error %v, result %+v, and %d opened policies", err, result, opened)
 	}
 	audited := cilium.AuditSpec(closed())
 	if d := cmp.Diff(map[string]any{"acp-a": audited, "acp-b": audited, "acp-open": audited, "others": closed()}, specs(t, config)); d != "" {
 		t.Error(d)
 	}
-	extent, err = operator.Look(ctx)
+	extent, err = operator.ReadExtent(ctx)
 	if err != nil || extent.Closing != 0 || extent.Mark == nil || extent.Mark.Reason != "rehearsal" || extent.Mark.By != operator.Name {
-		t.Errorf("Look after the downgrade: got error %v, extent %+v", err, extent)
+		t.Errorf("ReadExtent after the downgrade: got error %v, extent %+v", err, extent)
 	}
 	// The pusher can close nothing now, and the command can be repeated.
 	pusher := dynamic.NewForConfigOrDie(as(config, guard.Pusher)).Resource(policies)
@@ -171,14 +171,14 @@ func TestDowngradeAndResume(t *testing.T) {
 	if _, err := pusher.Patch(ctx, "acp-a", types.MergePatchType, patch, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("write by the pusher during the downgrade: got %v, want forbidden", err)
 	}
-	if result, err := run.Run(ctx); err != nil || result.Written != 0 {
-		t.Errorf("second Run: got error %v, result %+v", err, result)
+	if result, err := operator.Downgrade(ctx, options); err != nil || result.Written != 0 {
+		t.Errorf("second Downgrade: got error %v, result %+v", err, result)
 	}
 	if mark, err := operator.Resume(ctx); err != nil || mark.Reason != "rehearsal" {
 		t.Errorf("Resume: got error %v, mark %+v", err, mark)
 	}
-	if extent, err = operator.Look(ctx); err != nil || extent.Mark != nil || extent.Closing != 0 {
-		t.Errorf("Look after Resume: got error %v, extent %+v, want the policies still open", err, extent)
+	if extent, err = operator.ReadExtent(ctx); err != nil || extent.Mark != nil || extent.Closing != 0 {
+		t.Errorf("ReadExtent after Resume: got error %v, extent %+v, want the policies still open", err, extent)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestDowngradeWithoutGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	interfered := false
-	run := &Downgrade{Operator: operator, Reason: "x", Now: time.Now, Settling: 3 * time.Second, Opened: func(int, time.Duration) {
+	options := Options{Reason: "x", Now: time.Now, Settling: 3 * time.Second, Opened: func(int, time.Duration) {
 		admin := dynamic.NewForConfigOrDie(config).Resource(policies)
 		if _, err := admin.Patch(
 			ctx,
@@ -206,12 +206,12 @@ func TestDowngradeWithoutGuard(t *testing.T) {
 		}
 		interfered = true
 	}}
-	result, err := run.Run(ctx)
+	result, err := operator.Downgrade(ctx, options)
 	if err != nil || result.Guarded || result.Written != 3 || !interfered {
-		t.Fatalf("Run without a guard: got error %v, result %+v", err, result)
+		t.Fatalf("Downgrade without a guard: got error %v, result %+v", err, result)
 	}
-	if extent, err := operator.Look(ctx); err != nil || extent.Closing != 0 {
-		t.Errorf("Look without a guard: got error %v, extent %+v", err, extent)
+	if extent, err := operator.ReadExtent(ctx); err != nil || extent.Closing != 0 {
+		t.Errorf("ReadExtent without a guard: got error %v, extent %+v", err, extent)
 	}
 }
 

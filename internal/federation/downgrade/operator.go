@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// ErrNotAdmitted reports that the operator is not in the break-glass group and may not impersonate it.
+// ErrNotAdmitted means that the operator is not in the break-glass group and may not impersonate it.
 var ErrNotAdmitted = errors.New("you are not in the group " + guard.BreakGlass + " there, and may not impersonate it")
 
 // Operator is a user who may use the break-glass group in a member.

@@ -35,11 +35,11 @@ type Extent struct {
 	// Policies is the number of policies that ACP manages, and Closing the number of those that refuse something.
 	Policies, Closing int
 	// Mark is the mark of a downgrade in progress, or nil.
-	Mark *guard.Downgrade
+	Mark *guard.DowngradeMark
 }
 
-// Look returns the extent and changes nothing.
-func (o *Operator) Look(ctx context.Context) (Extent, error) {
+// ReadExtent reads the extent from the member. It changes nothing.
+func (o *Operator) ReadExtent(ctx context.Context) (Extent, error) {
 	var out Extent
 	err := o.each(ctx, func(k kind, u *unstructured.Unstructured) error {
 		out.Policies++
@@ -56,15 +56,15 @@ func (o *Operator) Look(ctx context.Context) (Extent, error) {
 	return out, err
 }
 
-func (o *Operator) mark(ctx context.Context) (*guard.Downgrade, error) {
-	u, err := o.client.Resource(guard.MarkResource).Namespace(guard.Namespace).Get(ctx, guard.Mark, metav1.GetOptions{})
+func (o *Operator) mark(ctx context.Context) (*guard.DowngradeMark, error) {
+	u, err := o.client.Resource(guard.DowngradeMarkResource).Namespace(guard.Namespace).Get(ctx, guard.DowngradeMarkName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no mark and no error is what there mostly is
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the mark of a downgrade: %w", err)
 	}
-	d := guard.ParseMark(u)
+	d := guard.ParseDowngradeMark(u)
 	return &d, nil
 }
 
@@ -94,18 +94,18 @@ func (o *Operator) each(ctx context.Context, do func(kind, *unstructured.Unstruc
 	return nil
 }
 
-// Settling is how long Run checks whether the policies are written again, if it cannot confirm that the guard
+// Settling is how long Downgrade checks whether the policies are written again, if it cannot confirm that the guard
 // refuses that. KubeFed reverts manual changes after ten seconds.
 const Settling = 15 * time.Second
 
 // interval is the time between two checks.
 const interval = time.Second
 
-// Downgrade opens a member.
-type Downgrade struct {
-	Operator *Operator
-	Reason   string
-	Now      func() time.Time
+// Options are the options of Operator.Downgrade.
+type Options struct {
+	// Reason is stored in the mark, for everybody who reads it.
+	Reason string
+	Now    func() time.Time
 	// Settling replaces the constant of the same name unless it is 0.
 	Settling time.Duration
 	// Opened is called once, when all policies let everything through for the first time.
@@ -120,28 +120,29 @@ type Result struct {
 	Guarded bool
 }
 
-// Run downgrades the member. It can be repeated: an existing mark keeps its time and reason.
-func (d *Downgrade) Run(ctx context.Context) (Result, error) {
-	began := d.Now()
-	if err := d.leaveMark(ctx); err != nil {
+// Downgrade leaves the mark in the member and changes every policy of ACP there to allow all traffic. It can be repeated: an existing mark
+// keeps its time and reason.
+func (o *Operator) Downgrade(ctx context.Context, options Options) (Result, error) {
+	began := options.Now()
+	if err := o.leaveMark(ctx, options); err != nil {
 		return Result{}, err
 	}
 	var out Result
-	written, err := d.Operator.open(ctx)
+	written, err := o.open(ctx)
 	if out.Written = written; err != nil {
 		return out, err
 	}
-	if d.Opened != nil {
-		d.Opened(written, d.Now().Sub(began))
+	if options.Opened != nil {
+		options.Opened(written, options.Now().Sub(began))
 	}
-	rounds := int(d.Settling / interval)
-	if d.Settling == 0 {
+	rounds := int(options.Settling / interval)
+	if options.Settling == 0 {
 		rounds = int(Settling / interval)
 	}
 	// The guard takes a moment to observe the mark; until then, policies that were opened may have been written again.
 	for quiet := 0; ; quiet++ {
-		guarded := d.Operator.refusesPusher(ctx)
-		written, err := d.Operator.open(ctx)
+		guarded := o.refusesPusher(ctx)
+		written, err := o.open(ctx)
 		if out.Written += written; err != nil {
 			return out, err
 		}
@@ -158,9 +159,9 @@ func (d *Downgrade) Run(ctx context.Context) (Result, error) {
 }
 
 // leaveMark creates the mark. It must come first, because programs that find the mark enforce nothing there.
-func (d *Downgrade) leaveMark(ctx context.Context) error {
-	mark := guard.Downgrade{Since: d.Now(), By: d.Operator.Name, Reason: d.Reason}.Object()
-	_, err := d.Operator.client.Resource(guard.MarkResource).Namespace(guard.Namespace).Create(ctx, mark, metav1.CreateOptions{FieldManager: fieldManager})
+func (o *Operator) leaveMark(ctx context.Context, options Options) error {
+	mark := guard.DowngradeMark{Since: options.Now(), By: o.Name, Reason: options.Reason}.Object()
+	_, err := o.client.Resource(guard.DowngradeMarkResource).Namespace(guard.Namespace).Create(ctx, mark, metav1.CreateOptions{FieldManager: fieldManager})
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil
@@ -171,19 +172,19 @@ func (d *Downgrade) leaveMark(ctx context.Context) error {
 	}
 }
 
-// ErrNotDowngraded reports that there is no mark.
+// ErrNotDowngraded is returned by Resume if the member has no mark.
 var ErrNotDowngraded = errors.New("this cluster is not downgraded")
 
-// Resume deletes the mark and returns its content. It closes nothing: the control plane restores the policies.
-func (o *Operator) Resume(ctx context.Context) (guard.Downgrade, error) {
+// Resume deletes the mark, so that ACP writes to the member again, and returns its content. It closes nothing itself: the control plane restores the policies.
+func (o *Operator) Resume(ctx context.Context) (guard.DowngradeMark, error) {
 	mark, err := o.mark(ctx)
 	if err != nil {
-		return guard.Downgrade{}, err
+		return guard.DowngradeMark{}, err
 	}
 	if mark == nil {
-		return guard.Downgrade{}, ErrNotDowngraded
+		return guard.DowngradeMark{}, ErrNotDowngraded
 	}
-	err = o.client.Resource(guard.MarkResource).Namespace(guard.Namespace).Delete(ctx, guard.Mark, metav1.DeleteOptions{})
+	err = o.client.Resource(guard.DowngradeMarkResource).Namespace(guard.Namespace).Delete(ctx, guard.DowngradeMarkName, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return *mark, fmt.Errorf("take the mark away: %w", err)
 	}
@@ -279,5 +280,5 @@ func (o *Operator) refuses(ctx context.Context, user string) bool {
 	probe := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.TargetResource.GroupVersion().String(), "kind": k.Target.Kind,
 		"metadata": map[string]any{"name": v1alpha1.ObjectPrefix + "downgrade-probe"}, "spec": k.opened(map[string]any{"endpointSelector": map[string]any{}})}}
 	_, err = client.Resource(k.TargetResource).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "'"+guard.Downgraded+"'")
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "'"+guard.PolicyDowngrade+"'")
 }

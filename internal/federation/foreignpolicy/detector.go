@@ -12,7 +12,7 @@ type Input struct {
 	// Own are ACP's policies, and Foreign the policies of others.
 	Own, Foreign []*Policy
 	Groups       []Group
-	// GroupsUnread reports that the groups are not known, so that policies of others with groups may let in any source.
+	// GroupsUnread reports whether the groups are not known, so that policies of others with groups may let in any source.
 	GroupsUnread bool
 	// Keys are the keys of the labels by which classes select pods.
 	Keys map[string]bool

@@ -40,7 +40,7 @@ type connections struct {
 	ports []ports
 	// requests are the HTTP requests that are let through, as written; nil means the whole connection.
 	requests []string
-	// uncertain reports that the ports are not known exactly; ports are those to which the rule may apply.
+	// uncertain reports whether the ports are not known exactly; ports are those to which the rule may apply.
 	uncertain bool
 }
 
@@ -51,7 +51,7 @@ type rule struct {
 	tier    tier
 	order   float64
 	verdict verdict
-	// closes reports that a workload that the rule selects refuses what no rule lets in.
+	// closes reports whether a workload that the rule selects refuses what no rule lets in.
 	closes  bool
 	subject selector
 	peers   []selector
@@ -63,7 +63,7 @@ type Policy struct {
 	Kind, Namespace, Name string
 	rules                 []*rule
 	id                    uint64
-	// groups reports that a rule references groups of addresses.
+	// groups reports whether a rule references groups of addresses.
 	groups bool
 }
 

@@ -17,7 +17,7 @@ type Group struct {
 // source is an origin of connections.
 type source struct {
 	labels []Handle
-	// local reports that it is a pod of the member itself, or another endpoint of its cluster.
+	// local reports whether it is a pod of the member itself, or another endpoint of its cluster.
 	local bool
 	// address is outside the cluster mesh, and groups are those that contain it.
 	address netip.Addr

@@ -34,7 +34,7 @@ func Judge(found []*unstructured.Unstructured, c Credentials, pushers ...string)
 	for _, o := range found {
 		have[key(o)] = o
 	}
-	if have[kindPolicy+" "+ClassLabels] == nil && have[kindBinding+" "+ClassLabels] == nil {
+	if have[kindPolicy+" "+PolicyClassLabels] == nil && have[kindBinding+" "+PolicyClassLabels] == nil {
 		c = Credentials{}
 	}
 	want, err := Objects(c, pushers...)

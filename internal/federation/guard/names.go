@@ -19,20 +19,20 @@ const (
 	WorkAgent = "system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa"
 	// BreakGlass is the group that may change managed objects directly and downgrade a member.
 	BreakGlass = "acp:break-glass"
-	// Mark is the ConfigMap whose presence marks the member as downgraded.
-	Mark = "acp-downgrade"
+	// DowngradeMarkName is the name of the ConfigMap whose presence marks the member as downgraded; see DowngradeMark.
+	DowngradeMarkName = "acp-downgrade"
 	// IstioRoot is Istio's root namespace, which contains ACP's AuthorizationPolicies.
 	IstioRoot = objectkind.IstioRoot
 )
 
-// Names of the policies; the bindings have the same names.
+// Names of the guard's ValidatingAdmissionPolicies; their bindings have the same names.
 const (
-	// Writers restricts who may write managed objects.
-	Writers = "acp-guard"
-	// Downgraded refuses the pusher while the mark exists.
-	Downgraded = "acp-guard-downgrade"
-	// ClassLabels restricts who may set the classes' labels on pods and use the classes' service accounts. It is optional.
-	ClassLabels = "acp-class-labels"
+	// PolicyWriters restricts who may write managed objects.
+	PolicyWriters = "acp-guard"
+	// PolicyDowngrade refuses writes of the pusher while the member has the downgrade mark.
+	PolicyDowngrade = "acp-guard-downgrade"
+	// PolicyClassLabels restricts who may set the classes' labels on pods and use the classes' service accounts. It is optional.
+	PolicyClassLabels = "acp-class-labels"
 )
 
 // LabelGroup, LabelResource and LabelVerb are the right that a user needs in the namespace to set a class's label. The

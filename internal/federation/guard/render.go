@@ -21,9 +21,9 @@ func Objects(c Credentials, pushers ...string) ([]*unstructured.Unstructured, er
 		spec  admission.ValidatingAdmissionPolicySpec
 		param *admission.ParamRef
 	}
-	parts := []part{{Writers, writers(pushers), nil}, {Downgraded, downgraded(pushers), markParam()}}
+	parts := []part{{PolicyWriters, writers(pushers), nil}, {PolicyDowngrade, downgraded(pushers), markParam()}}
 	if !c.Empty() {
-		parts = append(parts, part{ClassLabels, credentials(c), nil})
+		parts = append(parts, part{PolicyClassLabels, credentials(c), nil})
 	}
 	var out []*unstructured.Unstructured
 	for _, p := range parts {

@@ -241,8 +241,8 @@ func TestWritersAreRefused(t *testing.T) {
 		{"delete all at once", func(ctx context.Context, c dynamic.Interface) error {
 			return c.Resource(policies).DeleteCollection(ctx, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, metav1.ListOptions{})
 		}, ours},
-		{"mark the cluster", create(configMaps, Namespace, object(configMaps, Namespace, Mark, nil)), allowed("break-glass")},
-		{"a map of that name elsewhere", create(configMaps, "shop", object(configMaps, "shop", Mark, nil)), anyone},
+		{"mark the cluster", create(configMaps, Namespace, object(configMaps, Namespace, DowngradeMarkName, nil)), allowed("break-glass")},
+		{"a map of that name elsewhere", create(configMaps, "shop", object(configMaps, "shop", DowngradeMarkName, nil)), anyone},
 		{"another map", create(configMaps, Namespace, object(configMaps, Namespace, "other", nil)), anyone},
 	} {
 		for who, client := range subjects {
@@ -266,7 +266,7 @@ func TestWritersAreRefused(t *testing.T) {
 	})
 
 	// The mark refuses only the pusher; without the mark, no user is refused.
-	mark := object(configMaps, Namespace, Mark, nil)
+	mark := object(configMaps, Namespace, DowngradeMarkName, nil)
 	mark.Object["data"] = map[string]any{"reason": "the shop is closed"}
 	write := patch("acp-old", `{"metadata":{"labels":{"a":"b"}}}`)
 	for round := range 2 {
@@ -289,7 +289,7 @@ func TestWritersAreRefused(t *testing.T) {
 				t.Errorf("round %d, %s as an administrator: %v", round, reason, err)
 			}
 		}
-		if err := pusher.Resource(configMaps).Namespace(Namespace).Delete(ctx, Mark, metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+		if err := pusher.Resource(configMaps).Namespace(Namespace).Delete(ctx, DowngradeMarkName, metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("the pusher takes the mark away: %v", err)
 		}
 		// A request to delete a collection names no object.
@@ -300,7 +300,7 @@ func TestWritersAreRefused(t *testing.T) {
 		) {
 			t.Errorf("an administrator takes the mark away with everything else: %v", err)
 		}
-		if err := breakGlass.Resource(configMaps).Namespace(Namespace).Delete(ctx, Mark, metav1.DeleteOptions{}); err != nil {
+		if err := breakGlass.Resource(configMaps).Namespace(Namespace).Delete(ctx, DowngradeMarkName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		m.until("the pusher writes again", func(ctx context.Context) bool { return write(ctx, pusher) == nil })

@@ -102,7 +102,7 @@ func writers(pushers []string) admission.ValidatingAdmissionPolicySpec {
 		Variables: []admission.Variable{managed(), breakGlass(),
 			{Name: "configMap", Expression: "request.resource.resource == 'configmaps'"},
 			{Name: "mark", Expression: fmt.Sprintf("variables.configMap && request.namespace == '%s' && "+
-				"[object, oldObject].exists(o, o != null && o.metadata.?name.orValue('') == '%s')", Namespace, Mark)},
+				"[object, oldObject].exists(o, o != null && o.metadata.?name.orValue('') == '%s')", Namespace, DowngradeMarkName)},
 			{Name: "pusher", Expression: isPusher(pushers)}},
 		Validations: []admission.Validation{
 			{
@@ -141,5 +141,5 @@ func downgraded(pushers []string) admission.ValidatingAdmissionPolicySpec {
 // markParam returns a reference to the mark that admits everything if the mark does not exist.
 func markParam() *admission.ParamRef {
 	allow := admission.AllowAction
-	return &admission.ParamRef{Name: Mark, Namespace: Namespace, ParameterNotFoundAction: &allow}
+	return &admission.ParamRef{Name: DowngradeMarkName, Namespace: Namespace, ParameterNotFoundAction: &allow}
 }

@@ -36,7 +36,7 @@ type Profile struct {
 	Name types.NamespacedName
 	// Manager is the cluster manager that owns the ClusterProfile.
 	Manager string
-	// Deleting reports that its deletion was requested.
+	// Deleting reports whether its deletion was requested.
 	Deleting bool
 	// Healthy is the status of the condition ControlPlaneHealthy. It is Unknown if the condition is missing, or about an earlier generation.
 	Healthy metav1.ConditionStatus
@@ -53,7 +53,7 @@ type Access struct {
 	ProxyURL           string
 	// ServerName is the name that the certificate must have, if it is not that of the endpoint.
 	ServerName string
-	// LaxTLS reports that the certificate is not to be verified.
+	// LaxTLS reports whether the certificate is not to be verified.
 	LaxTLS bool
 }
 
@@ -119,7 +119,7 @@ func Parse(u *unstructured.Unstructured) (Profile, error) {
 	return p, nil
 }
 
-// ErrMalformed reports that a ClusterProfile was read, but that its content cannot be parsed.
+// ErrMalformed means that a ClusterProfile was read, but that its content cannot be parsed.
 var ErrMalformed = errors.New("the ClusterProfile cannot be parsed")
 
 // Get reads a ClusterProfile from the host. The error is NotFound of the API, too, if the host does not serve the kind.
@@ -131,7 +131,7 @@ func Get(ctx context.Context, host dynamic.Interface, name types.NamespacedName)
 	return Parse(u)
 }
 
-// ErrUnusable reports that a ClusterProfile does not contain what ACP needs to connect to the cluster.
+// ErrUnusable means that a ClusterProfile does not contain what ACP needs to connect to the cluster.
 var ErrUnusable = errors.New("the ClusterProfile cannot be used")
 
 // Use returns the way to the cluster that a provider describes. provider may be "" if all ways are the same.

@@ -95,7 +95,7 @@ func (h *Host) token(ctx context.Context, ns, name string) (string, error) {
 	return string(s.Data[tokenKey]), nil
 }
 
-// ErrUnregistered reports that no KubeFedCluster has the name.
+// ErrUnregistered means that no KubeFedCluster has the name.
 var ErrUnregistered = errors.New("no such member is registered")
 
 // Facts reads a registered member with the tokens of KubeFed and the adapter.

@@ -19,7 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// ErrOtherPusher reports that KubeFed uses another account in the member than the guard admits, so that the guard would
+// ErrOtherPusher means that KubeFed uses another account in the member than the guard admits, so that the guard would
 // refuse it.
 var ErrOtherPusher = errors.New("the guard would refuse KubeFed")
 
@@ -49,7 +49,7 @@ func (f *Fix) Run(ctx context.Context) error {
 	if u == nil {
 		return fmt.Errorf("%s: %w", f.Name, ErrUnregistered)
 	}
-	if err := f.Host.refuseHost(ctx, f.Member); err != nil {
+	if err := f.Host.refuseHostCluster(ctx, f.Member); err != nil {
 		return err
 	}
 	objects, err := dynamic.NewForConfig(f.Member)

@@ -12,13 +12,13 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// ErrHost reports that a cluster that should be a member is the host cluster.
-var ErrHost = errors.New("the cluster is the host cluster, or was made from a copy of its data")
+// ErrIsHostCluster is returned by Join.Run and Leave.Run if the cluster that should join or leave is the host cluster itself.
+var ErrIsHostCluster = errors.New("the cluster is the host cluster, or was made from a copy of its data")
 
-// refuseHost returns ErrHost if a cluster is the host cluster. Accounts and roles of a member have the same names as those of ACP's
+// refuseHostCluster returns ErrIsHostCluster if a cluster is the host cluster. Accounts and roles of a member have the same names as those of ACP's
 // programs on the host, which would be overwritten or removed. A cluster is identified by its namespace kube-system, as its address may
 // have several forms.
-func (h *Host) refuseHost(ctx context.Context, member *rest.Config) error {
+func (h *Host) refuseHostCluster(ctx context.Context, member *rest.Config) error {
 	bounded := rest.CopyConfig(member)
 	bounded.Timeout = preflight.Timeout
 	client, err := kubernetes.NewForConfig(bounded)
@@ -34,7 +34,7 @@ func (h *Host) refuseHost(ctx context.Context, member *rest.Config) error {
 		return fmt.Errorf("identify the member cluster: %w", err)
 	}
 	if own == other {
-		return ErrHost
+		return ErrIsHostCluster
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func TestHostIsNoMember(t *testing.T) {
 			return err
 		},
 	} {
-		if err := run(); !errors.Is(err, ErrHost) || len(steps) > 0 {
-			t.Errorf("%s: got %v, steps %v, want ErrHost and none", reason, err, steps)
+		if err := run(); !errors.Is(err, ErrIsHostCluster) || len(steps) > 0 {
+			t.Errorf("%s: got %v, steps %v, want ErrIsHostCluster and none", reason, err, steps)
 		}
 	}
 	if _, c, err := j.Host.registration(ctx, "self"); err != nil || c.Leaving {

@@ -49,13 +49,13 @@ type Join struct {
 	OnStep func(Step)
 }
 
-// ErrRefused reports that the cluster does not pass the preflight. Nothing was registered.
+// ErrRefused means that the cluster does not pass the preflight. Nothing was registered.
 var ErrRefused = errors.New("the cluster does not pass the preflight")
 
-// ErrOther reports that the name is registered for another cluster.
-var ErrOther = errors.New("the name is registered with another address or authority")
+// ErrNameTaken is returned by Join.Run if another cluster is registered under the name: its address or certificate authority differs.
+var ErrNameTaken = errors.New("the name is registered with another address or authority")
 
-// ErrReaderNeeded reports that WithoutReader was set for an engine that writes from the host.
+// ErrReaderNeeded means that WithoutReader was set for an engine that writes from the host.
 var ErrReaderNeeded = errors.New("the adapter needs a token for reading a member of this engine")
 
 // Run registers the cluster and returns the findings of the preflight. With ErrRefused the findings contain the
@@ -65,7 +65,7 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		return nil, err
 	}
 	// A cluster that cannot be read is a finding; nothing is written before it is known not to be the host.
-	if err := j.Host.refuseHost(ctx, j.Member); errors.Is(err, ErrHost) {
+	if err := j.Host.refuseHostCluster(ctx, j.Member); errors.Is(err, ErrIsHostCluster) {
 		return nil, err
 	}
 	present, registered, err := j.registration(ctx)
@@ -112,7 +112,7 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if !preflight.Passes(findings) {
 		return findings, ErrRefused
 	}
-	if err := j.Host.refuseHost(ctx, j.Member); err != nil {
+	if err := j.Host.refuseHostCluster(ctx, j.Member); err != nil {
 		return findings, err
 	}
 	objects, err := dynamic.NewForConfig(j.Member)
@@ -156,7 +156,7 @@ func (j *Join) registration(ctx context.Context) (present bool, registered feder
 		return false, registered, err
 	}
 	if u != nil && !j.sameAddress(registered) {
-		return true, registered, fmt.Errorf("%s: %w: %s, not %s", j.Cluster.Name, ErrOther, registered.Endpoint, j.Cluster.Endpoint)
+		return true, registered, fmt.Errorf("%s: %w: %s, not %s", j.Cluster.Name, ErrNameTaken, registered.Endpoint, j.Cluster.Endpoint)
 	}
 	return u != nil, registered, j.checkProfile(ctx, registered)
 }

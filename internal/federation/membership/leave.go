@@ -76,7 +76,7 @@ var ErrUnread = errors.New("the member cannot be read, and stays registered")
 func (l *Leave) Run(ctx context.Context) (Remaining, error) {
 	if l.Member != nil {
 		// A member that does not answer can leave. Its accounts are removed only if it is known not to be the host.
-		if err := l.Host.refuseHost(ctx, l.Member); errors.Is(err, ErrHost) || apierrors.IsForbidden(err) {
+		if err := l.Host.refuseHostCluster(ctx, l.Member); errors.Is(err, ErrIsHostCluster) || apierrors.IsForbidden(err) {
 			return Remaining{}, err
 		}
 	}
@@ -309,7 +309,7 @@ func (l *Leave) clean(ctx context.Context, registered string, engines ...federat
 	if l.Member == nil {
 		return nil
 	}
-	if err := l.Host.refuseHost(ctx, l.Member); err != nil {
+	if err := l.Host.refuseHostCluster(ctx, l.Member); err != nil {
 		return err
 	}
 	client, err := dynamic.NewForConfig(l.Member)

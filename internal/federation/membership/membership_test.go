@@ -278,8 +278,8 @@ func TestJoinKeepsANameToItsCluster(t *testing.T) {
 		t.Errorf("the same address in another form: %v", err)
 	}
 	j.Cluster.Endpoint = "https://other.example"
-	if _, err := j.Run(t.Context()); !errors.Is(err, ErrOther) {
-		t.Errorf("Run: got %v, want ErrOther", err)
+	if _, err := j.Run(t.Context()); !errors.Is(err, ErrNameTaken) {
+		t.Errorf("Run: got %v, want ErrNameTaken", err)
 	}
 }
 

@@ -31,7 +31,7 @@ import (
 //  5. The guard admits only the new engine's account.
 //  6. The former engine's account and Secret are deleted, or the rights of the agent, whose account is not ACP's.
 
-// ErrNotTakenOver reports that the new engine did not begin in time. The former one continues.
+// ErrNotTakenOver means that the new engine did not begin in time. The former one continues.
 var ErrNotTakenOver = errors.New("the new engine did not take over, and the former one continues")
 
 const (

@@ -16,8 +16,9 @@ import (
 	"github.com/acp-io/acp/internal/federation/inventory"
 )
 
-// ErrProfile reports that the ClusterProfile of a member is not the one that Join was called with.
-var ErrProfile = errors.New("the ClusterProfile and the member do not belong together")
+// ErrProfileMismatch is returned if a ClusterProfile and a member do not belong together: the member is registered with another
+// ClusterProfile, another member is registered with this one, or the ClusterProfile names another certificate authority.
+var ErrProfileMismatch = errors.New("the ClusterProfile and the member do not belong together")
 
 // Profile reads a ClusterProfile.
 func (h *Host) Profile(ctx context.Context, name types.NamespacedName) (inventory.Profile, error) {
@@ -50,14 +51,14 @@ func (j *Join) checkProfile(ctx context.Context, registered federation.Cluster) 
 		return nil
 	}
 	if registered.Profile != "" && registered.Profile != profile {
-		return fmt.Errorf("%w: %s is registered with ClusterProfile %s, not %s", ErrProfile, j.Cluster.Name, registered.Profile, profile)
+		return fmt.Errorf("%w: %s is registered with ClusterProfile %s, not %s", ErrProfileMismatch, j.Cluster.Name, registered.Profile, profile)
 	}
 	members, err := j.Host.Members(ctx)
 	if err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(members, func(c federation.Cluster) bool { return c.Name != j.Cluster.Name && c.Profile == profile }); i >= 0 {
-		return fmt.Errorf("%w: ClusterProfile %s is that of member %s", ErrProfile, profile, members[i].Name)
+		return fmt.Errorf("%w: ClusterProfile %s is that of member %s", ErrProfileMismatch, profile, members[i].Name)
 	}
 	return nil
 }
@@ -71,7 +72,7 @@ func FromProfile(c federation.Cluster, p inventory.Profile, provider string) (fe
 		return c, err
 	}
 	if len(bytes.TrimSpace(way.CABundle)) > 0 && !inventory.SameAuthority(way.CABundle, c.CABundle) {
-		return c, fmt.Errorf("%w: %s names another certificate authority than the member's context, or --ca-file", ErrProfile, p.Name)
+		return c, fmt.Errorf("%w: %s names another certificate authority than the member's context, or --ca-file", ErrProfileMismatch, p.Name)
 	}
 	c.Endpoint, c.ProxyURL, c.Profile = way.Endpoint, way.ProxyURL, p.Name.String()
 	return c, nil

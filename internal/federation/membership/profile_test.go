@@ -160,10 +160,10 @@ func TestClusterProfilesAndMembersDoNotConflictSilently(t *testing.T) {
 		profile        types.NamespacedName
 		want           error
 	}{
-		{"a member with another ClusterProfile", "linked", second, ErrProfile},
-		{"the ClusterProfile of another member", "third", first, ErrProfile},
-		{"a member that is registered with another address", "by-hand", elsewhere, ErrOther},
-		{"a ClusterProfile with an authority that is not the member's", "third", forged, ErrProfile},
+		{"a member with another ClusterProfile", "linked", second, ErrProfileMismatch},
+		{"the ClusterProfile of another member", "third", first, ErrProfileMismatch},
+		{"a member that is registered with another address", "by-hand", elsewhere, ErrNameTaken},
+		{"a ClusterProfile with an authority that is not the member's", "third", forged, ErrProfileMismatch},
 	} {
 		steps = nil
 		j, err := from(t, c.member, c.profile, &steps)

@@ -22,10 +22,10 @@ import (
 // DefaultAdapter is the name of the adapter's service account on the host.
 const DefaultAdapter = "acp-adapter"
 
-// ErrOtherAgent reports that the work agent that fetches ManifestWorks under the member's name runs in another cluster.
+// ErrOtherAgent means that the work agent that fetches ManifestWorks under the member's name runs in another cluster.
 var ErrOtherAgent = errors.New("the work agent that uses this name on the host runs in another cluster")
 
-// ErrNotReleased reports that the work agent still owns objects in the member. The member keeps them.
+// ErrNotReleased means that the work agent still owns objects in the member. The member keeps them.
 var ErrNotReleased = errors.New("the work agent still owns objects in the member")
 
 // probeTimeout is how long Join waits for the work agent's answer. Its first attempt after a right was granted may fail, and the next one
@@ -188,7 +188,7 @@ func (h *Host) untilReleased(ctx context.Context, name string) error {
 	return err
 }
 
-// ErrAgentUnused reports that the adapter did not begin to use the work agent. The accounts of the former engines are kept.
+// ErrAgentUnused means that the adapter did not begin to use the work agent. The accounts of the former engines are kept.
 var ErrAgentUnused = errors.New("the adapter does not use the work agent yet, and the former engine's account is kept")
 
 // untilAgentAnswers waits until the member's agent has answered a question of the adapter, so that the adapter can do without the former engine.

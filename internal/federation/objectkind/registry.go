@@ -25,7 +25,7 @@ type Kind struct {
 	Federated schema.GroupVersionKind
 	// FederatedResource is Federated's resource.
 	FederatedResource schema.GroupVersionResource
-	// Namespaced reports that Target is namespaced. The objects of all namespaces are read.
+	// Namespaced reports whether Target is namespaced. The objects of all namespaces are read.
 	Namespaced bool
 	// Namespace, if set, is the only namespace that is read in the members, and the namespace of the Federated objects
 	// on the host. Name, if set, is the name of the only object that is read.
@@ -85,7 +85,7 @@ type Entry struct {
 	Kind
 	// Enforcer is the enforcer whose policies the objects are, or "" for objects that policies refer to.
 	Enforcer v1alpha1.EnforcerName
-	// Optional reports that a host may not distribute the kind. Members need it only if their host does.
+	// Optional reports whether a host may not distribute the kind. Members need it only if their host does.
 	Optional bool
 }
 

@@ -27,61 +27,61 @@ const (
 
 // Codes of findings. They are stable.
 const (
-	// Unreachable reports that the API server does not answer, or refuses a token.
+	// Unreachable means that the API server does not answer, or refuses a token.
 	Unreachable = "Unreachable"
-	// KindMissing reports that the API server does not serve a kind that KubeFed distributes.
+	// KindMissing means that the API server does not serve a kind that KubeFed distributes.
 	KindMissing = "KindMissing"
-	// KindForbidden reports that the pusher may not list such a kind.
+	// KindForbidden means that the pusher may not list such a kind.
 	KindForbidden = "KindForbidden"
-	// KindFails reports that such a kind cannot be listed for another reason.
+	// KindFails means that such a kind cannot be listed for another reason.
 	KindFails = "KindFails"
-	// AuditMode reports that Cilium audits every policy and refuses nothing.
+	// AuditMode means that Cilium audits every policy and refuses nothing.
 	AuditMode = "AuditMode"
-	// NotEnforcing reports that Cilium enforces no policy.
+	// NotEnforcing means that Cilium enforces no policy.
 	NotEnforcing = "NotEnforcing"
-	// AlwaysEnforcing reports that Cilium refuses connections to pods without a policy, so that Observe and Audit
+	// AlwaysEnforcing means that Cilium refuses connections to pods without a policy, so that Observe and Audit
 	// refuse, too.
 	AlwaysEnforcing = "AlwaysEnforcing"
-	// PoliciesIgnored reports that Cilium ignores the kind of policies that ACP writes.
+	// PoliciesIgnored means that Cilium ignores the kind of policies that ACP writes.
 	PoliciesIgnored = "PoliciesIgnored"
-	// RangesMatchPods reports that address ranges also match pods or nodes, so that a grant to a range allows too
+	// RangesMatchPods means that address ranges also match pods or nodes, so that a grant to a range allows too
 	// much.
 	RangesMatchPods = "RangesMatchPods"
-	// NodeRefused reports that an enforced pod refuses its own node, so that kubelet's probes fail.
+	// NodeRefused means that an enforced pod refuses its own node, so that kubelet's probes fail.
 	NodeRefused = "NodeRefused"
-	// AuditCloses reports that every policy enables default deny, so that Audit and wildcards refuse, too.
+	// AuditCloses means that every policy enables default deny, so that Audit and wildcards refuse, too.
 	AuditCloses = "AuditCloses"
-	// ICMPRefused reports that Cilium rejects policies that open the ports of no action.
+	// ICMPRefused means that Cilium rejects policies that open the ports of no action.
 	ICMPRefused = "ICMPRefused"
-	// PoliciesFromFiles reports that agents also enforce policies in files on their nodes, which no API server has.
+	// PoliciesFromFiles means that agents also enforce policies in files on their nodes, which no API server has.
 	PoliciesFromFiles = "PoliciesFromFiles"
-	// FixedIdentities reports that a label gives a pod an identity without its other labels, so that no policy of ACP
+	// FixedIdentities means that a label gives a pod an identity without its other labels, so that no policy of ACP
 	// selects it.
 	FixedIdentities = "FixedIdentities"
-	// NoHTTP reports that rules about HTTP requests cannot be enforced, and are refused.
+	// NoHTTP means that rules about HTTP requests cannot be enforced, and are refused.
 	NoHTTP = v1alpha1.FindingNoHTTP
-	// EnvoyNotReady reports that some nodes have no ready Envoy, where a policy with rules about requests blocks all
+	// EnvoyNotReady means that some nodes have no ready Envoy, where a policy with rules about requests blocks all
 	// changes.
 	EnvoyNotReady = "EnvoyNotReady"
-	// AgentsNotReady reports that agents of Cilium are not ready, so that no change takes effect on their nodes. It fails the
+	// AgentsNotReady means that agents of Cilium are not ready, so that no change takes effect on their nodes. It fails the
 	// preflight if none is ready.
 	AgentsNotReady = "AgentsNotReady"
 	// AgentsOutdated reports agents of Cilium that started before their configuration was changed, and use earlier settings, which are known.
 	AgentsOutdated = "AgentsOutdated"
 	// AgentSettingsUnknown reports such agents if it is not known which settings they use, which counts as not enforced.
 	AgentSettingsUnknown = "AgentSettingsUnknown"
-	// SmallPolicyMaps reports that a policy map has fewer entries than Cilium's default.
+	// SmallPolicyMaps means that a policy map has fewer entries than Cilium's default.
 	SmallPolicyMaps = "SmallPolicyMaps"
-	// LabelNotIdentity reports that a label of a class is not in Cilium's identities, so that policies with it select
+	// LabelNotIdentity means that a label of a class is not in Cilium's identities, so that policies with it select
 	// nothing.
 	LabelNotIdentity = "LabelNotInIdentities"
-	// LabelsUnreadable reports that it cannot be determined which labels are in Cilium's identities.
+	// LabelsUnreadable means that it cannot be determined which labels are in Cilium's identities.
 	LabelsUnreadable = "IdentityLabelsUnreadable"
-	// SameClusterName reports that another member of the same cluster mesh has the same cluster-name.
+	// SameClusterName means that another member of the same cluster mesh has the same cluster-name.
 	SameClusterName = "SameClusterName"
-	// SameClusterID reports that another member of the same cluster mesh has the same cluster-id.
+	// SameClusterID means that another member of the same cluster mesh has the same cluster-id.
 	SameClusterID = "SameClusterID"
-	// ConfigUnread reports that Cilium's configuration is not known completely, which counts as not enforced.
+	// ConfigUnread means that Cilium's configuration is not known completely, which counts as not enforced.
 	ConfigUnread = "CiliumConfigUnread"
 	// MeshUndeclared reports a member with the cluster-id 0 whose KubeFedCluster does not declare that it is in no
 	// cluster mesh.
@@ -95,25 +95,25 @@ const (
 	IstioUnsupported = "IstioUnsupported"
 	// IstioCapabilities reports for information which modes of Istio the member has.
 	IstioCapabilities = "IstioCapabilities"
-	// IstioDeclaration reports that the annotation about the member's Istio cannot be parsed, so that its Istio is
+	// IstioDeclaration means that the annotation about the member's Istio cannot be parsed, so that its Istio is
 	// not used.
 	IstioDeclaration = "IstioDeclarationUnreadable"
 	// NoCilium reports for information that the member declares Istio as its only enforcer.
 	NoCilium = "NoCilium"
-	// CiliumUndeclared reports that such a member has a configuration of Cilium all the same.
+	// CiliumUndeclared means that such a member has a configuration of Cilium all the same.
 	CiliumUndeclared = "CiliumUndeclared"
-	// NoEnforcer reports that such a member has no Istio either.
+	// NoEnforcer means that such a member has no Istio either.
 	NoEnforcer = "NoEnforcer"
-	// EnforcerUnknown reports that the annotation about the member's enforcer has an unknown value. The member counts
+	// EnforcerUnknown means that the annotation about the member's enforcer has an unknown value. The member counts
 	// as one with Cilium.
 	EnforcerUnknown = "EnforcerUnknown"
 	// HostNetworkPods reports pods of a class that use the network of their node, so that no policy selects them.
 	HostNetworkPods = "HostNetworkPods"
-	// HostPodsUnread reports that it is unknown whether there are such pods.
+	// HostPodsUnread means that it is unknown whether there are such pods.
 	HostPodsUnread = "HostPodsUnread"
 	// UnproxiedPods reports pods of a class of Istio's that no proxy protects, so that no policy of Istio is enforced for them.
 	UnproxiedPods = "UnproxiedPods"
-	// UnproxiedUnread reports that it is unknown whether there are such pods.
+	// UnproxiedUnread means that it is unknown whether there are such pods.
 	UnproxiedUnread = "UnproxiedPodsUnread"
 	// PodsInAmbient reports pods of a class of Istio's that ztunnel protects in a member that declares sidecars, so that rules about
 	// requests are not enforced for them.
@@ -121,43 +121,43 @@ const (
 	// PodsBehindWaypoint reports pods of a class of Istio's whose connections pass a waypoint, so that no policy that names clients has
 	// its meaning for them.
 	PodsBehindWaypoint = "PodsBehindWaypoint"
-	// WaypointsUnread reports that it is unknown whether there are such pods.
+	// WaypointsUnread means that it is unknown whether there are such pods.
 	WaypointsUnread = "WaypointsUnread"
 	// GRPCServersStated reports workloads of a class of Istio's that have no proxy, and count as protected because their owner states that
 	// their gRPC servers enforce policies.
 	GRPCServersStated = v1alpha1.FindingGRPCServersStated
-	// PlainTextAccepted reports that the member declares strictMTLS, on which denies by name rely, and that its pods accept plain
+	// PlainTextAccepted means that the member declares strictMTLS, on which denies by name rely, and that its pods accept plain
 	// text, or that this is unknown.
 	PlainTextAccepted = "PlainTextAccepted"
-	// GuardMissing reports that the guard, or a part of it, is not installed.
+	// GuardMissing means that the guard, or a part of it, is not installed.
 	GuardMissing = "GuardMissing"
-	// GuardChanged reports that the guard differs from what ACP installs.
+	// GuardChanged means that the guard differs from what ACP installs.
 	GuardChanged = "GuardChanged"
-	// GuardUnread reports that the guard cannot be read.
+	// GuardUnread means that the guard cannot be read.
 	GuardUnread = "GuardUnread"
-	// ProfileInvalid reports that the annotation about the member's ClusterProfile cannot be parsed.
+	// ProfileInvalid means that the annotation about the member's ClusterProfile cannot be parsed.
 	ProfileInvalid = "ClusterProfileInvalid"
-	// ProfileMissing reports that the member's ClusterProfile does not exist.
+	// ProfileMissing means that the member's ClusterProfile does not exist.
 	ProfileMissing = "ClusterProfileMissing"
-	// ProfileUnread reports that the member's ClusterProfile cannot be read.
+	// ProfileUnread means that the member's ClusterProfile cannot be read.
 	ProfileUnread = "ClusterProfileUnread"
-	// ProfileLeaving reports that the deletion of the member's ClusterProfile was requested.
+	// ProfileLeaving means that the deletion of the member's ClusterProfile was requested.
 	ProfileLeaving = "ClusterProfileLeaving"
-	// ProfileUnhealthy reports that the ClusterProfile says that the control plane is not healthy.
+	// ProfileUnhealthy means that the ClusterProfile says that the control plane is not healthy.
 	ProfileUnhealthy = "ClusterProfileUnhealthy"
-	// ProfileHealthUnknown reports that the ClusterProfile does not say whether the control plane is healthy.
+	// ProfileHealthUnknown means that the ClusterProfile does not say whether the control plane is healthy.
 	ProfileHealthUnknown = "ClusterProfileHealthUnknown"
-	// ProfileDiffers reports that the ClusterProfile does not contain the way by which the member is registered.
+	// ProfileDiffers means that the ClusterProfile does not contain the way by which the member is registered.
 	ProfileDiffers = "ClusterProfileDiffers"
-	// ProfileShared reports that another member names the same ClusterProfile.
+	// ProfileShared means that another member names the same ClusterProfile.
 	ProfileShared = "ClusterProfileShared"
-	// AgentSilent reports that the work agent of the member does not answer, so that nothing is distributed to it.
+	// AgentSilent means that the work agent of the member does not answer, so that nothing is distributed to it.
 	AgentSilent = "AgentSilent"
-	// AgentUnread reports that it is unknown whether the work agent answers.
+	// AgentUnread means that it is unknown whether the work agent answers.
 	AgentUnread = "AgentUnread"
-	// NotReadByHost reports that the host has no token of the member, so that no resource counts as enforced there.
+	// NotReadByHost means that the host has no token of the member, so that no resource counts as enforced there.
 	NotReadByHost = "NotReadByHost"
-	// MemberDowngraded reports that an operator changed the member's policies to allow all traffic.
+	// MemberDowngraded means that an operator changed the member's policies to allow all traffic.
 	MemberDowngraded = "Downgraded"
 )
 
@@ -226,7 +226,7 @@ func Assess(f Facts, n Needs) []Finding {
 
 var order = []Severity{Stops, Fails, Warns}
 
-// Passes reports that no finding prevents membership.
+// Passes reports whether no finding prevents membership.
 func Passes(findings []Finding) bool {
 	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity != Warns })
 }

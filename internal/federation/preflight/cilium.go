@@ -33,7 +33,7 @@ type Source struct {
 	// Where is the description of the place for messages.
 	Where    string
 	Settings map[string]string
-	// Base reports that the settings which it lacks have their defaults. Other places override it.
+	// Base reports whether the settings which it lacks have their defaults. Other places override it.
 	Base bool
 	// Earlier reports settings that were changed since, which agents may still use that did not start again.
 	Earlier bool

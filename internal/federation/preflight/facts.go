@@ -18,7 +18,7 @@ type Facts struct {
 	Version string
 	// Unreachable is the reason why the API server did not answer or rejected the credentials, or "".
 	Unreachable string
-	// OnlyPusherFails reports that Unreachable concerns only the pusher, and that everything but Kinds was read with the
+	// OnlyPusherFails reports whether Unreachable concerns only the pusher, and everything but Kinds was read with the
 	// reader's credentials.
 	OnlyPusherFails bool
 	// Kinds contains the result of the pusher's LIST request for each needed kind.
@@ -40,18 +40,18 @@ type Facts struct {
 	HostPods LabeledPods
 	MeshPods
 	// Mark is the mark of a downgrade, or nil. MarkUnread is the reason why it is not known, or zero.
-	Mark       *guard.Downgrade
+	Mark       *guard.DowngradeMark
 	MarkUnread message.Message
 }
 
 // Agent is what is known about the work agent of a member.
 type Agent struct {
-	// Silent reports that the agent has not answered since SilentSince.
+	// Silent reports whether the agent has not answered since SilentSince.
 	Silent      bool
 	SilentSince time.Time
 	// Unread is why this is not known, or "".
 	Unread string
-	// NoReader reports that the host has no token of the member, so that nothing but the agent's reports is read.
+	// NoReader reports whether the host has no token of the member, so that nothing but the agent's reports is read.
 	NoReader bool
 }
 

@@ -49,7 +49,7 @@ func guardFindings(f Facts, n Needs) []Finding {
 // readGuard reads only the policies that ACP renders, because the account may read no others.
 func readGuard(ctx context.Context, c dynamic.Interface) Guard {
 	var out Guard
-	for _, name := range []string{guard.Writers, guard.Downgraded, guard.ClassLabels} {
+	for _, name := range []string{guard.PolicyWriters, guard.PolicyDowngrade, guard.PolicyClassLabels} {
 		for _, gvr := range []schema.GroupVersionResource{guard.PolicyResource, guard.BindingResource} {
 			o, err := c.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
 			switch {
@@ -64,14 +64,14 @@ func readGuard(ctx context.Context, c dynamic.Interface) Guard {
 }
 
 // readMark reads the mark of a downgrade.
-func readMark(ctx context.Context, c dynamic.Interface) (*guard.Downgrade, message.Message) {
-	mark, err := c.Resource(guard.MarkResource).Namespace(guard.Namespace).Get(ctx, guard.Mark, metav1.GetOptions{})
+func readMark(ctx context.Context, c dynamic.Interface) (*guard.DowngradeMark, message.Message) {
+	mark, err := c.Resource(guard.DowngradeMarkResource).Namespace(guard.Namespace).Get(ctx, guard.DowngradeMarkName, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		d := guard.ParseMark(mark)
+		d := guard.ParseDowngradeMark(mark)
 		return &d, message.Message{}
 	case apierrors.IsNotFound(err):
 		return nil, message.Message{}
 	}
-	return nil, unread(err, "ConfigMap "+guard.Namespace+"/"+guard.Mark)
+	return nil, unread(err, "ConfigMap "+guard.Namespace+"/"+guard.DowngradeMarkName)
 }

@@ -23,7 +23,7 @@ var builtIn = []string{
 // Filter decides which labels of pods are in identities.
 type Filter struct {
 	rules []rule
-	// chosen reports that only labels that a rule includes are in identities.
+	// chosen reports whether only labels that a rule includes are in identities.
 	chosen bool
 }
 

@@ -17,7 +17,7 @@ import (
 
 // MTLS describes whether the workloads of a member's mesh accept plain text, by its PeerAuthentications.
 type MTLS struct {
-	// Strict reports that a mesh-wide PeerAuthentication requires mutual TLS.
+	// Strict reports whether a mesh-wide PeerAuthentication requires mutual TLS.
 	Strict bool
 	// Exceptions are the PeerAuthentications that permit plain text somewhere, as namespace/name, sorted.
 	Exceptions []string

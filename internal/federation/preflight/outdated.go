@@ -22,7 +22,7 @@ type Outdated struct {
 	Agents int
 	// Changed is the time of the last change of the configuration.
 	Changed time.Time
-	// Known reports that the settings which they may use are known: they are in Sources, too, or change no meaning.
+	// Known reports whether the settings which they may use are known: they are in Sources, too, or change no meaning.
 	Known bool
 }
 

@@ -19,17 +19,17 @@ import (
 type Profile struct {
 	// Name is the ClusterProfile that the registration names, or "". Then everything else is zero.
 	Name string
-	// Invalid reports that the name is not NAMESPACE/NAME, and Missing that there is no such ClusterProfile.
+	// Invalid reports whether the name is not NAMESPACE/NAME, and Missing whether there is no such ClusterProfile.
 	Invalid, Missing bool
 	// Unread is the reason why it is not known, or zero.
 	Unread message.Message
-	// Malformed reports that it is not known because the content of the ClusterProfile cannot be parsed.
+	// Malformed reports whether it is not known because the content of the ClusterProfile cannot be parsed.
 	Malformed bool
 	// Deleting, Healthy and Reason are those of the ClusterProfile, and Manager is its cluster manager.
 	Deleting        bool
 	Healthy         metav1.ConditionStatus
 	Reason, Manager string
-	// Same reports that the ClusterProfile contains the address, the certificate authority and the proxy of the registration.
+	// Same reports whether the ClusterProfile contains the address, the certificate authority and the proxy of the registration.
 	Same bool
 }
 

@@ -24,7 +24,7 @@ const (
 	Direct = "acp-direct"
 )
 
-// ErrNotYounger reports that the member issued a token that expires no later than the present one.
+// ErrNotYounger means that the member issued a token that expires no later than the present one.
 var ErrNotYounger = errors.New("the member gives no token that ends later")
 
 // requestTimeout bounds each request to a member's API server.

@@ -33,7 +33,7 @@ type row struct {
 
 func (row) TableName() string { return "idempotency" }
 
-// errReleased reports that the claim of another call was removed while this call waited for it.
+// errReleased means that the claim of another call was removed while this call waited for it.
 var errReleased = errors.New("another call with the same key has just failed")
 
 // Begin implements idempotency.Store.

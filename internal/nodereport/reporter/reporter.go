@@ -76,7 +76,7 @@ func (r *Reporter) Ready(context.Context) error {
 	return r.problem
 }
 
-// Reported returns whether a report was written.
+// Reported reports whether a report was written.
 func (r *Reporter) Reported() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +93,7 @@ func (r *Reporter) step(ctx context.Context) {
 	r.mu.Lock()
 	before := r.written
 	r.mu.Unlock()
-	if report.SaysTheSame(before) && report.Time.Sub(before.Time) < r.config.Heartbeat {
+	if report.EqualExceptTime(before) && report.Time.Sub(before.Time) < r.config.Heartbeat {
 		return
 	}
 	err := r.config.Writer.Write(ctx, &report)

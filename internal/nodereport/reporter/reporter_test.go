@@ -76,20 +76,20 @@ func (s *scene) steps(t *testing.T, d time.Duration) nodereport.Report {
 
 func TestReporterFollowsTheAgent(t *testing.T) {
 	s := newScene()
-	if r := s.steps(t, time.Minute); r.Of("acp-a", "r1", s.now) != nodereport.Realized {
+	if r := s.steps(t, time.Minute); r.StateOf("acp-a", "r1", s.now) != nodereport.Realized {
 		t.Errorf("%+v", r)
 	}
 	s.agent.policies = ciliumagent.Policies{Revision: 6, Rules: map[string]string{"acp-a": "r2"}}
 	s.agent.endpoints[0].Desired = 6
-	if r := s.steps(t, 10*time.Second); r.Of("acp-a", "r2", s.now) != nodereport.Lagging || r.Of("acp-a", "r1", s.now) != nodereport.Lagging {
+	if r := s.steps(t, 10*time.Second); r.StateOf("acp-a", "r2", s.now) != nodereport.Lagging || r.StateOf("acp-a", "r1", s.now) != nodereport.Lagging {
 		t.Errorf("new rules that no endpoint enforces: %+v", r)
 	}
 	s.agent.endpoints[0].Realized = 6
-	if r := s.steps(t, 10*time.Second); r.Of("acp-a", "r2", s.now) != nodereport.Realized {
+	if r := s.steps(t, 10*time.Second); r.StateOf("acp-a", "r2", s.now) != nodereport.Realized {
 		t.Errorf("%+v", r)
 	}
 	s.agent.err = errors.New("no answer")
-	if r := s.steps(t, 10*time.Second); r.Of("acp-a", "r2", s.now) != nodereport.Unknown || r.Message != "no answer" {
+	if r := s.steps(t, 10*time.Second); r.StateOf("acp-a", "r2", s.now) != nodereport.Unknown || r.Message != "no answer" {
 		t.Errorf("an agent that does not answer: %+v", r)
 	}
 }

@@ -235,7 +235,7 @@ func (r *Reconciler) submit(
 	return nil, &refusal{v1alpha1.ReasonNotSubmitted, shown.Message}, nil
 }
 
-// full reports that AccessRequests have too many open or recent tickets for an application.
+// full reports whether AccessRequests have too many open or recent tickets for an application.
 func (r *Reconciler) full(ctx context.Context, application catalog.Entity) (*refusal, error) {
 	recent := func(t *approval.Ticket) bool { return t.CreatedAt.After(r.Now().Add(-time.Hour)) }
 	for _, c := range []struct {

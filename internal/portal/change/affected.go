@@ -11,7 +11,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Affected returns the names of the resources that a change of a class affects, sorted; see approval.Host.
+// Affected returns the names of the resources that a change of a class affects, sorted: those whose compiled units differ with and without
+// the change and, if the change is one of the placement or the enforcers of a resource class, all resources of the class that are onboarded.
 func Affected(base *policy.Snapshot, in policy.Input, c approval.Change, at time.Time) []string {
 	before, after, names := Snapshots(base, in, approval.KindClass, []approval.Item{{Change: &c}})
 	found := map[string]bool{}
@@ -22,7 +23,7 @@ func Affected(base *policy.Snapshot, in policy.Input, c approval.Change, at time
 			found[name] = true
 		}
 	}
-	patterns := movedPatterns(c)
+	patterns := replacedPatterns(c)
 	for _, r := range in.Resources {
 		name, err := policy.ParseName(string(r.Spec.Resource))
 		if err != nil || !r.Spec.RequiresProtection() {
@@ -37,9 +38,9 @@ func Affected(base *policy.Snapshot, in policy.Input, c approval.Change, at time
 	return sortedKeys(found)
 }
 
-// movedPatterns returns the patterns of a resource class, before and after a change of where or by what it is enforced; none if the change is
-// another one. A spec that cannot be read counts as such a change.
-func movedPatterns(c approval.Change) []policy.Name {
+// replacedPatterns returns the patterns of a resource class, before and after a change of its placement or its enforcers, which replaces the
+// objects in the members; none for other changes. A spec that cannot be read counts as such a change.
+func replacedPatterns(c approval.Change) []policy.Name {
 	if c.Kind != approval.ObjectResourceClass {
 		return nil
 	}

@@ -12,7 +12,7 @@ type Member struct {
 	Name string
 	// Labels are the labels of its KubeFedCluster, by which placements select it.
 	Labels map[string]string
-	// Leaving reports that nothing is placed in the member any more.
+	// Leaving reports whether nothing is placed in the member any more.
 	Leaving bool
 }
 

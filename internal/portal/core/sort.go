@@ -15,7 +15,7 @@ import (
 type Sort struct {
 	Column     string
 	Descending bool
-	// isDefault reports that the list has this order without the parameter.
+	// isDefault reports whether the list has this order without the parameter.
 	isDefault bool
 }
 

@@ -26,7 +26,7 @@ const (
 	maxAccessText = 512
 )
 
-// edges returns the edges that match a filter, in order. cut reports that there are too many to evaluate all of them.
+// edges returns the edges that match a filter, in order. cut reports whether there are too many to evaluate all of them.
 func (a *API) edges(ctx context.Context, p openapi.GetAccessGraphParams) (edges []governance.Edge, cut bool, err error) {
 	if err := core.RequireGovernor(core.Caller(ctx)); err != nil {
 		return nil, false, err

@@ -44,7 +44,7 @@ func (a *API) ListAccessPeriods(ctx context.Context, r openapi.ListAccessPeriods
 	if err != nil {
 		return nil, err
 	}
-	periods, cut, err := records.When(core.RequestContext(ctx), app.Name)
+	periods, cut, err := records.Periods(core.RequestContext(ctx), app.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (a *API) GetResourceProposal(ctx context.Context, r openapi.GetResourceProp
 	if err != nil {
 		return nil, err
 	}
-	v := proposalView{Proposal: p, mayChange: rollout.May(a.Catalog(), core.Caller(ctx), e)}
+	v := proposalView{Proposal: p, mayChange: rollout.MayChange(a.Catalog(), core.Caller(ctx), e)}
 	if v.review, v.notices, err = a.reviewOf(ctx, e.Name); err != nil {
 		return nil, err
 	}

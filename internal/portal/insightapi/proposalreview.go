@@ -52,7 +52,7 @@ func (a *API) changeableResource(ctx context.Context, id string) (catalog.Entity
 	if err != nil {
 		return e, err
 	}
-	if !rollout.May(a.Catalog(), core.Caller(ctx), e) {
+	if !rollout.MayChange(a.Catalog(), core.Caller(ctx), e) {
 		return e, &approval.Error{Code: approval.CodeForbidden, Message: message.RolloutOwnerOrSecurity(e.Title)}
 	}
 	return e, nil

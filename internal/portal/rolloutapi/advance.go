@@ -32,7 +32,7 @@ func (a *API) AnnounceRollout(ctx context.Context, r openapi.AnnounceRolloutRequ
 	c, who := a.Catalog(), core.Caller(ctx)
 	var mine []catalog.Entity
 	for _, id := range ids {
-		if e, ok := c.Resource(id); ok && rollout.May(c, who, e) {
+		if e, ok := c.Resource(id); ok && rollout.MayChange(c, who, e) {
 			mine = append(mine, e)
 		}
 	}

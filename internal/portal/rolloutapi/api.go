@@ -13,6 +13,6 @@ type API struct {
 	// Insight evaluates flows of resources, and Rollout manages their rollout.
 	Insight *rollout.Insight
 	Rollout *rollout.Service
-	// Downgrades manages temporary audits of many resources.
-	Downgrades *rollout.Downgrades
+	// Downgrader begins and ends downgrades: temporary audits of many resources.
+	Downgrader *rollout.Downgrader
 }

@@ -31,7 +31,8 @@ func (a *API) StartDowngrade(ctx context.Context, r openapi.StartDowngradeReques
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Downgrades.Begin(core.RequestContext(ctx), core.Caller(ctx), scope, rollout.Audit{Until: r.Body.Until, Reason: r.Body.Reason}); err != nil {
+	want := rollout.TemporaryAuditRequest{Until: r.Body.Until, Reason: r.Body.Reason}
+	if _, err := a.Downgrader.Begin(core.RequestContext(ctx), core.Caller(ctx), scope, want); err != nil {
 		return nil, err
 	}
 	out, err := a.extent(ctx, scope)
@@ -44,36 +45,36 @@ func (a *API) ResumeDowngrade(ctx context.Context, r openapi.ResumeDowngradeRequ
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Downgrades.Resume(core.RequestContext(ctx), core.Caller(ctx), scope, r.Body.Reason); err != nil {
+	if _, err := a.Downgrader.Resume(core.RequestContext(ctx), core.Caller(ctx), scope, r.Body.Reason); err != nil {
 		return nil, err
 	}
 	out, err := a.extent(ctx, scope)
 	return openapi.ResumeDowngrade200JSONResponse(out), err
 }
 
-func downgradeScope(scope openapi.DowngradeScope, class *string) (rollout.Scope, error) {
+func downgradeScope(scope openapi.DowngradeScope, class *string) (rollout.DowngradeScope, error) {
 	name := core.Value(class)
 	switch {
 	case scope == openapi.DowngradeScopeClass && name != "" && len(name) <= maxClassName:
-		return rollout.Scope{Class: name}, nil
+		return rollout.DowngradeScope{Class: name}, nil
 	case scope == openapi.DowngradeScopeClass:
-		return rollout.Scope{}, core.InvalidField("class", message.FieldClassMissing())
+		return rollout.DowngradeScope{}, core.InvalidField("class", message.FieldClassMissing())
 	case scope != "" && scope != openapi.DowngradeScopeAll:
-		return rollout.Scope{}, core.InvalidField("scope", message.FieldOneOf([]string{"all", "class"}))
+		return rollout.DowngradeScope{}, core.InvalidField("scope", message.FieldOneOf([]string{"all", "class"}))
 	case name != "":
-		return rollout.Scope{}, core.InvalidField("class", message.FieldClassScope())
+		return rollout.DowngradeScope{}, core.InvalidField("class", message.FieldClassScope())
 	}
-	return rollout.Scope{}, nil
+	return rollout.DowngradeScope{}, nil
 }
 
 // extent returns the resources that a downgrade concerns, by the cached state of the host cluster.
-func (a *API) extent(ctx context.Context, scope rollout.Scope) (openapi.Downgrade, error) {
+func (a *API) extent(ctx context.Context, scope rollout.DowngradeScope) (openapi.Downgrade, error) {
 	snap, err := a.Snapshot()
 	if err != nil {
 		return openapi.Downgrade{}, err
 	}
 	in, _ := a.Host.Input()
-	x := rollout.ExtentOf(in.Resources, classesOf(snap), scope, a.Now())
+	x := rollout.DowngradeExtentOf(in.Resources, classesOf(snap), scope, a.Now())
 	c := a.Catalog()
 	out := openapi.Downgrade{
 		Scope:     openapi.DowngradeScopeAll,
@@ -97,7 +98,7 @@ func (a *API) extent(ctx context.Context, scope rollout.Scope) (openapi.Downgrad
 		v.Scope, v.Class = scopeView(d.Scope)
 		out.Active = append(out.Active, v)
 	}
-	if last, ok := a.Downgrades.Last(); ok && last.Scope == scope {
+	if last, ok := a.Downgrader.Last(); ok && last.Scope == scope {
 		run := openapi.DowngradeRun{
 			Resume:      last.Resume,
 			StartedAt:   last.StartedAt.UTC(),
@@ -116,7 +117,7 @@ func (a *API) extent(ctx context.Context, scope rollout.Scope) (openapi.Downgrad
 	return out, nil
 }
 
-func scopeView(s rollout.Scope) (openapi.DowngradeScope, *string) {
+func scopeView(s rollout.DowngradeScope) (openapi.DowngradeScope, *string) {
 	if s.Class == "" {
 		return openapi.DowngradeScopeAll, nil
 	}
@@ -132,7 +133,7 @@ func classesOf(snap *policy.Snapshot) func(resource string) string {
 	}
 }
 
-// ProtectedBy implements Objects of rollout.Downgrades with the cache of the host cluster.
+// ProtectedBy implements Objects of rollout.Downgrader with the cache of the host cluster.
 func ProtectedBy(h views.Host) func() ([]*v1alpha1.ProtectedResource, bool) {
 	return func() ([]*v1alpha1.ProtectedResource, bool) {
 		in, ok := h.Input()

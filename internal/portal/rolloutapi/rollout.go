@@ -198,7 +198,7 @@ func (a *API) GetRollout(ctx context.Context, r openapi.GetRolloutRequestObject)
 
 // card returns a card of the board.
 func (a *API) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in rollout.Input, under *approval.Ticket) openapi.RolloutCard {
-	may := rollout.May(c, who, e)
+	may := rollout.MayChange(c, who, e)
 	hint := rollout.HintOf(in)
 	out := openapi.RolloutCard{
 		Resource:    views.Ref(c, e.Name),
@@ -240,7 +240,7 @@ func (a *API) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 }
 
 func guardOf(g rollout.Guard) openapi.Guard {
-	out := openapi.Guard{Enabled: !g.Off, Reopens: g.Reopens, Limit: g.Most(), WindowSeconds: int64(g.Within().Seconds())}
+	out := openapi.Guard{Enabled: !g.Off, Reopens: g.Reopens, Limit: g.DenialLimit(), WindowSeconds: int64(g.DenialWindow().Seconds())}
 	if s := g.Stop; s != nil {
 		out.StoppedAt, out.Cluster, out.Count, out.Reason = views.Time(s.At), core.Optional(s.Cluster), &s.Count, core.OptionalMessage(s.Reason.Message)
 	}

@@ -25,11 +25,11 @@ func (a *API) PutTemporaryAudit(ctx context.Context, r openapi.PutTemporaryAudit
 	if len(version) > maxVersion {
 		return nil, core.InvalidField("resourceVersion", message.FieldMaxCharacters(64))
 	}
-	p, err := a.Rollout.TemporaryAudit(
+	p, err := a.Rollout.BeginTemporaryAudit(
 		core.RequestContext(ctx),
 		core.Caller(ctx),
 		e,
-		rollout.Audit{Until: r.Body.Until, Reason: r.Body.Reason, Version: version},
+		rollout.TemporaryAuditRequest{Until: r.Body.Until, Reason: r.Body.Reason, Version: version},
 	)
 	if err != nil {
 		return nil, err

@@ -117,7 +117,7 @@ func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.I
 // window is the period of the connections that are replayed.
 type window struct {
 	since, until time.Time
-	// chosen reports that the caller chose it: otherwise it is the evidence window up to now.
+	// chosen reports whether the caller chose it: otherwise it is the evidence window up to now.
 	chosen bool
 }
 
@@ -221,7 +221,7 @@ func (a *API) replay(ctx context.Context, before, after *policy.Snapshot, resour
 }
 
 // impactOf returns the part of a replay that a person may see: the lines of what they own, or all lines for approvers. whole
-// reports that they may see all connections of the resources in question.
+// reports whether they may see all connections of the resources in question.
 func (a *API) impactOf(who approval.Actor, x insight.Impact, decides, whole bool, out *openapi.Impact) {
 	c := a.Catalog()
 	hidden := false

@@ -35,7 +35,7 @@ func replayDigest(kind approval.Kind, items []approval.Item, w window) (replayKe
 		Change                     *approval.Change
 		Ends                       time.Time
 		Hours                      *v1alpha1.WeeklyHours
-		Scope                      *approval.Scope
+		Scope                      *approval.StatementScope
 	}
 	list := []any{kind}
 	if w.chosen {

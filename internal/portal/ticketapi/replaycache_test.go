@@ -36,7 +36,7 @@ func TestReplayDigestCoversTheChange(t *testing.T) {
 		"ApplicationName": {ApplicationName: "x"}, "ResourceName": {ResourceName: "x"}, "Actions": {Actions: []string{"x"}}, "SID": {SID: "x"},
 		"Target": {Target: &approval.Target{Ticket: 1}}, "Change": {Change: &approval.Change{Name: "x"}}, "ExpiresAt": {ExpiresAt: at},
 		"Hours": {Hours: &v1alpha1.WeeklyHours{TimeZone: "UTC"}},
-		"Scope": {Scope: &approval.Scope{Effect: v1alpha1.EffectDeny}},
+		"Scope": {Scope: &approval.StatementScope{Effect: v1alpha1.EffectDeny}},
 	}
 	seen := map[replayKey]string{digest(approval.KindGrant, approval.Item{}): "nothing", digest(approval.KindRevoke, approval.Item{}): "the kind",
 		digest(approval.KindGrant): "no item", digest(approval.KindGrant, approval.Item{}, approval.Item{}): "two items"}

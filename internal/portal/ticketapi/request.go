@@ -128,7 +128,7 @@ func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem,
 }
 
 // scopeOf converts the scope of a statement.
-func scopeOf(path string, s openapi.StatementScope) (*approval.Scope, error) {
+func scopeOf(path string, s openapi.StatementScope) (*approval.StatementScope, error) {
 	switch {
 	case !s.Effect.Valid():
 		return nil, core.InvalidField(path+"effect", message.FieldOneOf([]string{"Allow", "Deny"}))
@@ -137,7 +137,7 @@ func scopeOf(path string, s openapi.StatementScope) (*approval.Scope, error) {
 	case len(s.Resources) < 1 || len(s.Resources) > approval.MaxScopeNames:
 		return nil, core.InvalidField(path+"resources", message.FieldCount(approval.MaxScopeNames))
 	}
-	return &approval.Scope{Effect: v1alpha1.Effect(s.Effect), Subjects: s.Subjects, Resources: s.Resources}, nil
+	return &approval.StatementScope{Effect: v1alpha1.Effect(s.Effect), Subjects: s.Subjects, Resources: s.Resources}, nil
 }
 
 // packageDraft converts a version of an access package that is requested to be published.

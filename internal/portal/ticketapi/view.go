@@ -153,7 +153,7 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 	}
 	if p := it.Package; p != nil {
 		out.Package = &openapi.PackageRef{Name: p.Name, Version: p.Version}
-		if p.Given {
+		if p.HolderUpdate {
 			out.Package.Given = new(true)
 		}
 	}
@@ -287,7 +287,7 @@ func undecided(it approval.Item) []approval.Step {
 	steps := slices.Clone(it.Steps)
 	for i := range steps {
 		if s := &it.Steps[i]; s.State == approval.StepCurrent || s.State == approval.StepWaiting {
-			steps[i].Approvers = it.Able(s)
+			steps[i].Approvers = it.RemainingApprovers(s)
 		}
 	}
 	return steps

@@ -19,7 +19,7 @@ func (d *Data) ProtectionFor(c *catalog.Catalog, who approval.Actor, e catalog.E
 		return nil
 	}
 	out.Nodes = NodesOfResource(who, p)
-	out.CanToggle = new(rollout.May(c, who, e))
+	out.CanToggle = new(rollout.MayChange(c, who, e))
 	out.ResourceVersion = core.Optional(p.ResourceVersion)
 	out.TemporaryAudit = d.TemporaryAudit(c, p)
 	return out
@@ -35,7 +35,7 @@ func (d *Data) TemporaryAudit(c *catalog.Catalog, p *v1alpha1.ProtectedResource)
 		Until:  t.Until.UTC(),
 		Reason: t.Reason,
 		By:     Person(c, t.By),
-		Active: rollout.Active(p.Spec, d.Now()),
+		Active: rollout.InTemporaryAudit(p.Spec, d.Now()),
 		Guard:  new(t.By == rollout.GuardName),
 	}
 }

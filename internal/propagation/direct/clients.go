@@ -19,7 +19,7 @@ import (
 // clientLifetime is how long a client is used before its token is read again.
 const clientLifetime = time.Minute
 
-// errNoCredentials reports that the host has no token of the engine's account in a member.
+// errNoCredentials means that the host has no token of the engine's account in a member.
 var errNoCredentials = errors.New("the host has no token of the direct engine for the member")
 
 // Clients are clients of the members with the engine's own account, whose tokens are in the adapter's namespace on the host. Several

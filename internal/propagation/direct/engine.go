@@ -75,7 +75,7 @@ type Engine struct {
 	config Config
 
 	mu sync.Mutex
-	// started reports that the engine runs. Before that it enqueues nothing, because it compares everything when it starts.
+	// started reports whether the engine runs. Before that it enqueues nothing, because it compares everything when it starts.
 	started bool
 	// serve starts the workers of a queue.
 	serve   func(priorityqueue.PriorityQueue[place])
@@ -124,7 +124,7 @@ func (*Engine) Name() federation.Engine { return federation.EngineDirect }
 
 // Capabilities returns what the engine can do.
 func (*Engine) Capabilities() propagation.Capabilities {
-	return propagation.Capabilities{Mode: propagation.Push, Overrides: true, Ordered: true, Isolated: true, RestoresLabels: true}
+	return propagation.Capabilities{Mode: propagation.Push, Overrides: true, Prioritizes: true, Isolated: true, RestoresLabels: true}
 }
 
 // Deliver enqueues an object for all members: one that has it although it was never placed there must lose it, too.

@@ -167,7 +167,7 @@ func (e *Engine) erase(ctx context.Context, c federation.Cluster, o *federation.
 	return "", err
 }
 
-// errSuperseded reports that the record has a later version than the one that was to be written. Nothing was requested.
+// errSuperseded means that the record has a later version than the one that was to be written. Nothing was requested.
 var errSuperseded = errors.New("the record changed meanwhile")
 
 // baseIn returns a client of a member, and the version of an object that a change there replaces. While a member moves, KubeFed

@@ -97,7 +97,7 @@ type late struct {
 
 	mu   sync.Mutex
 	hook func()
-	// landed reports that the delayed change was answered.
+	// landed reports whether the delayed change was answered.
 	landed bool
 }
 

@@ -34,7 +34,7 @@ func resource(c dynamic.Interface, k federation.Kind) dynamic.ResourceInterface 
 // base is the version of an object in a member that a change replaces, so that the change is refused if another engine wrote there
 // meanwhile. The zero value stands for any version.
 type base struct {
-	// read reports that the member was read for the change, and live is what it had, or nil.
+	// read reports whether the member was read for the change, and live is what it had, or nil.
 	read bool
 	live *unstructured.Unstructured
 }
@@ -167,7 +167,7 @@ func reasonOf(err error) string {
 	return reasonNoAnswer
 }
 
-// refused reports that the API server rejected a request, so that it certainly changed nothing.
+// refused reports whether the API server rejected a request, so that it certainly changed nothing.
 func refused(err error) bool {
 	return apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) &&
 		!apierrors.IsInternalError(err)

@@ -19,7 +19,7 @@ func (s *Works) client(cluster string) dynamic.ResourceInterface {
 	return s.config.Host.Resource(WorkResource).Namespace(cluster)
 }
 
-// errSuperseded reports that a ManifestWork has another version than the one that a change was decided on. Nothing was changed, and an event
+// errSuperseded means that a ManifestWork has another version than the one that a change was decided on. Nothing was changed, and an event
 // of that version follows.
 var errSuperseded = errors.New("the ManifestWork changed meanwhile")
 

@@ -72,7 +72,7 @@ func TestWorkAgentInMembersThatTheHostReads(t *testing.T) {
 // fleet is a host and two members with real API servers. A real work agent runs for each member; it reaches the host through a proxy. The
 // host has no access to the member, or one for reading through another proxy. The members have the guard, which admits the agent.
 type fleet struct {
-	// readByHost reports that the host has a token for reading the members.
+	// readByHost reports whether the host has a token for reading the members.
 	readByHost bool
 	host       dynamic.Interface
 	// members are clients of the break-glass group, because the guard refuses an administrator.

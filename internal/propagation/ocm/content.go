@@ -186,7 +186,7 @@ const noReason = "cilium-operator does not accept the policy, and does not say w
 // report is what the agent reported on an object.
 type report struct {
 	nonce string
-	// exact reports that the object has exactly the recorded content of the ManifestWork with the nonce.
+	// exact reports whether the object has exactly the recorded content of the ManifestWork with the nonce.
 	exact                               bool
 	uid, version                        string
 	revision, managedBy, kubeFed, error string

@@ -30,9 +30,9 @@ type beat struct {
 	epoch string
 	// since is the time of the first question without an answer, or zero, and next is the time of the next question.
 	since, next time.Time
-	// alive reports that the agent answered in time, and silent that it did not. Both are false before the first answer.
+	// alive reports whether the agent answered in time, and silent whether it did not. Both are false before the first answer.
 	alive, silent bool
-	// failed reports that the last heartbeat could not be written.
+	// failed reports whether the last heartbeat could not be written.
 	failed bool
 }
 

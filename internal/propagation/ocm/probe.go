@@ -26,10 +26,10 @@ const (
 	probeCleanup = 10 * time.Second
 )
 
-// ErrUnknownCluster reports that Open Cluster Management does not manage a cluster of that name, or is not installed on the host.
+// ErrUnknownCluster means that Open Cluster Management does not manage a cluster of that name, or is not installed on the host.
 var ErrUnknownCluster = errors.New("no cluster of that name is managed by Open Cluster Management on the host")
 
-// ErrNoAnswer reports that the work agent of a cluster did not answer in time.
+// ErrNoAnswer means that the work agent of a cluster did not answer in time.
 var ErrNoAnswer = errors.New("the work agent does not answer")
 
 // Probe makes the work agent of a cluster read the namespace kube-system, and returns the UID that it found, which identifies the cluster.
@@ -92,13 +92,13 @@ func Remaining(ctx context.Context, host dynamic.Interface, cluster string) (int
 
 // Heartbeat is the last question of the adapter to the agent of a member, as the host has it.
 type Heartbeat struct {
-	// Answered reports that the agent has answered it.
+	// Answered reports whether the agent has answered it.
 	Answered bool
 	// since is the time of the first question without an answer when this one was sent.
 	since time.Time
 }
 
-// ErrNotAsked reports that the adapter has not asked the agent of a member lately, so that nothing is known about the agent.
+// ErrNotAsked means that the adapter has not asked the agent of a member lately, so that nothing is known about the agent.
 var ErrNotAsked = errors.New("the adapter does not ask the work agent: it does not run, was started just now, or has no rights in the member's namespace")
 
 // heartbeatLifetime is how long a heartbeat says something about the agent. The adapter replaces it in a quarter of this time, and the clock

@@ -97,7 +97,7 @@ func (s *Works) unread(cluster string) error {
 // listed reports whether the ManifestWorks in the namespace of a member are known.
 func (s *Works) listed(cluster string) bool { return s.unread(cluster) == nil }
 
-// errNotListed reports that the ManifestWorks of a member were not listed yet.
+// errNotListed means that the ManifestWorks of a member were not listed yet.
 var errNotListed = errors.New("the ManifestWorks of the member were not listed yet")
 
 // cached is a ManifestWork in the cache, which needs only the accessors of its identity.

@@ -87,7 +87,7 @@ type work struct {
 	created         time.Time
 	deleting        bool
 	purpose         purpose
-	// readOnly reports that the spec forbids the agent to write the object, whatever the purpose says, and orphan that the object stays
+	// readOnly reports whether the spec forbids the agent to write the object, whatever the purpose says, and orphan whether the object stays
 	// when the ManifestWork is deleted.
 	readOnly, orphan bool
 	// key is the key of the object, and object is its name.
@@ -99,7 +99,7 @@ type work struct {
 	revision      string
 	// asked is the time of a heartbeat, and since that of the first one without an answer when it was sent.
 	asked, since time.Time
-	// applied reports that the agent has handled the present version and has nothing of an earlier one in flight, and refused is its
+	// applied reports whether the agent has handled the present version and has nothing of an earlier one in flight, and refused is its
 	// message if it failed.
 	applied bool
 	refused string
@@ -109,10 +109,10 @@ type work struct {
 	report *report
 }
 
-// answered reports that the agent has reported on the present version.
+// answered reports whether the agent has reported on the present version.
 func (w *work) answered() bool { return w.report != nil && w.report.nonce == w.nonce }
 
-// exact reports that the agent found the recorded content in the member, after it had handled the present version. An answer alone does not
+// exact reports whether the agent found the recorded content in the member, after it had handled the present version. An answer alone does not
 // count, because the agent may still be writing an earlier version then.
 func (w *work) exact() bool {
 	return w.applied && w.refused == "" && w.available == available && w.answered() && w.report.exact
@@ -127,7 +127,7 @@ func (w *work) epoch() string {
 // epochSeparator separates the epoch from the rest of a nonce.
 const epochSeparator = "."
 
-// missing reports that the agent found that the member does not have the object. The answer has no nonce, so it is the answer to the
+// missing reports whether the agent found that the member does not have the object. The answer has no nonce, so it is the answer to the
 // creation of the ManifestWork.
 func (w *work) missing() bool { return w.available == unavailable }
 

@@ -83,7 +83,7 @@ func (p *continuousProbe) exclude(of func(attempt) bool) {
 	p.may, p.must = may, must
 }
 
-// expectation returns whether each attempt may and must pass in a model, now and at all change times within the horizon.
+// expectation reports whether each attempt may and must pass in a model, now and at all change times within the horizon.
 func (p *continuousProbe) expectation(m evaluator, now time.Time) (may, must []bool) {
 	may, must = make([]bool, len(p.attempts)), make([]bool, len(p.attempts))
 	instants := m.changeTimes(now, expectationHorizon)

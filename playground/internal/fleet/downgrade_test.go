@@ -138,11 +138,11 @@ func TestDowngradeOfAMemberWithoutTheControlPlane(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run := &downgrade.Downgrade{Operator: operator, Reason: "rehearsal", Now: time.Now, Opened: func(written int, took time.Duration) {
+	options := downgrade.Options{Reason: "rehearsal", Now: time.Now, Opened: func(written int, took time.Duration) {
 		t.Logf("%d policies were opened in %s", written, took.Round(time.Millisecond))
 		t.Logf("bench downgrade_member_s %.2f s", took.Seconds())
 	}}
-	result, err := run.Run(ctx)
+	result, err := operator.Downgrade(ctx, options)
 	if err != nil || !result.Guarded || result.Written != many+1 {
 		t.Fatalf("%v, %+v", err, result)
 	}

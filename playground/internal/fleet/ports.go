@@ -67,7 +67,7 @@ func ChoosePorts(file string, purposes []string) (Ports, error) {
 	return chosen, nil
 }
 
-// PortTakenError reports that a requested port is in use.
+// PortTakenError means that a requested port is in use.
 type PortTakenError struct {
 	Port int
 	Err  error

@@ -26,7 +26,7 @@ type object struct {
 	uid, version     uint64
 	generation       int64
 	created, deleted int64
-	// gone reports that the object does not exist any more. This is its last version.
+	// gone reports whether the object does not exist any more. This is its last version.
 	gone bool
 }
 

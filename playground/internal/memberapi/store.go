@@ -60,7 +60,7 @@ func (s *store) all() map[string]*object {
 	return maps.Clone(s.objects)
 }
 
-// list returns at most limit objects, or all for 0, that follow a key and belong to a namespace, or to any for "". more reports that
+// list returns at most limit objects, or all for 0, that follow a key and belong to a namespace, or to any for "". more reports whether
 // others follow. version is a version as of which the list is complete.
 func (s *store) list(namespace, after string, limit int, is func(*object) bool) (out []*object, more bool, version uint64) {
 	s.mu.RLock()

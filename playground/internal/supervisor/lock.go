@@ -12,7 +12,7 @@ import (
 // Lock is an exclusive lock of a state folder. The kernel releases it when the process that holds it ends, for whatever reason.
 type Lock struct{ file *os.File }
 
-// LockedError reports that another run uses the state folder.
+// LockedError means that another run uses the state folder.
 type LockedError struct{ Dir, Holder string }
 
 func (e *LockedError) Error() string {

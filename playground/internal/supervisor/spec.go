@@ -58,7 +58,7 @@ var ErrUnknown = errors.New("no such process")
 // ErrClosed is returned after Close was called.
 var ErrClosed = errors.New("the playground is stopping")
 
-// ExitedError reports that a process exited before it was ready.
+// ExitedError means that a process exited before it was ready.
 type ExitedError struct {
 	Name, Exit, Log, Tail string
 }

@@ -18,11 +18,11 @@ type EventKind string
 
 // These are the kinds of events.
 const (
-	// EventStarted reports that the process was started.
+	// EventStarted means that the process was started.
 	EventStarted EventKind = "started"
-	// EventStopped reports that the process was stopped on request.
+	// EventStopped means that the process was stopped on request.
 	EventStopped EventKind = "stopped"
-	// EventCrashed reports that the process ended without a request.
+	// EventCrashed means that the process ended without a request.
 	EventCrashed EventKind = "crashed"
 	// EventWarning reports something that does not end the process.
 	EventWarning EventKind = "warning"

@@ -39,7 +39,7 @@ func TestNodeReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := startReporter(t, n, objects)
-	standing := func(what, revision string, want nodereport.Standing) {
+	standing := func(what, revision string, want nodereport.PolicyState) {
 		t.Helper()
 		eventually(t, reportTimeout, what, reports(objects, name, revision, want))
 	}
@@ -82,7 +82,7 @@ func startReporter(t *testing.T, n *node, objects dynamic.Interface) (name strin
 }
 
 // reports returns a check of what the report of a node says about reportedPolicy.
-func reports(objects dynamic.Interface, node, revision string, want nodereport.Standing) func(context.Context) error {
+func reports(objects dynamic.Interface, node, revision string, want nodereport.PolicyState) func(context.Context) error {
 	return func(ctx context.Context) error {
 		u, err := objects.Resource(nodereport.Resource).Get(ctx, node, metav1.GetOptions{})
 		if err != nil {
@@ -92,7 +92,7 @@ func reports(objects dynamic.Interface, node, revision string, want nodereport.S
 		if err != nil {
 			return err
 		}
-		if got := report.Of(reportedPolicy, revision, time.Now()); got != want {
+		if got := report.StateOf(reportedPolicy, revision, time.Now()); got != want {
 			return fmt.Errorf("%v, want %v: %+v", got, want, report)
 		}
 		return nil

@@ -10,7 +10,7 @@ export interface LedgerDetail {
   label?: Message;
   /** The value as messages, one for each line; absent for the words of people, identifiers, and texts without a code. */
   texts?: Message[];
-  /** ofText reports that the detail is the code or the parameters of another detail that has texts. */
+  /** ofText reports whether the detail is the code or the parameters of another detail that has texts. */
   ofText: boolean;
 }
 

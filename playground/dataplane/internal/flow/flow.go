@@ -50,7 +50,7 @@ type Connection struct {
 	Protocol   u8proto.U8proto
 	SourcePort uint16
 	Port       uint16
-	// Established reports that the connection was opened long ago, so that only a packet of it is observed.
+	// Established reports whether the connection was opened long ago, so that only a packet of it is observed.
 	Established bool
 }
 

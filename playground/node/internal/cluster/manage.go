@@ -26,7 +26,7 @@ const ManageCommand = "manage"
 type Event struct {
 	// Step describes the step of the start that was completed.
 	Step string `json:"step,omitempty"`
-	// Ready reports that every process runs.
+	// Ready reports whether every process runs.
 	Ready bool `json:"ready,omitempty"`
 	// Error is the reason why the start failed.
 	Error string `json:"error,omitempty"`

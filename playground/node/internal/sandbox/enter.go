@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotRunning reports that a sandbox does not run.
+// ErrNotRunning means that a sandbox does not run.
 var ErrNotRunning = errors.New("the node does not run")
 
 // Run runs a program in the sandbox whose folder is dir, with this process's standard files, and returns its exit status.

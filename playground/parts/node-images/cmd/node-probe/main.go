@@ -18,9 +18,9 @@ import (
 
 // result is what /connect answers.
 type result struct {
-	// Connected reports that the connection was accepted.
+	// Connected reports whether the connection was accepted.
 	Connected bool `json:"connected"`
-	// Timeout reports that there was no answer in time, as for a connection that a policy drops.
+	// Timeout reports whether there was no answer in time, as for a connection that a policy drops.
 	Timeout bool   `json:"timeout,omitempty"`
 	Error   string `json:"error,omitempty"`
 	Millis  int64  `json:"millis"`

@@ -9,19 +9,19 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// MarkResource is the resource of the mark.
-var MarkResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+// DowngradeMarkResource is the resource of the object that is the downgrade mark: ConfigMaps.
+var DowngradeMarkResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// Downgrade is the content of the mark, whose presence means that an operator changed the member's policies to allow all
-// traffic.
-type Downgrade struct {
+// DowngradeMark is the content of the ConfigMap DowngradeMarkName in a member. Its presence means that an operator downgraded the member:
+// they changed the policies there to allow all traffic, without the control plane.
+type DowngradeMark struct {
 	Since  time.Time `json:"since"`
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`
 }
 
 // Same reports whether two marks have the same content.
-func (d Downgrade) Same(e Downgrade) bool {
+func (d DowngradeMark) Same(e DowngradeMark) bool {
 	return d.Since.Equal(e.Since) && d.By == e.By && d.Reason == e.Reason
 }
 
@@ -36,16 +36,17 @@ const (
 const maxText = 256
 
 // Object returns the mark as a ConfigMap.
-func (d Downgrade) Object() *unstructured.Unstructured {
+func (d DowngradeMark) Object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"namespace": Namespace, "name": Mark},
+		"metadata": map[string]any{"namespace": Namespace, "name": DowngradeMarkName},
 		"data":     map[string]any{keySince: d.Since.UTC().Format(time.RFC3339), keyBy: d.By, keyReason: d.Reason}}}
 }
 
-// ParseMark reads the mark. Its presence counts, whatever its content is.
-func ParseMark(u *unstructured.Unstructured) Downgrade {
+// ParseDowngradeMark returns the content of the mark. It never fails, because the presence of the mark counts, whatever its content is:
+// what cannot be read is empty, and the time is then that of the object's creation.
+func ParseDowngradeMark(u *unstructured.Unstructured) DowngradeMark {
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-	d := Downgrade{By: clip(data[keyBy]), Reason: clip(data[keyReason])}
+	d := DowngradeMark{By: clip(data[keyBy]), Reason: clip(data[keyReason])}
 	since, err := time.Parse(time.RFC3339, data[keySince])
 	if err != nil {
 		since = u.GetCreationTimestamp().Time
@@ -55,7 +56,7 @@ func ParseMark(u *unstructured.Unstructured) Downgrade {
 }
 
 // Message describes the downgrade for users.
-func (d Downgrade) Message() message.Message {
+func (d DowngradeMark) Message() message.Message {
 	since := d.Since.Format(time.RFC3339)
 	switch {
 	case d.By == "" && d.Reason == "":
@@ -69,7 +70,7 @@ func (d Downgrade) Message() message.Message {
 }
 
 // String describes the downgrade in English.
-func (d Downgrade) String() string { return d.Message().Text }
+func (d DowngradeMark) String() string { return d.Message().Text }
 
 func clip(s string) string {
 	out := make([]rune, 0, len(s))

@@ -14,10 +14,10 @@ import (
 	"github.com/acp-io/acp/internal/waves"
 )
 
-var _ rollout.Switch = (*Writer)(nil)
+var _ rollout.HostWriter = (*Writer)(nil)
 
-// Toggle implements rollout.Switch. It writes with the resource version that it has read and compared.
-func (w *Writer) Toggle(
+// SetTemporaryAudit implements rollout.HostWriter. It writes with the resource version that it has read and compared.
+func (w *Writer) SetTemporaryAudit(
 	ctx context.Context,
 	name, version string,
 	audit *v1alpha1.TemporaryAudit,
@@ -57,7 +57,7 @@ func (w *Writer) Toggle(
 	return nil, fmt.Errorf("write ProtectedResource %s: it changed %d times in between", name, maxConflicts)
 }
 
-// Instruct implements rollout.Switch. It replaces the annotation whatever it was, because only the last instruction counts. But an
+// Instruct implements rollout.HostWriter. It replaces the annotation whatever it was, because only the last instruction counts. But an
 // instruction of the guard does not replace one of a person that the adapter has not handled yet.
 func (w *Writer) Instruct(ctx context.Context, name string, i waves.Instruction) error {
 	var o v1alpha1.ProtectedResource
@@ -69,7 +69,7 @@ func (w *Writer) Instruct(ctx context.Context, name string, i waves.Instruction)
 	})
 }
 
-// InstructClass implements rollout.Switch, with the same rules.
+// InstructClass implements rollout.HostWriter, with the same rules.
 func (w *Writer) InstructClass(ctx context.Context, name string, i waves.Instruction) error {
 	var o v1alpha1.ResourceClass
 	return w.instruct(ctx, externalchanges.KindResourceClass, name, i, &o, func() string {

@@ -27,30 +27,31 @@ const (
 	lineLater = " that is added later"
 )
 
-// Scope is the effect, the subjects and the resources of a statement that no pair of an application and a resource expresses. Subjects
-// and resources are names, prefixes that end with "*", and for subjects address ranges or "*" for anyone; both lists are sorted.
-type Scope struct {
+// StatementScope contains the effect, the subjects and the resources of a requested statement (KindStatement) that is not about one application and one
+// resource of the catalog, such as a deny or a grant to a prefix of names. Subjects and resources are names, or prefixes that end with "*"; a
+// subject may also be a range of addresses, or "*" for anyone. Both lists are sorted.
+type StatementScope struct {
 	Effect    v1alpha1.Effect
 	Subjects  []string
 	Resources []string
 }
 
-// Denies reports whether the statement is a deny. A nil scope is none.
-func (s *Scope) Denies() bool { return s != nil && s.Effect == v1alpha1.EffectDeny }
+// Denies reports whether the statement is a deny. A nil scope is not.
+func (s *StatementScope) Denies() bool { return s != nil && s.Effect == v1alpha1.EffectDeny }
 
-func (s *Scope) same(o *Scope) bool {
+func (s *StatementScope) equal(o *StatementScope) bool {
 	return s == o || s != nil && o != nil && s.Effect == o.Effect && slices.Equal(s.Subjects, o.Subjects) && slices.Equal(s.Resources, o.Resources)
 }
 
 // digest identifies the access that the scope and the actions describe.
-func (s *Scope) digest(actions []string) string {
+func (s *StatementScope) digest(actions []string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{string(s.Effect), strings.Join(s.Subjects, "\n"), strings.Join(s.Resources, "\n"),
 		strings.Join(actions, "\n")}, "\n\n")))
 	return hex.EncodeToString(sum[:16])
 }
 
 // statement returns the statement of an item with this scope.
-func (s *Scope) statement(it Item) v1alpha1.Statement {
+func (s *StatementScope) statement(it Item) v1alpha1.Statement {
 	out := v1alpha1.Statement{SID: it.SID, Effect: s.Effect}
 	for _, name := range s.Subjects {
 		out.Subjects = append(out.Subjects, v1alpha1.Subject(name))
@@ -61,8 +62,8 @@ func (s *Scope) statement(it Item) v1alpha1.Statement {
 	return complete(out, it)
 }
 
-// covers reports whether one of the names is, or is a prefix of, the given one.
-func covers(names []string, name string) bool {
+// anyCovers reports whether one of some names and prefixes covers a name.
+func anyCovers(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(pattern string) bool {
 		if pattern == name {
 			return true
@@ -73,29 +74,29 @@ func covers(names []string, name string) bool {
 	})
 }
 
-// covered returns the entities of the catalog that names cover.
-func covered(all []catalog.Entity, names []string) []catalog.Entity {
-	return slices.DeleteFunc(all, func(e catalog.Entity) bool { return !covers(names, e.Name) })
+// coveredBy returns those of some entities whose names are covered by names and prefixes.
+func coveredBy(all []catalog.Entity, names []string) []catalog.Entity {
+	return slices.DeleteFunc(all, func(e catalog.Entity) bool { return !anyCovers(names, e.Name) })
 }
 
 // resources returns the resources of the catalog that the scope covers now.
-func (s *Scope) resources(c *catalog.Catalog) []catalog.Entity {
-	return covered(c.Resources(), s.Resources)
+func (s *StatementScope) resources(c *catalog.Catalog) []catalog.Entity {
+	return coveredBy(c.Resources(), s.Resources)
 }
 
 // applications returns the applications of the catalog that the scope covers now. Anyone covers none of them in particular.
-func (s *Scope) applications(c *catalog.Catalog) []catalog.Entity {
-	return covered(c.Applications(), s.Subjects)
+func (s *StatementScope) applications(c *catalog.Catalog) []catalog.Entity {
+	return coveredBy(c.Applications(), s.Subjects)
 }
 
 // ownedInPart reports whether a person owns one of the subjects or resources.
-func (s *Scope) ownedInPart(c *catalog.Catalog, person string) bool {
+func (s *StatementScope) ownedInPart(c *catalog.Catalog, person string) bool {
 	return slices.ContainsFunc(append(s.applications(c), s.resources(c)...), func(e catalog.Entity) bool { return c.Owns(person, e) })
 }
 
-// endsBy reports whether an actor may end the statement without a request: the security team, and owners of all of its subjects or of all
+// mayBeEndedBy reports whether an actor may end the statement without a request: the security team, and owners of all of its subjects or of all
 // of its resources that are in the catalog. Nobody ends a deny alone, because that opens access.
-func (s *Scope) endsBy(c *catalog.Catalog, a Actor) bool {
+func (s *StatementScope) mayBeEndedBy(c *catalog.Catalog, a Actor) bool {
 	if s.Denies() || a.Auditor {
 		return false
 	}
@@ -106,9 +107,9 @@ func (s *Scope) endsBy(c *catalog.Catalog, a Actor) bool {
 	return a.Security || named && owns(s.applications(c)) || owns(s.resources(c))
 }
 
-// concerned returns the entities whose owners decide: every resource that is covered, and for an allow the applications that the requester
-// does not own.
-func (s *Scope) concerned(c *catalog.Catalog, requester string) *Reached {
+// concerned returns the entities whose owners decide about the statement: every resource that it covers, and for an allow also the
+// applications that it covers and the requester does not own.
+func (s *StatementScope) concerned(c *catalog.Catalog, requester string) *Reached {
 	out := &Reached{}
 	for _, e := range s.resources(c) {
 		out.Resources = append(out.Resources, e.Name)
@@ -157,7 +158,7 @@ func decidedBySecurity(steps []wanted) bool {
 }
 
 // scopeOwnerNote returns why the security team decides in the place of the owners of a statement; the zero Message if it does not. many
-// reports that it decides in the place of all of them.
+// reports whether it decides in the place of all of them.
 func (a about) scopeOwnerNote(groups []approverGroup, ownerless []string) (note message.Message, many bool) {
 	switch n := len(a.reached.Resources); {
 	case n > maxReached || len(groups) > maxScopeOwnerSteps:
@@ -176,7 +177,7 @@ func (a about) coversResourceOf(name v1alpha1.OrganizationName) bool {
 }
 
 // checkScopeClasses checks that the covered resources may use their classes.
-func (s *Service) checkScopeClasses(scope *Scope) error {
+func (s *Service) checkScopeClasses(scope *StatementScope) error {
 	for _, e := range scope.resources(s.Catalog()) {
 		facts, err := s.Host.Facts(e.Name)
 		if err != nil {
@@ -189,10 +190,10 @@ func (s *Service) checkScopeClasses(scope *Scope) error {
 	return nil
 }
 
-// scopeShown returns the lines of a statement, or of its end. Lines that the end of a deny removes are LineRemoved, which count as growth,
+// statementShown returns the lines of a statement, or of its end. Lines that the end of a deny removes are LineRemoved, which count as growth,
 // because each of them opens access.
-func (it Item) scopeShown(kind Kind, compiled []string) Shown {
-	lines := append(compiled, it.scopeLines()...)
+func (it Item) statementShown(kind Kind, compiled []string) Shown {
+	lines := append(compiled, it.statementLines()...)
 	if kind == KindRevoke {
 		sign := lineTakesAway
 		if it.Scope.Denies() {
@@ -205,8 +206,8 @@ func (it Item) scopeShown(kind Kind, compiled []string) Shown {
 	return NewShown(lines)
 }
 
-// scopeLines returns one line for each subject, and one for each prefix of resources, which covers what is added later.
-func (it Item) scopeLines() []string {
+// statementLines returns one line for each subject, and one for each prefix of resources, which covers what is added later.
+func (it Item) statementLines() []string {
 	end := "until revoked"
 	if it.Duration > 0 {
 		end = "for " + it.Duration.String()
@@ -250,13 +251,14 @@ func (it Item) overlaps(u *v1alpha1.PolicyUnit) bool {
 	})
 }
 
-// unclear reports whether the status has no room for a unit, or for the sids of one, that may contain the item's statement.
-func (it Item) unclear(p *v1alpha1.AccessControlPolicy) bool {
+// mayBeOmittedIn reports whether the status of a policy omits, for lack of room, a unit that may contain the item's statement, or the sids of
+// such a unit.
+func (it Item) mayBeOmittedIn(p *v1alpha1.AccessControlPolicy) bool {
 	return p.Status.UnitsUnlisted() > 0 || slices.ContainsFunc(p.Status.Units, func(u v1alpha1.PolicyUnit) bool { return it.overlaps(&u) && u.LacksSIDs() })
 }
 
-// scopeProgress updates an item whose statement is written: it is effective when every unit that contains it is in every targeted member.
-func (t *Ticket) scopeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
+// statementProgress updates an item whose statement is written: it is effective when every unit that contains it is in every targeted member.
+func (t *Ticket) statementProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
 	it := &t.Items[i]
 	var wait message.Message
 	var names []string
@@ -271,7 +273,7 @@ func (t *Ticket) scopeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 	slices.Sort(names)
 	names = slices.Compact(names)
 	switch {
-	case it.unclear(p):
+	case it.mayBeOmittedIn(p):
 		wait = message.TicketStatusFull()
 	case len(units) == 0:
 		wait = message.TicketStatementCoversNothing()
@@ -289,9 +291,9 @@ func (t *Ticket) scopeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 	}
 }
 
-// scopeRemoval updates an item whose statement is removed. The policy contains the statements of other tickets, too, so the members of
+// statementRemoval updates an item whose statement is removed. The policy contains the statements of other tickets, too, so the members of
 // every unit that may have contained this one are waited for.
-func (t *Ticket) scopeRemoval(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
+func (t *Ticket) statementRemoval(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
 	it := &t.Items[i]
 	var left []string
 	unlisted := 0
@@ -306,7 +308,7 @@ func (t *Ticket) scopeRemoval(i int, p *v1alpha1.AccessControlPolicy, now time.T
 	slices.Sort(left)
 	left = slices.Compact(left)
 	switch {
-	case it.unclear(p):
+	case it.mayBeOmittedIn(p):
 		t.say(i, now, message.TicketStatusFull())
 	case len(it.unitsWith(p)) > 0:
 		t.say(i, now, message.TicketWaitingForAdapter())
@@ -317,7 +319,7 @@ func (t *Ticket) scopeRemoval(i int, p *v1alpha1.AccessControlPolicy, now time.T
 	}
 }
 
-// sensitivityOf is the highest sensitivity of entities; empty, which policies treat as unknown, if there are none or one of them has none.
+// sensitivityOf returns the highest sensitivity of entities; empty, which policies treat as unknown, if there are none or one of them has none.
 func sensitivityOf(all []catalog.Entity) catalog.Sensitivity {
 	order := []catalog.Sensitivity{catalog.SensitivityLow, catalog.SensitivityMedium, catalog.SensitivityHigh}
 	var out catalog.Sensitivity

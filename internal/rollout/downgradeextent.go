@@ -11,8 +11,8 @@ import (
 	"github.com/acp-io/acp/internal/membertally"
 )
 
-// Scope is the scope of a downgrade: one class, or everything.
-type Scope struct{ Class string }
+// DowngradeScope is the set of resources that a downgrade concerns: those of one class, or all, for which Class is empty.
+type DowngradeScope struct{ Class string }
 
 const (
 	scopeAll   = "all"
@@ -20,23 +20,23 @@ const (
 )
 
 // String returns the scope in the form that objects store.
-func (s Scope) String() string {
+func (s DowngradeScope) String() string {
 	if s.Class == "" {
 		return scopeAll
 	}
 	return scopeClass + s.Class
 }
 
-// ParseScope parses the form that objects store; false if the temporary audit is of the resource alone.
-func ParseScope(text string) (Scope, bool) {
+// ParseDowngradeScope parses the form that objects store; false if the temporary audit is of the resource alone.
+func ParseDowngradeScope(text string) (DowngradeScope, bool) {
 	if class, ok := strings.CutPrefix(text, scopeClass); ok && class != "" {
-		return Scope{class}, true
+		return DowngradeScope{class}, true
 	}
-	return Scope{}, text == scopeAll
+	return DowngradeScope{}, text == scopeAll
 }
 
 // Has reports whether resources of a class are in the scope.
-func (s Scope) Has(class string) bool { return s.Class == "" || s.Class == class }
+func (s DowngradeScope) Has(class string) bool { return s.Class == "" || s.Class == class }
 
 const (
 	// writesPerSecond is the number of objects that KubeFed writes into each member per second (the default limit of
@@ -44,8 +44,8 @@ const (
 	writesPerSecond = 20
 )
 
-// Extent describes what a downgrade would open, and what one has opened.
-type Extent struct {
+// DowngradeExtent counts what a downgrade of a scope would open, and what downgrades have opened.
+type DowngradeExtent struct {
 	Resources int // onboarded
 	// Enforced is the number of resources that a member enforces, or would without a temporary audit. Open is the
 	// number of those that a temporary audit opens now.
@@ -54,19 +54,20 @@ type Extent struct {
 	Members []string
 	// Seconds is the time until KubeFed has written the last object.
 	Seconds float64
-	Classes []ClassExtent
-	Active  []Downgrade
+	Classes []ClassDowngradeExtent
+	Active  []ActiveDowngrade
 }
 
-// ClassExtent is the extent of one class; without a name, of resources that no class covers.
-type ClassExtent struct {
+// ClassDowngradeExtent is the extent of a downgrade of one class. Without a name it is that of the resources that no class covers.
+type ClassDowngradeExtent struct {
 	Name           string
 	Enforced, Open int
 }
 
-// Downgrade describes the resources in a scope that have the same temporary audit.
-type Downgrade struct {
-	Scope      Scope
+// ActiveDowngrade is a downgrade that lasts, as it is found in the objects: the resources whose temporary audits have the same scope, end,
+// reason and person.
+type ActiveDowngrade struct {
+	Scope      DowngradeScope
 	Until      time.Time
 	Reason, By string
 	Resources  int
@@ -74,18 +75,19 @@ type Downgrade struct {
 	Effective int
 }
 
-// ExtentOf returns the extent of a downgrade of a scope. Classes and Active cover everything, regardless of the scope.
-func ExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource string) string, scope Scope, now time.Time) Extent {
-	var out Extent
+// DowngradeExtentOf returns the extent of a downgrade of a scope at an instant. Classes and Active cover all resources, regardless of the
+// scope. It is pure.
+func DowngradeExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource string) string, scope DowngradeScope, now time.Time) DowngradeExtent {
+	var out DowngradeExtent
 	var enforcing membertally.Tally
-	classes := map[string]*ClassExtent{}
-	active := map[Downgrade]*Downgrade{}
+	classes := map[string]*ClassDowngradeExtent{}
+	active := map[ActiveDowngrade]*ActiveDowngrade{}
 	for _, o := range objects {
 		class := classOf(string(o.Spec.Resource))
-		enforces, open := Enforces(o.Spec), Active(o.Spec, now)
+		enforces, open := Enforces(o.Spec), InTemporaryAudit(o.Spec, now)
 		c := classes[class]
 		if c == nil {
-			c = &ClassExtent{Name: class}
+			c = &ClassDowngradeExtent{Name: class}
 			classes[class] = c
 		}
 		if enforces {
@@ -127,19 +129,19 @@ func ExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource strin
 	for _, d := range active {
 		out.Active = append(out.Active, *d)
 	}
-	slices.SortFunc(out.Active, func(a, b Downgrade) int {
+	slices.SortFunc(out.Active, func(a, b ActiveDowngrade) int {
 		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Scope.String(), b.Scope.String()), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.By, b.By))
 	})
 	return out
 }
 
-func countActive(active map[Downgrade]*Downgrade, o *v1alpha1.ProtectedResource) {
+func countActive(active map[ActiveDowngrade]*ActiveDowngrade, o *v1alpha1.ProtectedResource) {
 	audit := o.Spec.TemporaryAudit
-	scope, ok := ParseScope(audit.Scope)
+	scope, ok := ParseDowngradeScope(audit.Scope)
 	if !ok {
 		return
 	}
-	key := Downgrade{Scope: scope, Until: audit.Until.UTC(), Reason: audit.Reason, By: audit.By}
+	key := ActiveDowngrade{Scope: scope, Until: audit.Until.UTC(), Reason: audit.Reason, By: audit.By}
 	d := active[key]
 	if d == nil {
 		d = new(key)

@@ -15,40 +15,40 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// Run is the progress of a downgrade, or of its resumption.
-type Run struct {
-	Scope       Scope
+// DowngradeRun is the progress of beginning a downgrade, or of ending one (Resume), over the resources in its scope.
+type DowngradeRun struct {
+	Scope       DowngradeScope
 	Resume      bool
 	Until       time.Time // zero with Resume
 	By          string
 	StartedAt   time.Time
 	FinishedAt  time.Time // zero while it is running
 	Total, Done int
-	Failed      []Failure // the first failures
+	Failed      []DowngradeFailure // the first failures
 	FailedTotal int
 }
 
-// Failure is a resource that was not switched, with the reason.
-type Failure struct {
+// DowngradeFailure is a resource whose temporary audit could not be begun or ended in a run, with the reason.
+type DowngradeFailure struct {
 	Resource string
 	Message  message.Message
 }
 
-type run struct {
+type downgradeRun struct {
 	mu sync.Mutex
-	Run
+	DowngradeRun
 	finished chan struct{}
 }
 
-func (r *run) state() Run {
+func (r *downgradeRun) state() DowngradeRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := r.Run
+	out := r.DowngradeRun
 	out.Failed = slices.Clone(out.Failed)
 	return out
 }
 
-func (r *run) fail(o *v1alpha1.ProtectedResource, err error) {
+func (r *downgradeRun) fail(o *v1alpha1.ProtectedResource, err error) {
 	why := message.HostUnreachable()
 	var ours *approval.Error
 	if errors.As(err, &ours) {
@@ -56,8 +56,8 @@ func (r *run) fail(o *v1alpha1.ProtectedResource, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.FailedTotal++; len(r.Failed) < keptFailures {
-		r.Failed = append(r.Failed, Failure{Resource: string(o.Spec.Resource), Message: why})
+	if r.FailedTotal++; len(r.Failed) < maxListedFailures {
+		r.Failed = append(r.Failed, DowngradeFailure{Resource: string(o.Spec.Resource), Message: why})
 	}
 }
 
@@ -65,14 +65,14 @@ func (r *run) fail(o *v1alpha1.ProtectedResource, err error) {
 const downgradeObject = "downgrade"
 
 // entityOf returns the catalog entity of an object; one that the catalog lacks is represented by its name.
-func (d *Downgrades) entityOf(o *v1alpha1.ProtectedResource) catalog.Entity {
+func (d *Downgrader) entityOf(o *v1alpha1.ProtectedResource) catalog.Entity {
 	if e, ok := d.Catalog().ByName(string(o.Spec.Resource)); ok {
 		return e
 	}
 	return catalog.Entity{ID: o.Name, Name: string(o.Spec.Resource), Title: string(o.Spec.Resource)}
 }
 
-func (d *Downgrades) lineOf(actor, action string, o *v1alpha1.ProtectedResource, details map[string]string) ledger.Entry {
+func (d *Downgrader) lineOf(actor, action string, o *v1alpha1.ProtectedResource, details map[string]string) ledger.Entry {
 	own := make(map[string]string, len(details)+1)
 	for k, v := range details {
 		own[k] = v
@@ -82,7 +82,7 @@ func (d *Downgrades) lineOf(actor, action string, o *v1alpha1.ProtectedResource,
 
 // news returns the records of a run as a whole: one ledger line, a notification to the security team, and one to each
 // owner about their resources.
-func (d *Downgrades) news(r Run, reason string, objects []*v1alpha1.ProtectedResource) News {
+func (d *Downgrader) news(r DowngradeRun, reason string, objects []*v1alpha1.ProtectedResource) News {
 	c, now := d.Catalog(), d.Now()
 	what, action := notify.EventDowngrade, "downgrade.begun"
 	details := map[string]string{"scope": r.Scope.String(), "resources": strconv.Itoa(len(objects)), "reason": reason}

@@ -22,11 +22,11 @@ import (
 // maxDraftEnforced is the maximum number of resources that a draft enforces.
 const maxDraftEnforced = 50
 
-// draftName is the name of a drafted policy that states none. No object can have it.
-const draftName = "(draft)"
+// unnamedDraft is the name of a draft policy that has none. No object can have it.
+const unnamedDraft = "(draft)"
 
-// PreviewDraft implements openapi.StrictServerInterface. Everybody may replay a draft, and sees only what it would do to connections that
-// they may see.
+// PreviewDraft implements openapi.StrictServerInterface: it replays recorded connections with a draft policy, with resources in Enforce, or
+// both. Everybody may do this, and sees only the effect on connections that they may see.
 func (a *API) PreviewDraft(ctx context.Context, r openapi.PreviewDraftRequestObject) (openapi.PreviewDraftResponseObject, error) {
 	w, err := a.replayWindow(r.Body.Since, r.Body.Until)
 	if err != nil {
@@ -42,7 +42,7 @@ func (a *API) PreviewDraft(ctx context.Context, r openapi.PreviewDraftRequestObj
 	}
 	touched, drafted := map[string]bool{}, ""
 	if text := core.Value(r.Body.Policy); text != "" {
-		draft, err := draftedPolicy(text)
+		draft, err := parseDraftPolicy(text)
 		if err != nil {
 			return nil, err
 		}
@@ -61,14 +61,14 @@ func (a *API) PreviewDraft(ctx context.Context, r openapi.PreviewDraftRequestObj
 		if err != nil {
 			return nil, err
 		}
-		in.Resources = enforced(in.Resources, e.Name)
+		in.Resources = withEnforced(in.Resources, e.Name)
 		touched[e.Name] = true
 	}
 	out := emptyImpact(w)
 	limited, cancel := context.WithTimeout(core.RequestContext(ctx), views.FlowTimeout)
 	defer cancel()
 	after := base.Next(in)
-	if err := refusedIn(after, drafted); err != nil {
+	if err := checkDraftStatements(after, drafted); err != nil {
 		return nil, err
 	}
 	for _, name := range policy.ChangedUnits(base, after) {
@@ -84,14 +84,14 @@ func (a *API) PreviewDraft(ctx context.Context, r openapi.PreviewDraftRequestObj
 	return openapi.PreviewDraft200JSONResponse(out), nil
 }
 
-// draftedPolicy reads an AccessControlPolicy, or its spec alone, from YAML or JSON.
-func draftedPolicy(text string) (*v1alpha1.AccessControlPolicy, error) {
+// parseDraftPolicy reads an AccessControlPolicy, or its spec alone, from YAML or JSON.
+func parseDraftPolicy(text string) (*v1alpha1.AccessControlPolicy, error) {
 	if len(text) > maxSpec {
 		return nil, core.InvalidField("policy", message.FieldMaxBytes(maxSpec))
 	}
 	data, err := specJSON(text)
 	if err != nil {
-		return nil, core.InvalidField("policy", message.ImpactDraftUnreadable(shortened(err)))
+		return nil, core.InvalidField("policy", message.ImpactDraftUnreadable(inputError(err)))
 	}
 	var head struct {
 		Kind string `json:"kind"`
@@ -107,17 +107,17 @@ func draftedPolicy(text string) (*v1alpha1.AccessControlPolicy, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return nil, core.InvalidField("policy", message.ImpactDraftUnreadable(shortened(err)))
+		return nil, core.InvalidField("policy", message.ImpactDraftUnreadable(inputError(err)))
 	}
 	if out.Name == "" {
-		out.Name = draftName
+		out.Name = unnamedDraft
 	}
 	return out, nil
 }
 
-// shortened returns the text of an error about what the caller wrote, which may repeat all of it. A value of the wrong type is named by its
-// field, without the types of this program.
-func shortened(err error) string {
+// inputError returns the text of an error about what the caller wrote, without more than the beginning of what the caller wrote and without the
+// types of this program: a value of a wrong type is named by its field.
+func inputError(err error) string {
 	const most = 300
 	text := []rune(err.Error())
 	var wrong *json.UnmarshalTypeError
@@ -127,8 +127,8 @@ func shortened(err error) string {
 	return string(text[:min(len(text), most)])
 }
 
-// refusedIn returns an error about the first statement of a policy that has no effect in any unit.
-func refusedIn(s *policy.Snapshot, name string) error {
+// checkDraftStatements returns an error about the first statement of the draft policy that is refused, so that it has no effect in any unit.
+func checkDraftStatements(s *policy.Snapshot, name string) error {
 	for _, r := range s.Refusals() {
 		if r.Ref.Policy == name {
 			return core.InvalidField("policy", message.ImpactDraftStatement(r.Ref.SID, r.Message))
@@ -137,8 +137,9 @@ func refusedIn(s *policy.Snapshot, name string) error {
 	return nil
 }
 
-// enforced returns the resources with one enforced in every member, whether it is onboarded or not, as if no rollout were in progress.
-func enforced(all []*v1alpha1.ProtectedResource, name string) []*v1alpha1.ProtectedResource {
+// withEnforced returns a copy of the resources in which one is in Enforce in every member, whether it is onboarded or not, and as if no rollout
+// were in progress.
+func withEnforced(all []*v1alpha1.ProtectedResource, name string) []*v1alpha1.ProtectedResource {
 	out := slices.Clone(all)
 	for i, p := range out {
 		if string(p.Spec.Resource) == name {

@@ -7,11 +7,12 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// Requests is the approval service in the form that the guard needs.
-type Requests struct{ *approval.Service }
+// ApprovalTickets implements Tickets with the approval service, so that the guard can halt the undecided and unwritten tickets about the
+// mode of a resource.
+type ApprovalTickets struct{ *approval.Service }
 
 // Halt implements Tickets.
-func (r Requests) Halt(ctx context.Context, resource string, reason message.Message) (int, error) {
+func (r ApprovalTickets) Halt(ctx context.Context, resource string, reason message.Message) (int, error) {
 	list, err := r.Store.List(ctx, approval.Filter{Resource: resource, Kinds: []approval.Kind{approval.KindMode, approval.KindOnboard},
 		ItemStates: []approval.State{approval.StatePending, approval.StateApproved}})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// extendsStatements changes a request for extensions into one of the kind KindStatement if it extends statements.
-func (x *planner) extendsStatements() error {
+// setStatementKind changes the kind of a request for extensions to KindStatement if what it extends are statements.
+func (x *planner) setStatementKind() error {
 	r := &x.request
 	if r.Kind != KindExtend || r.Items[0].Target == nil {
 		return nil
@@ -48,12 +48,12 @@ func (x *planner) newStatement(r RequestItem, path string) (Item, error) {
 	case r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration):
 		return Item{}, invalid(path+"durationSeconds", message.RequestDurationRange())
 	}
-	scope := &Scope{Effect: s.Effect}
+	scope := &StatementScope{Effect: s.Effect}
 	pairs := !s.Denies()
 	for i, name := range s.Subjects {
 		full, exact, err := x.scopeSubject(name)
 		if err != nil {
-			return Item{}, at(path+"scope.subjects["+strconv.Itoa(i)+"]", err)
+			return Item{}, withField(path+"scope.subjects["+strconv.Itoa(i)+"]", err)
 		}
 		scope.Subjects, pairs = append(scope.Subjects, full), pairs && exact
 	}
@@ -61,7 +61,7 @@ func (x *planner) newStatement(r RequestItem, path string) (Item, error) {
 	for i, name := range s.Resources {
 		full, exact, err := x.scopeResource(name, actions, path)
 		if err != nil {
-			return Item{}, at(path+"scope.resources["+strconv.Itoa(i)+"]", err)
+			return Item{}, withField(path+"scope.resources["+strconv.Itoa(i)+"]", err)
 		}
 		scope.Resources, pairs = append(scope.Resources, full), pairs && exact
 	}
@@ -84,15 +84,17 @@ func (x *planner) newStatement(r RequestItem, path string) (Item, error) {
 	return Item{Scope: scope, Actions: actions, Duration: r.Duration, Hours: hours}, nil
 }
 
-// at returns an error about a field, unless it is about the host cluster or has its field already.
-func at(path string, err error) error {
+// withField returns an error about a field of the request, or the error itself if it has a code: it is then not about the field, or has its
+// field already.
+func withField(path string, err error) error {
 	if CodeOf(err) != "" {
 		return err
 	}
 	return invalid(path, message.Of(err))
 }
 
-// scopeSubject returns the full name of a subject, which may be given by its catalog id, and whether it is an application.
+// scopeSubject returns the full name of a subject, which may be given by the id of an application in the catalog. exact reports whether it is
+// the name of an application, rather than a prefix, a range of addresses or anyone.
 func (x *planner) scopeSubject(name string) (full string, exact bool, err error) {
 	name = strings.TrimSpace(name)
 	if name == anyone {
@@ -117,7 +119,7 @@ func (x *planner) scopeSubject(name string) (full string, exact bool, err error)
 			return "", false, message.RequestStatementUnknown(name).Err()
 		}
 	}
-	ok, err := x.Host.SubjectCovered(member(name))
+	ok, err := x.Host.SubjectCovered(exampleName(name))
 	switch {
 	case err != nil:
 		return "", false, err
@@ -134,8 +136,8 @@ func (x *planner) isApplication(id, name string) bool {
 	return ok && app.Name == name
 }
 
-// scopeResource returns the full name of a resource, which may be given by its catalog id, and whether it is one. The class must have
-// the actions.
+// scopeResource returns the full name of a resource, which may be given by its id in the catalog. exact reports whether it is the name of one
+// resource, rather than a prefix. The class of the resource must have the actions.
 func (x *planner) scopeResource(name string, actions []string, path string) (full string, exact bool, err error) {
 	name = strings.TrimSpace(name)
 	if res, ok := x.c.Resource(name); ok {
@@ -156,7 +158,7 @@ func (x *planner) scopeResource(name string, actions []string, path string) (ful
 		_, err := x.knownActions(res, actions, path)
 		return name, true, err
 	}
-	known, ok, err := x.Host.ResourceActions(member(name))
+	known, ok, err := x.Host.ResourceActions(exampleName(name))
 	switch {
 	case err != nil:
 		return "", false, err
@@ -173,9 +175,9 @@ func (x *planner) scopeResource(name string, actions []string, path string) (ful
 	return name, false, nil
 }
 
-// member returns a name that a prefix covers. A class that covers it covers the whole prefix, or only a part of it whose name begins with
-// the added character, which no class of a prefix with a type does.
-func member(name string) string {
+// exampleName returns a name that a prefix covers, or the name itself if it is exact. A class that covers the example covers the whole prefix:
+// the pattern of a class of a prefix with a type never begins with the added character.
+func exampleName(name string) string {
 	if stem, ok := strings.CutSuffix(name, "*"); ok {
 		return stem + "0"
 	}

@@ -72,7 +72,8 @@ func TestTemporaryAudit(t *testing.T) {
 			if tc.gone {
 				w.object = nil
 			}
-			o, err := w.TemporaryAudit(t.Context(), tc.who, w.entity(), rollout.Audit{Until: tc.until(w.now), Reason: tc.why, Version: tc.version})
+			want := rollout.TemporaryAuditRequest{Until: tc.until(w.now), Reason: tc.why, Version: tc.version}
+			o, err := w.BeginTemporaryAudit(t.Context(), tc.who, w.entity(), want)
 			if approval.CodeOf(err) != tc.want {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
@@ -91,7 +92,7 @@ func TestTemporaryAuditIsAnnouncedAndEnds(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	begin := func(d time.Duration) {
 		t.Helper()
-		if _, err := w.TemporaryAudit(t.Context(), bob, w.entity(), rollout.Audit{Until: w.now.Add(d), Reason: "an outage"}); err != nil {
+		if _, err := w.BeginTemporaryAudit(t.Context(), bob, w.entity(), rollout.TemporaryAuditRequest{Until: w.now.Add(d), Reason: "an outage"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +116,7 @@ func TestTemporaryAuditIsAnnouncedAndEnds(t *testing.T) {
 	}
 	begin(time.Hour)
 	w.pass(time.Hour)
-	if rollout.Active(w.object.Spec, w.now) {
+	if rollout.InTemporaryAudit(w.object.Spec, w.now) {
 		t.Error("it ends by itself at its instant")
 	}
 	if _, err := w.EndTemporaryAudit(t.Context(), sam, w.entity(), "again", ""); approval.CodeOf(err) != approval.CodeConflict {

@@ -39,37 +39,38 @@ func offline(t *testing.T, f interceptor.Funcs, objects ...client.Object) *host.
 	return &host.Writer{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(f).Build()}
 }
 
-func TestToggle(t *testing.T) {
+func TestSetTemporaryAudit(t *testing.T) {
 	until := metav1.NewTime(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
 	audit := &v1alpha1.TemporaryAudit{Until: until, Reason: "an outage", By: "bob"}
 	agree := func(context.Context, v1alpha1.ProtectedResourceSpec) error { return nil }
 	ctx := t.Context()
 
 	w := offline(t, interceptor.Funcs{}, protection(v1alpha1.ModeEnforce, nil))
-	o, err := w.Toggle(ctx, "bobs", "", audit, agree)
+	o, err := w.SetTemporaryAudit(ctx, "bobs", "", audit, agree)
 	if err != nil || cmp.Diff(audit, o.Spec.TemporaryAudit) != "" {
 		t.Fatalf("it begins: %+v, %v", o, err)
 	}
-	if again, err := w.Toggle(ctx, "bobs", o.ResourceVersion, audit, agree); err != nil || again.ResourceVersion != o.ResourceVersion {
+	if again, err := w.SetTemporaryAudit(ctx, "bobs", o.ResourceVersion, audit, agree); err != nil || again.ResourceVersion != o.ResourceVersion {
 		t.Errorf("the same again writes nothing: %v", err)
 	}
-	if _, err := w.Toggle(ctx, "bobs", "1", nil, agree); !errors.Is(err, rollout.ErrChanged) {
+	if _, err := w.SetTemporaryAudit(ctx, "bobs", "1", nil, agree); !errors.Is(err, rollout.ErrChanged) {
 		t.Errorf("who saw another object is refused: %v", err)
 	}
 	no := errors.New("no")
-	if _, err := w.Toggle(ctx, "bobs", "", nil, func(context.Context, v1alpha1.ProtectedResourceSpec) error { return no }); !errors.Is(err, no) {
+	if _, err := w.SetTemporaryAudit(ctx, "bobs", "", nil, func(context.Context, v1alpha1.ProtectedResourceSpec) error { return no }); !errors.Is(err, no) {
 		t.Errorf("the check's error is returned as it is: %v", err)
 	}
-	if o, err = w.Toggle(ctx, "bobs", o.ResourceVersion, nil, agree); err != nil || o.Spec.TemporaryAudit != nil || o.Spec.Mode != v1alpha1.ModeEnforce {
+	o, err = w.SetTemporaryAudit(ctx, "bobs", o.ResourceVersion, nil, agree)
+	if err != nil || o.Spec.TemporaryAudit != nil || o.Spec.Mode != v1alpha1.ModeEnforce {
 		t.Errorf("it ends, and nothing else changes: %+v, %v", o, err)
 	}
-	if _, err := w.Toggle(ctx, "others", "", audit, agree); !errors.Is(err, rollout.ErrGone) {
+	if _, err := w.SetTemporaryAudit(ctx, "others", "", audit, agree); !errors.Is(err, rollout.ErrGone) {
 		t.Errorf("what is not onboarded cannot be opened: %v", err)
 	}
 }
 
-// TestToggleMeanwhile checks that a concurrent change is kept, unless the caller named the version that they saw.
-func TestToggleMeanwhile(t *testing.T) {
+// TestSetTemporaryAuditMeanwhile checks that a concurrent change is kept, unless the caller named the version that they saw.
+func TestSetTemporaryAuditMeanwhile(t *testing.T) {
 	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)), Reason: "an outage", By: "bob"}
 	for name, tc := range map[string]struct {
 		reason  string
@@ -82,7 +83,7 @@ func TestToggleMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := offline(t, interceptor.Funcs{}, protection(v1alpha1.ModeEnforce, nil))
 			version, others := tc.version(w), 0
-			_, err := w.Toggle(t.Context(), "bobs", version, audit, func(ctx context.Context, _ v1alpha1.ProtectedResourceSpec) error {
+			_, err := w.SetTemporaryAudit(t.Context(), "bobs", version, audit, func(ctx context.Context, _ v1alpha1.ProtectedResourceSpec) error {
 				if others++; others > 1 {
 					return nil
 				}

@@ -28,15 +28,22 @@ const (
 // ids contain no colon.
 const GuardName = "acp:rollout-guard"
 
-// Audit is a request for a temporary audit.
-type Audit struct {
-	Until   time.Time
-	Reason  string
-	Version string // of the object that the user saw; empty means any
+// TemporaryAuditRequest contains what a person enters to begin the temporary audit of a resource, or of all resources in the scope of a
+// downgrade.
+type TemporaryAuditRequest struct {
+	Until  time.Time
+	Reason string
+	// Version is the version of the object that the person saw, or empty for any. A downgrade ignores it.
+	Version string
 }
 
-// TemporaryAudit lets everything through to a resource until an instant, immediately. A further call replaces the end.
-func (s *Service) TemporaryAudit(ctx context.Context, a approval.Actor, e catalog.Entity, want Audit) (*v1alpha1.ProtectedResource, error) {
+// BeginTemporaryAudit lets all connections to a resource pass from now on until an instant. A further call replaces the instant.
+func (s *Service) BeginTemporaryAudit(
+	ctx context.Context,
+	a approval.Actor,
+	e catalog.Entity,
+	want TemporaryAuditRequest,
+) (*v1alpha1.ProtectedResource, error) {
 	if err := s.allowed(a, e); err != nil {
 		return nil, err
 	}
@@ -70,7 +77,7 @@ func (s *Service) begin(
 		return nil, err
 	}
 	recorded := false
-	out, err := s.Switch.Toggle(ctx, p.Name, version, audit, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
+	out, err := s.Writer.SetTemporaryAudit(ctx, p.Name, version, audit, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
 		if !Enforces(spec) {
 			return fail(approval.CodeConflict, message.AuditNothingEnforced(e.Title))
 		}
@@ -81,7 +88,7 @@ func (s *Service) begin(
 		return s.Store.Record(ctx, s.begun(actor, e, spec, audit, reason))
 	})
 	if err != nil {
-		return nil, s.undone(ctx, actor, e, recorded, err)
+		return nil, s.recordFailure(ctx, actor, e, recorded, err)
 	}
 	return out, nil
 }
@@ -105,7 +112,7 @@ func (s *Service) begun(actor string, e catalog.Entity, spec v1alpha1.ProtectedR
 	return n
 }
 
-// EndTemporaryAudit makes the resource's own mode count again.
+// EndTemporaryAudit ends the temporary audit of a resource, so that its own mode counts again.
 func (s *Service) EndTemporaryAudit(ctx context.Context, a approval.Actor, e catalog.Entity, reason, version string) (*v1alpha1.ProtectedResource, error) {
 	if err := s.allowed(a, e); err != nil {
 		return nil, err
@@ -119,9 +126,9 @@ func (s *Service) EndTemporaryAudit(ctx context.Context, a approval.Actor, e cat
 		return nil, err
 	}
 	recorded := false
-	out, err := s.Switch.Toggle(ctx, p.Name, version, nil, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
+	out, err := s.Writer.SetTemporaryAudit(ctx, p.Name, version, nil, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
 		now := s.Now()
-		if !Active(spec, now) {
+		if !InTemporaryAudit(spec, now) {
 			return fail(approval.CodeConflict, message.AuditNotInAudit(e.Title))
 		}
 		if recorded {
@@ -135,13 +142,14 @@ func (s *Service) EndTemporaryAudit(ctx context.Context, a approval.Actor, e cat
 		})
 	})
 	if err != nil {
-		return nil, s.undone(ctx, a.ID, e, recorded, err)
+		return nil, s.recordFailure(ctx, a.ID, e, recorded, err)
 	}
 	return out, nil
 }
 
-// undone records that what the ledger announced did not happen.
-func (s *Service) undone(ctx context.Context, actor string, e catalog.Entity, recorded bool, why error) error {
+// recordFailure adds to the ledger that a temporary audit did not begin or end although the ledger has a line about it, and returns the
+// error for the caller.
+func (s *Service) recordFailure(ctx context.Context, actor string, e catalog.Entity, recorded bool, why error) error {
 	if recorded {
 		n := News{Entries: []ledger.Entry{line(s.Now(), actor, "resource.temporary-audit-failed", e, map[string]string{})}}
 		if err := s.Store.Record(context.WithoutCancel(ctx), n); err != nil {
@@ -151,8 +159,8 @@ func (s *Service) undone(ctx context.Context, actor string, e catalog.Entity, re
 	return hostError(e.Title, why)
 }
 
-// Active reports whether a temporary audit lasts.
-func Active(spec v1alpha1.ProtectedResourceSpec, now time.Time) bool {
+// InTemporaryAudit reports whether a resource is in temporary audit at an instant.
+func InTemporaryAudit(spec v1alpha1.ProtectedResourceSpec, now time.Time) bool {
 	return spec.TemporaryAudit != nil && now.Before(spec.TemporaryAudit.Until.Time)
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 func TestMarkIsReadAsItWasWritten(t *testing.T) {
-	d := Downgrade{Since: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), By: "alice", Reason: "the control plane is gone"}
-	if diff := cmp.Diff(d, ParseMark(d.Object())); diff != "" {
+	d := DowngradeMark{Since: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), By: "alice", Reason: "the control plane is gone"}
+	if diff := cmp.Diff(d, ParseDowngradeMark(d.Object())); diff != "" {
 		t.Error(diff)
 	}
 	if got := d.String(); got != "downgraded since 2026-11-21T08:00:00Z by alice (the control plane is gone)" {
@@ -24,7 +24,7 @@ func FuzzParseMark(f *testing.F) {
 	f.Add("2026-11-21T08:00:00Z", "alice", "reason")
 	f.Add("yesterday", "a\nb", strings.Repeat("long ", 100))
 	f.Fuzz(func(t *testing.T, since, by, reason string) {
-		d := ParseMark(&unstructured.Unstructured{Object: map[string]any{"data": map[string]any{keySince: since, keyBy: by, keyReason: reason}}})
+		d := ParseDowngradeMark(&unstructured.Unstructured{Object: map[string]any{"data": map[string]any{keySince: since, keyBy: by, keyReason: reason}}})
 		if strings.ContainsAny(d.String(), "\n\r\x00") || utf8.RuneCountInString(d.By) > maxText || utf8.RuneCountInString(d.Reason) > maxText {
 			t.Errorf("%q", d.String())
 		}

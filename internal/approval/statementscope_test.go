@@ -13,7 +13,7 @@ import (
 // statementOn requests a statement about the highly sensitive resource of the model.
 func statementOn(effect v1alpha1.Effect, d time.Duration, subjects ...string) approval.Request {
 	return approval.Request{Kind: approval.KindStatement, Items: []approval.RequestItem{{Actions: []string{"x:read"}, Duration: d,
-		Scope: &approval.Scope{Effect: effect, Subjects: subjects, Resources: []string{"high"}}}}}
+		Scope: &approval.StatementScope{Effect: effect, Subjects: subjects, Resources: []string{"high"}}}}}
 }
 
 // approveAll lets the approvers of each step approve, whoever comes first.
@@ -25,7 +25,7 @@ func (m *model) approveAll(n int64) {
 		if at < 0 {
 			return
 		}
-		who := x.Items[0].Able(&x.Items[0].Steps[at])
+		who := x.Items[0].RemainingApprovers(&x.Items[0].Steps[at])
 		if len(who) == 0 {
 			m.t.Fatalf("nobody can decide %+v", x.Items[0].Steps[at])
 		}
@@ -156,7 +156,7 @@ func TestRequestsForRevocationAreNotRevoked(t *testing.T) {
 // TestUnknownIDsOfStatements checks that an id which the catalog does not have is reported as such, and not as a malformed name.
 func TestUnknownIDsOfStatements(t *testing.T) {
 	m := quiet(t)
-	for what, r := range map[string]*approval.Scope{
+	for what, r := range map[string]*approval.StatementScope{
 		"a subject":  {Effect: v1alpha1.EffectDeny, Subjects: []string{"nobody"}, Resources: []string{"high"}},
 		"a resource": {Effect: v1alpha1.EffectDeny, Subjects: []string{"a"}, Resources: []string{"nothing"}},
 	} {

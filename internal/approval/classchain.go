@@ -8,9 +8,9 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// affect sets the resources that a change of a class affects. Their owners decide about it. The security team decides in the place of those
-// of resources that have no other owner than the requester, and of all if there are more than can decide one by one.
-func (a *about) affect(resources []string) {
+// setAffected sets the resources that a change of a class affects, whose owners then decide about the change. The security team decides in the
+// place of an owner who is the requester, if the resource has no other, and in the place of all owners if there are too many of them.
+func (a *about) setAffected(resources []string) {
 	if len(resources) == 0 {
 		return
 	}
@@ -36,7 +36,7 @@ func (a *about) affect(resources []string) {
 	}
 }
 
-// bySecurity reports whether the security team decides a step, and no condition does.
+// bySecurity reports whether the security team decides the step, and not a condition.
 func (w wanted) bySecurity() bool {
 	return !w.step.Auto && len(w.alternatives) > 0 && slices.Equal(w.alternatives[0].from, []v1alpha1.Approver{fromSecurity})
 }
