@@ -44,6 +44,37 @@ test('the explorer: filters in the address, from a flow to who approved it, what
     await expect(page).toHaveURL(/decision=default-denied/);
   });
 
+  await test.step('a saved view is shared by its link; another person opens and keeps it, until the sharing ends', async () => {
+    await page.goto('/flows');
+    await page.getByTestId('saved-open').click();
+    const row = page.getByTestId('saved-view').filter({ hasText: 'Refused at Bob’s' });
+    await row.getByTestId('saved-copy').click();
+    await expect(row.getByTestId('saved-shared')).toBeVisible();
+    const link = (await row.getByTestId('saved-shared').getAttribute('href')) ?? '';
+    expect(link).toMatch(/^\/views\/[A-Z2-7]{26}$/);
+    await shot(page, 'flows-saved-shared');
+    expect(await serious(page)).toEqual([]);
+
+    const bob = await logIn(browser, 'bob');
+    await bob.page.goto(link);
+    await expect(bob.page).toHaveURL(/\/flows\?.*decision=default-denied/);
+    await expect(bob.page.getByTestId('shared-view')).toContainText('“Refused at Bob’s”, shared by Dave Okafor');
+    await shot(bob.page, 'flows-shared-view');
+    expect(await serious(bob.page)).toEqual([]);
+    await bob.page.getByTestId('shared-keep').click();
+    await expect(bob.page.getByTestId('shared-keep')).toHaveCount(0);
+    await bob.page.goto('/flows');
+    await bob.page.getByTestId('saved-open').click();
+    await expect(bob.page.getByRole('link', { name: 'Refused at Bob’s' })).toBeVisible();
+
+    await row.getByTestId('saved-unshare').click();
+    await expect(row.getByTestId('saved-shared')).toHaveCount(0);
+    await bob.page.goto(link);
+    await expect(bob.page.getByTestId('shared-view-missing')).toBeVisible();
+    await shot(bob.page, 'flows-shared-missing');
+    await bob.context.close();
+  });
+
   await test.step('a row opens the statement that decided, with the keyboard alone', async () => {
     await page.goto('/flows?resource=bobs-cluster&subject=app-777&decision=allowed&window=1h');
     await page.getByTestId('flow-open').first().focus();

@@ -52,6 +52,52 @@ test('several resources at once are one ticket, decided in bulk and item by item
   await revokeAll(alice, ticket);
 });
 
+test('two applications and two resources are one ticket of four items, which the owners decide', async ({ browser }) => {
+  const [alice, bob] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob')]);
+  const { page } = alice;
+  await page.goto('/requests/new?application=app-888');
+  await test.step('Alice adds an application and chooses both resources', async () => {
+    await page.getByTestId('several-applications').click();
+    await page.getByTestId('select-applications').fill('676');
+    await page.getByRole('option', { name: 'Reports (676)' }).click();
+    for (const [typed, title, id] of [['bobs', "Bob's cluster", 'bobs-cluster'], ['orders', 'Orders cache', 'orders-cache']] as const) {
+      await page.getByTestId('select-resource').fill(typed);
+      await page.getByRole('option', { name: title }).click();
+      await expect(page.getByTestId(`basket-${id}`).getByRole('checkbox')).toBeChecked();
+    }
+  });
+
+  await test.step('the preview tells who decides about each item, and what changes', async () => {
+    const preview = page.getByTestId('preview');
+    for (const application of ['Checkout (888)', 'Reports (676)']) {
+      for (const resource of ["Bob's cluster", 'Orders cache']) await expect(preview).toContainText(`${application} → ${resource}`);
+    }
+    await expect(preview).toContainText('Bob Tanaka');
+    await expect(preview).toContainText('Frank');
+    await expect(preview.getByTestId('diff-object')).toHaveCount(2);
+    await expect(page.getByTestId('preview-impact')).toBeVisible();
+    expect(await serious(page)).toEqual([]);
+    await shot(page, 'kinds-several-applications');
+  });
+
+  await page.getByTestId('request-reason').fill('Both read the carts and the orders');
+  await page.getByTestId('submit-request').click();
+  await page.waitForURL(/\/tickets\/T-\d+$/);
+  const ticket = page.url().split('/').pop() ?? '';
+  await expect(page.getByTestId('item-state-3')).toHaveAttribute('data-value', 'pending');
+
+  await test.step('every owner decides the items of their resources', async () => {
+    const voters = await approveEveryStep(browser, bob, ticket);
+    expect(voters).toContain('bob');
+    expect(voters).toContain('carol');
+    for (const position of [0, 1, 2, 3]) await expect(page.getByTestId(`item-state-${position}`)).toHaveAttribute('data-value', 'effective', { timeout: fleetTimeout });
+    await shot(page, 'kinds-several-applications-decided');
+  });
+  await revoke(alice, ticket, 'End of the test');
+  await expectState(page, 'revoked');
+  await Promise.all([alice.context.close(), bob.context.close()]);
+});
+
 test('access at certain hours is given only during them', async ({ browser }) => {
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
   const during = async (from: number, to: number, reason: string): Promise<string> => {

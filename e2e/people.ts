@@ -101,18 +101,22 @@ export async function nextApprovers(reader: Person, ticket: string): Promise<str
   return items[0]?.steps.find(({ state }) => state === 'current')?.approvers.map(({ id }) => id) ?? [];
 }
 
-/** Approves every step of a ticket with one item, each by a different one of its approvers; returns who they were. */
+/** Approves every step of every item of a ticket, each step of an item by a different one of its approvers; returns who they were. */
 export async function approveEveryStep(browser: Browser, reader: Person, ticket: string): Promise<string[]> {
-  const voters: string[] = [];
+  const votes = new Map<number, string[]>();
   for (;;) {
-    const approvers = await nextApprovers(reader, ticket);
-    if (approvers.length === 0) return voters;
-    const name = approvers.find((id) => !voters.includes(id));
-    if (name === undefined) throw new Error(`nobody is left for a step of ${ticket}, after ${voters.join(', ')}`);
+    const waiting = (await read(reader, ticket)).items.flatMap(({ steps }, position) => {
+      const approvers = steps.find(({ state }) => state === 'current')?.approvers.map(({ id }) => id);
+      return approvers ? [{ position, approvers }] : [];
+    });
+    const [first] = waiting;
+    if (first === undefined) return [...new Set([...votes.values()].flat())];
+    const name = first.approvers.find((id) => !votes.get(first.position)?.includes(id));
+    if (name === undefined) throw new Error(`nobody is left for a step of ${ticket}, after ${votes.get(first.position)?.join(', ')}`);
     const voter = await logIn(browser, name);
-    await approve(voter, ticket);
+    await approve(voter, ticket); // all items that wait for this person
     await voter.context.close();
-    voters.push(name);
+    for (const { position, approvers } of waiting) if (approvers.includes(name)) votes.set(position, [...(votes.get(position) ?? []), name]);
   }
 }
 

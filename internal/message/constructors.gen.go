@@ -6724,6 +6724,11 @@ func SavedViewNotFound() Message {
 	return Message{Code: "saved-view.not-found", Text: "There is no such saved view. It may have been removed in another tab or browser."}
 }
 
+// SavedViewNotShared is "No saved view is shared with this link. Whoever shared it may have removed it or stopped sharing it: ask them for another link.".
+func SavedViewNotShared() Message {
+	return Message{Code: "saved-view.not-shared", Text: "No saved view is shared with this link. Whoever shared it may have removed it or stopped sharing it: ask them for another link."}
+}
+
 // SavedViewPage is "Filters are saved for one of {values}.".
 func SavedViewPage(values []string) Message {
 	return build("saved-view.page", param{"values", values})

@@ -94,6 +94,9 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"listTicketFacts":   {"T-1", "T-999", nil, 404},
 		"revokeToken":       {token.Token.ID, "AAAAAAAAAAAAAAAAAAAAAAAAAA", nil, 404},
 		"deleteSavedView":   {view.ID, "999", nil, 404},
+		"shareView":         {view.ID, "999", nil, 404},
+		"unshareView":       {view.ID, "999", nil, 404},
+		"getSharedView":     {view.ID, "999", nil, 404}, // the view is not shared
 		"endDelegation":     {delegation.ID, "999", nil, 404},
 		"deleteWorkload":    {"vm-1", "vm-2", nil, 404},
 		"previewSync":       {"files", "none", map[string]any{}, 403},

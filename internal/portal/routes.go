@@ -51,6 +51,9 @@ var routes = []core.Route{
 	{Method: "GET", Path: base + "/me/views", Operation: "listSavedViews", Who: core.Person, Scope: read, Rule: "the caller's"},
 	{Method: "PUT", Path: base + "/me/views", Operation: "saveView", Who: core.Person, Scope: core.NoToken, Rule: "the caller's"},
 	{Method: "DELETE", Path: base + "/me/views/:id", Operation: "deleteSavedView", Who: core.Person, Scope: core.NoToken, Rule: "the caller's"},
+	{Method: "PUT", Path: base + "/me/views/:id/link", Operation: "shareView", Who: core.Person, Scope: core.NoToken, Rule: "the caller's"},
+	{Method: "DELETE", Path: base + "/me/views/:id/link", Operation: "unshareView", Who: core.Person, Scope: core.NoToken, Rule: "the caller's"},
+	{Method: "GET", Path: base + "/views/:id", Operation: "getSharedView", Who: core.Person, Scope: read, Rule: "everyone who has the link"},
 	{Method: "GET", Path: base + "/me/tokens", Operation: "listTokens", Who: core.Person, Scope: core.NoToken, Rule: "the caller's"},
 	{Method: "POST", Path: base + "/me/tokens", Operation: "createToken", Who: core.Person, Scope: core.NoToken, Rule: "never more than the caller may"},
 	{

@@ -107,3 +107,88 @@ func TestSavedViewsAreValidated(t *testing.T) {
 		t.Errorf("the limit holds for each page: %d", a.Status)
 	}
 }
+
+// TestSharedViewsAreOpenedByTheirLink checks that a view is private until its person shares it, that everyone who is signed in can then read it by its
+// link and nobody by its id, and that the link leads nowhere once the sharing ends.
+func TestSharedViewsAreOpenedByTheirLink(t *testing.T) {
+	x := newSite(t)
+	alice, bob, grace := x.as("alice"), x.as("bob"), x.as("grace")
+	type shared struct {
+		Page, Name, Query string
+		By                struct{ ID, DisplayName string }
+		Own               bool
+	}
+	var v struct{ ID, Link string }
+	putView(alice, "flows", "Denied", "decision=denied").Into(t, &v)
+	if v.Link != "" {
+		t.Errorf("a new view is shared: %s", v.Link)
+	}
+	link := func() string {
+		t.Helper()
+		var v struct{ ID, Link string }
+		if a := alice.Call(http.MethodPut, "/api/v1/me/views/1/link", nil, http.Header{"X-Acp-Request": {"1"}}); a.Status != http.StatusOK {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		} else {
+			a.Into(t, &v)
+		}
+		if len(v.Link) < 26 { // 26 letters of base32 are 130 bits
+			t.Errorf("the link %q can be guessed", v.Link)
+		}
+		return v.Link
+	}
+	open := func(b *portaltest.Browser, id string, status int) (got shared) {
+		t.Helper()
+		a := b.Get("/api/v1/views/" + id)
+		if a.Status != status {
+			t.Errorf("%s: %d, want %d: %s", id, a.Status, status, a.Body)
+		}
+		if status == http.StatusOK {
+			a.Into(t, &got)
+		}
+		return got
+	}
+	open(alice, v.ID, http.StatusNotFound)
+	first := link()
+	if again := link(); again != first {
+		t.Errorf("the link changes when the view is shared again: %s, %s", first, again)
+	}
+	for _, b := range []*portaltest.Browser{bob, grace} {
+		got := open(b, first, http.StatusOK)
+		if want := (shared{Page: "flows", Name: "Denied", Query: "decision=denied", By: got.By}); got != want || got.By.ID != "alice" || got.By.DisplayName == "" {
+			t.Errorf("%+v", got)
+		}
+		open(b, v.ID, http.StatusNotFound)
+	}
+	if got := open(alice, first, http.StatusOK); !got.Own {
+		t.Error("the own view is not marked")
+	}
+	if a := x.as("").Get("/api/v1/views/" + first); a.Status != http.StatusUnauthorized {
+		t.Errorf("without a login: %d", a.Status)
+	}
+	if a := bob.Delete("/api/v1/me/views/1/link"); a.Status != http.StatusNotFound {
+		t.Errorf("another person ends the sharing: %d", a.Status)
+	}
+	if a := bob.Call(http.MethodPut, "/api/v1/me/views/1/link", nil, http.Header{"X-Acp-Request": {"1"}}); a.Status != http.StatusNotFound {
+		t.Errorf("another person gets the link: %d %s", a.Status, a.Body)
+	}
+	if got := savedViewsOf(t, bob); len(got) != 0 {
+		t.Errorf("a shared view is among the views of another person: %+v", got)
+	}
+	// The link follows the view.
+	putView(alice, "flows", "Denied", "decision=audited")
+	if got := open(bob, first, http.StatusOK); got.Query != "decision=audited" {
+		t.Errorf("the link leads to %+v", got)
+	}
+	if a := alice.Delete("/api/v1/me/views/1/link"); a.Status != http.StatusNoContent {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+	open(bob, first, http.StatusNotFound)
+	second := link()
+	if second == first {
+		t.Error("a link that was ended leads to the view again")
+	}
+	open(bob, first, http.StatusNotFound)
+	open(bob, second, http.StatusOK)
+	alice.Delete("/api/v1/me/views/1")
+	open(bob, second, http.StatusNotFound)
+}

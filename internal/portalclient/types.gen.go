@@ -5518,8 +5518,11 @@ type RolloutWaves struct {
 
 // SavedView defines model for SavedView.
 type SavedView struct {
-	Id   string `json:"id"`
-	Name string `json:"name"`
+	Id string `json:"id"`
+
+	// Link the id of the link with which other people read the view; absent: not shared
+	Link *string `json:"link,omitempty"`
+	Name string  `json:"name"`
 
 	// Page a page whose filters can be saved
 	Page SavedViewPage `json:"page"`
@@ -5585,6 +5588,22 @@ type SessionInfo struct {
 // SessionList defines model for SessionList.
 type SessionList struct {
 	Items []SessionInfo `json:"items"`
+}
+
+// SharedView defines model for SharedView.
+type SharedView struct {
+	// By the person who shares it
+	By   Person `json:"by"`
+	Name string `json:"name"`
+
+	// Own the caller shares it
+	Own bool `json:"own"`
+
+	// Page a page whose filters can be saved
+	Page SavedViewPage `json:"page"`
+
+	// Query the query of the page's address without the question mark
+	Query string `json:"query"`
 }
 
 // StatementEffect defines model for StatementEffect.

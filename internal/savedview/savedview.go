@@ -1,6 +1,6 @@
 // Package savedview defines the views of lists that people save: the filters of one of the portal's pages, under a name. A
-// view contains no data, so that whoever opens its address sees only what they may see. The package depends on neither HTTP
-// nor SQL.
+// view contains no data, so that whoever opens its address, or the link with which it is shared, sees only what they may see.
+// The package depends on neither HTTP nor SQL.
 package savedview
 
 import (
@@ -54,6 +54,15 @@ type View struct {
 	// Query is the query of the page's address, in canonical encoding and without the question mark.
 	Query   string
 	SavedAt time.Time
+	// Link is the key of the link with which other people open the view. It cannot be guessed. It is empty unless the view is shared.
+	Link string
+}
+
+// Shared is a view that a person shares.
+type Shared struct {
+	View
+	// Person is the id of the person whose view it is.
+	Person string
 }
 
 var (
@@ -61,6 +70,8 @@ var (
 	ErrTooMany = errors.New("too many saved views")
 	// ErrUnknown means that the person has no such view.
 	ErrUnknown = errors.New("no such saved view")
+	// ErrNotShared reports that no view is shared with such a link.
+	ErrNotShared = errors.New("no saved view is shared with this link")
 )
 
 // InvalidError reports an invalid field of a view.
@@ -128,8 +139,16 @@ type Store interface {
 	// Views returns the person's views of all pages, the one that was saved last first.
 	Views(ctx context.Context, person string) ([]View, error)
 	// Save stores a normalized view of the person and returns it with its ID. It replaces a view of the same page and name,
-	// whose ID it keeps. It returns ErrTooMany if the view is new and the person has MaxViews of the page.
+	// whose ID and link it keeps. It returns ErrTooMany if the view is new and the person has MaxViews of the page.
 	Save(ctx context.Context, person string, v View) (View, error)
-	// Delete removes a view of the person, or returns ErrUnknown.
+	// Delete removes a view of the person with its link, or returns ErrUnknown.
 	Delete(ctx context.Context, person string, id int64) error
+	// Share shares a view of the person with the link, and returns the view. A view that is shared already keeps its link. It
+	// returns ErrUnknown if the person has no such view.
+	Share(ctx context.Context, person string, id int64, link string) (View, error)
+	// Unshare ends the sharing of a view of the person: its link leads nowhere from then on. It returns ErrUnknown if the person
+	// has no such view.
+	Unshare(ctx context.Context, person string, id int64) error
+	// Shared returns the view that is shared with the link, or ErrNotShared.
+	Shared(ctx context.Context, link string) (Shared, error)
 }

@@ -45,6 +45,7 @@ export const routes: RouteObject[] = [
           { path: "inbox", lazy: lazyPage(async () => (await import("./pages/InboxPage")).InboxPage) },
           { path: "inbox/undelivered", lazy: lazyPage(async () => (await import("./pages/UndeliveredPage")).UndeliveredPage) },
           { path: "delegations", lazy: lazyPage(async () => (await import("./pages/DelegationsPage")).DelegationsPage) },
+          { path: "views/:link", lazy: lazyPage(async () => (await import("./pages/SharedViewPage")).SharedViewPage) },
           { path: "profile", lazy: lazyPage(async () => (await import("./pages/ProfilePage")).ProfilePage) },
           { path: "device", lazy: lazyPage(async () => (await import("./pages/DevicePage")).DevicePage) },
           { path: "terms", lazy: lazyPage(async () => (await import("./pages/TermsPage")).TermsPage) },

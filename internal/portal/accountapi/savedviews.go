@@ -2,11 +2,13 @@ package accountapi
 
 import (
 	"context"
+	"crypto/rand"
 	"strconv"
 	"time"
 
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
 	"github.com/acp-io/acp/internal/savedview"
 )
 
@@ -37,9 +39,9 @@ func (a *API) SaveView(ctx context.Context, r openapi.SaveViewRequestObject) (op
 
 // DeleteSavedView implements openapi.StrictServerInterface.
 func (a *API) DeleteSavedView(ctx context.Context, r openapi.DeleteSavedViewRequestObject) (openapi.DeleteSavedViewResponseObject, error) {
-	id, err := strconv.ParseInt(r.Id, 10, 64)
+	id, err := savedViewID(r.Id)
 	if err != nil {
-		return nil, savedview.ErrUnknown
+		return nil, err
 	}
 	if err := a.Saved.Delete(core.RequestContext(ctx), core.Caller(ctx).ID, id); err != nil {
 		return nil, err
@@ -47,6 +49,56 @@ func (a *API) DeleteSavedView(ctx context.Context, r openapi.DeleteSavedViewRequ
 	return openapi.DeleteSavedView204Response{}, nil
 }
 
+// ShareView implements openapi.StrictServerInterface.
+func (a *API) ShareView(ctx context.Context, r openapi.ShareViewRequestObject) (openapi.ShareViewResponseObject, error) {
+	id, err := savedViewID(r.Id)
+	if err != nil {
+		return nil, err
+	}
+	v, err := a.Saved.Share(core.RequestContext(ctx), core.Caller(ctx).ID, id, rand.Text())
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ShareView200JSONResponse(savedView(v)), nil
+}
+
+// UnshareView implements openapi.StrictServerInterface.
+func (a *API) UnshareView(ctx context.Context, r openapi.UnshareViewRequestObject) (openapi.UnshareViewResponseObject, error) {
+	id, err := savedViewID(r.Id)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Saved.Unshare(core.RequestContext(ctx), core.Caller(ctx).ID, id); err != nil {
+		return nil, err
+	}
+	return openapi.UnshareView204Response{}, nil
+}
+
+// GetSharedView implements openapi.StrictServerInterface. Everyone who is signed in may open a view with its link, because a view contains no data:
+// the page shows the reader only what they may see.
+func (a *API) GetSharedView(ctx context.Context, r openapi.GetSharedViewRequestObject) (openapi.GetSharedViewResponseObject, error) {
+	v, err := a.Saved.Shared(core.RequestContext(ctx), r.Id)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.GetSharedView200JSONResponse{
+		Page: openapi.SavedViewPage(v.Page), Name: v.Name, Query: v.Query,
+		By: views.Person(a.Catalog(), v.Person), Own: v.Person == core.Caller(ctx).ID,
+	}, nil
+}
+
+// savedViewID parses the id of a view. An id that is not a number is one that no view has.
+func savedViewID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, savedview.ErrUnknown
+	}
+	return id, nil
+}
+
 func savedView(v savedview.View) openapi.SavedView {
-	return openapi.SavedView{Id: strconv.FormatInt(v.ID, 10), Page: openapi.SavedViewPage(v.Page), Name: v.Name, Query: v.Query, SavedAt: v.SavedAt.UTC()}
+	return openapi.SavedView{
+		Id: strconv.FormatInt(v.ID, 10), Page: openapi.SavedViewPage(v.Page), Name: v.Name, Query: v.Query, SavedAt: v.SavedAt.UTC(),
+		Link: core.Optional(v.Link),
+	}
 }

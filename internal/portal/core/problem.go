@@ -87,6 +87,8 @@ func ToProblem(err error) openapi.Problem {
 		out.Status, out.Code, detail = http.StatusNotFound, "not-found", message.AccessPackageNotFound()
 	case errors.Is(err, savedview.ErrUnknown):
 		out.Status, out.Code, detail = http.StatusNotFound, "not-found", message.SavedViewNotFound()
+	case errors.Is(err, savedview.ErrNotShared):
+		out.Status, out.Code, detail = http.StatusNotFound, "not-found", message.SavedViewNotShared()
 	case errors.Is(err, savedview.ErrTooMany):
 		out.Status, out.Code, detail = http.StatusConflict, "conflict", message.SavedViewTooMany(savedview.MaxViews)
 	case errors.Is(err, credential.ErrUnknown):

@@ -5527,8 +5527,11 @@ type RolloutWaves struct {
 
 // SavedView defines model for SavedView.
 type SavedView struct {
-	Id   string `json:"id"`
-	Name string `json:"name"`
+	Id string `json:"id"`
+
+	// Link the id of the link with which other people read the view; absent: not shared
+	Link *string `json:"link,omitempty"`
+	Name string  `json:"name"`
 
 	// Page a page whose filters can be saved
 	Page SavedViewPage `json:"page"`
@@ -5594,6 +5597,22 @@ type SessionInfo struct {
 // SessionList defines model for SessionList.
 type SessionList struct {
 	Items []SessionInfo `json:"items"`
+}
+
+// SharedView defines model for SharedView.
+type SharedView struct {
+	// By the person who shares it
+	By   Person `json:"by"`
+	Name string `json:"name"`
+
+	// Own the caller shares it
+	Own bool `json:"own"`
+
+	// Page a page whose filters can be saved
+	Page SavedViewPage `json:"page"`
+
+	// Query the query of the page's address without the question mark
+	Query string `json:"query"`
 }
 
 // StatementEffect defines model for StatementEffect.
@@ -7494,9 +7513,15 @@ type ServerInterface interface {
 	// SaveView Save the filters of a page under a name; a view of the same page and name is replaced
 	// (PUT /me/views)
 	SaveView(c *gin.Context)
-	// DeleteSavedView Remove a saved view of the caller
+	// DeleteSavedView Remove a saved view of the caller, and the link with which it is shared
 	// (DELETE /me/views/{id})
 	DeleteSavedView(c *gin.Context, id Id)
+	// UnshareView Stop sharing a saved view of the caller; the link leads nowhere from then on, and sharing it again makes another link
+	// (DELETE /me/views/{id}/link)
+	UnshareView(c *gin.Context, id Id)
+	// ShareView Share a saved view of the caller with a link
+	// (PUT /me/views/{id}/link)
+	ShareView(c *gin.Context, id Id)
 	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
 	// (GET /notifications/undelivered)
 	ListUndelivered(c *gin.Context, params ListUndeliveredParams)
@@ -7674,6 +7699,9 @@ type ServerInterface interface {
 	// ListUnused Statements without traffic about what the caller owns; security and auditors see all
 	// (GET /unused)
 	ListUnused(c *gin.Context, params ListUnusedParams)
+	// GetSharedView Read a saved view that somebody shares, by its link
+	// (GET /views/{id})
+	GetSharedView(c *gin.Context, id Id)
 	// ListWorkloads Clients outside the fleet that the caller may see
 	// (GET /workloads)
 	ListWorkloads(c *gin.Context, params ListWorkloadsParams)
@@ -9893,6 +9921,56 @@ func (siw *ServerInterfaceWrapper) DeleteSavedView(c *gin.Context) {
 	siw.Handler.DeleteSavedView(c, id)
 }
 
+// UnshareView operation middleware
+func (siw *ServerInterfaceWrapper) UnshareView(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.UnshareView(c, id)
+}
+
+// ShareView operation middleware
+func (siw *ServerInterfaceWrapper) ShareView(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ShareView(c, id)
+}
+
 // ListUndelivered operation middleware
 func (siw *ServerInterfaceWrapper) ListUndelivered(c *gin.Context) {
 
@@ -12000,6 +12078,31 @@ func (siw *ServerInterfaceWrapper) ListUnused(c *gin.Context) {
 	siw.Handler.ListUnused(c, params)
 }
 
+// GetSharedView operation middleware
+func (siw *ServerInterfaceWrapper) GetSharedView(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetSharedView(c, id)
+}
+
 // ListWorkloads operation middleware
 func (siw *ServerInterfaceWrapper) ListWorkloads(c *gin.Context) {
 
@@ -12178,6 +12281,9 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/me/views", wrapper.ListSavedViews)
 	router.PUT(options.BaseURL+"/me/views", wrapper.SaveView)
 	router.DELETE(options.BaseURL+"/me/views/:id", wrapper.DeleteSavedView)
+	router.DELETE(options.BaseURL+"/me/views/:id/link", wrapper.UnshareView)
+	router.PUT(options.BaseURL+"/me/views/:id/link", wrapper.ShareView)
+	router.GET(options.BaseURL+"/views/:id", wrapper.GetSharedView)
 	router.GET(options.BaseURL+"/me/tokens", wrapper.ListTokens)
 	router.POST(options.BaseURL+"/me/tokens", wrapper.CreateToken)
 	router.DELETE(options.BaseURL+"/me/tokens/:id", wrapper.RevokeToken)
@@ -14607,6 +14713,78 @@ func (response DeleteSavedViewdefaultApplicationProblemPlusJSONResponse) VisitDe
 	return err
 }
 
+type UnshareViewRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type UnshareViewResponseObject interface {
+	VisitUnshareViewResponse(w http.ResponseWriter) error
+}
+
+type UnshareView204Response struct {
+}
+
+func (response UnshareView204Response) VisitUnshareViewResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type UnshareViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UnshareViewdefaultApplicationProblemPlusJSONResponse) VisitUnshareViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ShareViewRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type ShareViewResponseObject interface {
+	VisitShareViewResponse(w http.ResponseWriter) error
+}
+
+type ShareView200JSONResponse SavedView
+
+func (response ShareView200JSONResponse) VisitShareViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ShareViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ShareViewdefaultApplicationProblemPlusJSONResponse) VisitShareViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListUndeliveredRequestObject struct {
 	Params ListUndeliveredParams
 }
@@ -16996,6 +17174,45 @@ func (response ListUnuseddefaultApplicationProblemPlusJSONResponse) VisitListUnu
 	return err
 }
 
+type GetSharedViewRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetSharedViewResponseObject interface {
+	VisitGetSharedViewResponse(w http.ResponseWriter) error
+}
+
+type GetSharedView200JSONResponse SharedView
+
+func (response GetSharedView200JSONResponse) VisitGetSharedViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSharedViewdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSharedViewdefaultApplicationProblemPlusJSONResponse) VisitGetSharedViewResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListWorkloadsRequestObject struct {
 	Params ListWorkloadsParams
 }
@@ -17323,9 +17540,15 @@ type StrictServerInterface interface {
 	// SaveView Save the filters of a page under a name; a view of the same page and name is replaced
 	// (PUT /me/views)
 	SaveView(ctx context.Context, request SaveViewRequestObject) (SaveViewResponseObject, error)
-	// DeleteSavedView Remove a saved view of the caller
+	// DeleteSavedView Remove a saved view of the caller, and the link with which it is shared
 	// (DELETE /me/views/{id})
 	DeleteSavedView(ctx context.Context, request DeleteSavedViewRequestObject) (DeleteSavedViewResponseObject, error)
+	// UnshareView Stop sharing a saved view of the caller; the link leads nowhere from then on, and sharing it again makes another link
+	// (DELETE /me/views/{id}/link)
+	UnshareView(ctx context.Context, request UnshareViewRequestObject) (UnshareViewResponseObject, error)
+	// ShareView Share a saved view of the caller with a link
+	// (PUT /me/views/{id}/link)
+	ShareView(ctx context.Context, request ShareViewRequestObject) (ShareViewResponseObject, error)
 	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
 	// (GET /notifications/undelivered)
 	ListUndelivered(ctx context.Context, request ListUndeliveredRequestObject) (ListUndeliveredResponseObject, error)
@@ -17503,6 +17726,9 @@ type StrictServerInterface interface {
 	// ListUnused Statements without traffic about what the caller owns; security and auditors see all
 	// (GET /unused)
 	ListUnused(ctx context.Context, request ListUnusedRequestObject) (ListUnusedResponseObject, error)
+	// GetSharedView Read a saved view that somebody shares, by its link
+	// (GET /views/{id})
+	GetSharedView(ctx context.Context, request GetSharedViewRequestObject) (GetSharedViewResponseObject, error)
 	// ListWorkloads Clients outside the fleet that the caller may see
 	// (GET /workloads)
 	ListWorkloads(ctx context.Context, request ListWorkloadsRequestObject) (ListWorkloadsResponseObject, error)
@@ -19173,6 +19399,58 @@ func (sh *strictHandler) DeleteSavedView(ctx *gin.Context, id Id) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(DeleteSavedViewResponseObject); ok {
 		if err := validResponse.VisitDeleteSavedViewResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// UnshareView operation middleware
+func (sh *strictHandler) UnshareView(ctx *gin.Context, id Id) {
+	var request UnshareViewRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UnshareView(ctx, request.(UnshareViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UnshareView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(UnshareViewResponseObject); ok {
+		if err := validResponse.VisitUnshareViewResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ShareView operation middleware
+func (sh *strictHandler) ShareView(ctx *gin.Context, id Id) {
+	var request ShareViewRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ShareView(ctx, request.(ShareViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ShareView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ShareViewResponseObject); ok {
+		if err := validResponse.VisitShareViewResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -20867,6 +21145,32 @@ func (sh *strictHandler) ListUnused(ctx *gin.Context, params ListUnusedParams) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListUnusedResponseObject); ok {
 		if err := validResponse.VisitListUnusedResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetSharedView operation middleware
+func (sh *strictHandler) GetSharedView(ctx *gin.Context, id Id) {
+	var request GetSharedViewRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSharedView(ctx, request.(GetSharedViewRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSharedView")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetSharedViewResponseObject); ok {
+		if err := validResponse.VisitGetSharedViewResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

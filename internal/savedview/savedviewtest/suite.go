@@ -21,6 +21,7 @@ func Run(t *testing.T, open func(t *testing.T) savedview.Store) {
 	t.Run("SameName", func(t *testing.T) { testSameName(t, open(t)) })
 	t.Run("Delete", func(t *testing.T) { testDelete(t, open(t)) })
 	t.Run("Limit", func(t *testing.T) { testLimit(t, open(t)) })
+	t.Run("Share", func(t *testing.T) { testShare(t, open(t)) })
 	t.Run("SavedAtOnce", func(t *testing.T) { testSavedAtOnce(t, open(t)) })
 }
 
@@ -86,6 +87,65 @@ func testDelete(t *testing.T, s savedview.Store) {
 		t.Error(err)
 	}
 	expect(t, s, "alice")
+}
+
+// testShare checks that a view is found by its link while its person shares it, with its current content, and that nobody shares the views of another
+// person.
+func testShare(t *testing.T, s savedview.Store) {
+	found := func(link string, want *savedview.Shared) {
+		t.Helper()
+		got, err := s.Shared(t.Context(), link)
+		if want == nil {
+			if !errors.Is(err, savedview.ErrNotShared) {
+				t.Errorf("link %q: %+v, %v", link, got, err)
+			}
+			return
+		}
+		if diff := cmp.Diff(*want, got); err != nil || diff != "" {
+			t.Errorf("link %q: %v %s", link, err, diff)
+		}
+	}
+	a := save(t, s, "alice", view(savedview.PageFlows, "Denied", "decision=denied", 0))
+	b := save(t, s, "alice", view(savedview.PageFlows, "Other", "port=80", time.Second))
+	found("", nil)
+	if _, err := s.Share(t.Context(), "bob", a.ID, "bobs"); !errors.Is(err, savedview.ErrUnknown) {
+		t.Errorf("a view of another person is shared: %v", err)
+	}
+	found("bobs", nil)
+	for _, link := range []string{"first", "second"} {
+		got, err := s.Share(t.Context(), "alice", a.ID, link)
+		if a.Link = "first"; err != nil || got != a {
+			t.Errorf("shared with %s: %+v, %v", link, got, err)
+		}
+	}
+	found("first", &savedview.Shared{View: a, Person: "alice"})
+	found("second", nil)
+	again := save(t, s, "alice", view(savedview.PageFlows, "Denied", "decision=audited", time.Minute))
+	if again.Link != "first" {
+		t.Errorf("a replaced view has the link %q", again.Link)
+	}
+	found("first", &savedview.Shared{View: again, Person: "alice"})
+	expect(t, s, "alice", again, b)
+	if err := s.Unshare(t.Context(), "bob", a.ID); !errors.Is(err, savedview.ErrUnknown) {
+		t.Errorf("the sharing of another person is ended: %v", err)
+	}
+	found("first", &savedview.Shared{View: again, Person: "alice"})
+	for range 2 {
+		if err := s.Unshare(t.Context(), "alice", a.ID); err != nil {
+			t.Error(err)
+		}
+		found("first", nil)
+	}
+	if got, err := s.Share(t.Context(), "alice", a.ID, "third"); err != nil || got.Link != "third" {
+		t.Errorf("shared again: %+v, %v", got, err)
+	}
+	if err := s.Delete(t.Context(), "alice", a.ID); err != nil {
+		t.Error(err)
+	}
+	found("third", nil)
+	if _, err := s.Share(t.Context(), "alice", a.ID, "fourth"); !errors.Is(err, savedview.ErrUnknown) {
+		t.Errorf("a removed view is shared: %v", err)
+	}
 }
 
 // testLimit checks that the number of views is bounded for each page, and that a view can still be replaced at the limit.

@@ -15,7 +15,11 @@ export const keys = {
   home: ["home"],
   undelivered: ["undelivered"],
   preferences: ["preferences"],
-  savedViews: ["saved-view"],
+  savedViews: {
+    all: ["saved-view"],
+    own: ["saved-view", "own"],
+    shared: (link: string) => ["saved-view", "shared", link],
+  },
   tokens: ["token"],
   sessions: ["session"],
   search: {

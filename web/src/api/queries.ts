@@ -111,13 +111,18 @@ export function useResources(filter: CatalogFilter, enabled = true) {
   });
 }
 
+/** applicationQuery returns the options of the query for one application, for callers that read several applications at once. */
+export function applicationQuery(id: string) {
+  return {
+    queryKey: keys.application.one(id),
+    queryFn: ({ signal }: { signal: AbortSignal }) => unwrap(client.GET("/applications/{id}", { signal, params: { path: { id } } })),
+    enabled: id !== "",
+  };
+}
+
 /** useApplication reads one application. */
 export function useApplication(id: string) {
-  return useQuery({
-    queryKey: keys.application.one(id),
-    queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}", { signal, params: { path: { id } } })),
-    enabled: id !== "",
-  });
+  return useQuery(applicationQuery(id));
 }
 
 /** resourceQuery returns the options of the query for one resource, for callers that read several resources at once. */

@@ -12,12 +12,31 @@ const put = (body: NewSavedView) => unwrap(client.PUT("/me/views", { body }));
 
 /** useSavedViews reads the saved views of all pages, the one that was saved last first. */
 export function useSavedViews() {
-  return useQuery({ queryKey: keys.savedViews, queryFn: ({ signal }) => read(signal) });
+  return useQuery({ queryKey: keys.savedViews.own, queryFn: ({ signal }) => read(signal) });
+}
+
+/** useSharedView reads a view that somebody shares, by its link. It reads nothing without one. */
+export function useSharedView(link: string | undefined) {
+  return useQuery({
+    queryKey: keys.savedViews.shared(link ?? ""),
+    queryFn: ({ signal }) => unwrap(client.GET("/views/{id}", { signal, params: { path: { id: link ?? "" } } })),
+    enabled: link !== undefined,
+  });
+}
+
+/** useShareView returns the mutation that shares a view. Its answer has the link; a view that is shared already keeps it. */
+export function useShareView() {
+  return useMutation({ mutationFn: (id: string) => unwrap(client.PUT("/me/views/{id}/link", { params: { path: { id } } })), onSuccess: useReread(keys.savedViews.all) });
+}
+
+/** useUnshareView returns the mutation that stops sharing a view. */
+export function useUnshareView() {
+  return useMutation({ mutationFn: (id: string) => settled(client.DELETE("/me/views/{id}/link", { params: { path: { id } } })), onSettled: useReread(keys.savedViews.all) });
 }
 
 /** useSaveView returns the mutation that saves a view. It replaces a view of the same page and name. */
 export function useSaveView() {
-  return useMutation({ mutationFn: put, onSuccess: useReread(keys.savedViews) });
+  return useMutation({ mutationFn: put, onSuccess: useReread(keys.savedViews.all) });
 }
 
 /** useDeleteSavedView returns the mutation that removes a view. A view that is gone already counts as removed. */
@@ -30,7 +49,7 @@ export function useDeleteSavedView() {
         if (asApiError(error).code !== "not-found") throw error;
       }
     },
-    onSettled: useReread(keys.savedViews),
+    onSettled: useReread(keys.savedViews.all),
   });
 }
 
@@ -68,6 +87,6 @@ export function useTakeOver(page: SavedViewPage, person: string | undefined) {
     begun.current = true;
     takeOver(page, person)
       .catch(() => undefined) // They are still in the browser, and are taken over the next time.
-      .finally(() => void cache.invalidateQueries({ queryKey: keys.savedViews }));
+      .finally(() => void cache.invalidateQueries({ queryKey: keys.savedViews.all }));
   }, [cache, page, person]);
 }

@@ -485,8 +485,55 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Remove a saved view of the caller */
+        /** Remove a saved view of the caller, and the link with which it is shared */
         delete: operations["deleteSavedView"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/views/{id}/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Share a saved view of the caller with a link
+         * @description The link cannot be guessed. A view that is shared already keeps its link, also when the caller saves other filters under its name.
+         */
+        put: operations["shareView"];
+        post?: never;
+        /** Stop sharing a saved view of the caller; the link leads nowhere from then on, and sharing it again makes another link */
+        delete: operations["unshareView"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/views/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a saved view that somebody shares, by its link
+         * @description A view contains no data: the reader's own rights decide what its page shows.
+         */
+        get: operations["getSharedView"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -3440,6 +3487,18 @@ export interface components {
             query: string;
             /** Format: date-time */
             savedAt: string;
+            /** @description the id of the link with which other people read the view; absent: not shared */
+            link?: string;
+        };
+        SharedView: {
+            page: components["schemas"]["SavedViewPage"];
+            name: string;
+            /** @description the query of the page's address without the question mark */
+            query: string;
+            /** @description the person who shares it */
+            by: components["schemas"]["Person"];
+            /** @description the caller shares it */
+            own: boolean;
         };
         SavedViewList: {
             items: components["schemas"]["SavedView"][];
@@ -6171,6 +6230,76 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    shareView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The view with its link */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedView"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    unshareView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSharedView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The view */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedView"];
+                };
             };
             default: components["responses"]["Problem"];
         };

@@ -131,6 +131,8 @@ export type Undelivered = Schemas["Undelivered"];
 export type Preferences = Schemas["Preferences"];
 /** SavedView is a named filter of a page that the person saved. */
 export type SavedView = Schemas["SavedView"];
+/** SharedView is a saved view that somebody shares. */
+export type SharedView = Schemas["SharedView"];
 /** NewSavedView is a view as it is saved. */
 export type NewSavedView = Schemas["NewSavedView"];
 /** SavedViewPage is a page whose filters can be saved. */

@@ -1,9 +1,11 @@
 /** Searchable selects of catalog entities. The server searches; the chosen entity stays available whatever is typed. */
-import { Loader, Select, Text } from "@mantine/core";
+import { Loader, MultiSelect, Select, Text } from "@mantine/core";
 import type { ComboboxItem, SelectProps } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
+import { useQueries } from "@tanstack/react-query";
 import { useState } from "react";
-import { useApplication, useApplications, usePeople, usePerson, useResource, useResources } from "../api/queries";
+import type { Ref } from "react";
+import { applicationQuery, useApplication, useApplications, usePeople, usePerson, useResource, useResources } from "../api/queries";
 import { shortName } from "../lib/names";
 
 /** Choice is one entry of a select: an id, a title and a hint below the title. */
@@ -83,6 +85,49 @@ export function ApplicationSelect({ mine = false, ...props }: Props & { mine?: b
   const query = useApplications({ mine, limit: 50, ...(typed.asked ? { q: typed.asked } : {}) });
   const choices = query.data?.pages.flatMap((page) => page.items).map(named) ?? [];
   return <EntitySelect {...props} typed={typed} found={{ choices, chosen, loading: query.isFetching }} />;
+}
+
+interface SeveralProps extends Pick<Props, "label" | "description" | "placeholder" | "error" | "required" | "nothingFound" | "testId"> {
+  mine?: boolean;
+  value: string[];
+  onChange: (ids: string[]) => void;
+  /** The maximum number of applications. */
+  max: number;
+  inputRef?: Ref<HTMLInputElement>;
+}
+
+/** ApplicationsSelect selects several applications. With `mine`, it offers only applications for which the person may request access. */
+export function ApplicationsSelect({ mine = false, value, onChange, max, inputRef, nothingFound, testId, ...rest }: SeveralProps) {
+  const chosen = useQueries({ queries: value.map((id) => applicationQuery(id)) });
+  const { text, setText, asked } = useTyped(undefined);
+  const query = useApplications({ mine, limit: 50, ...(asked ? { q: asked } : {}) });
+  const found = query.data?.pages.flatMap((page) => page.items).map(named) ?? [];
+  const byId = new Map(found.map((choice) => [choice.id, choice]));
+  // An application that was not read (yet) is named by its id, so that it can be removed.
+  value.forEach((id, index) => {
+    const detail = chosen[index]?.data;
+    byId.set(id, detail ? named(detail) : (byId.get(id) ?? { id, title: id, hint: "" }));
+  });
+  return (
+    <MultiSelect
+      ref={inputRef ?? null}
+      searchable
+      hidePickedOptions
+      openOnFocus={false}
+      maxValues={max}
+      filter={({ options }) => options}
+      data={[...byId.values()].map(option)}
+      value={value}
+      onChange={onChange}
+      searchValue={text}
+      onSearchChange={setText}
+      renderOption={({ option: each }) => <Option choice={byId.get(each.value)} />}
+      maxDropdownHeight={320}
+      nothingFoundMessage={query.isFetching ? <Loader size={14} /> : nothingFound}
+      data-testid={testId}
+      {...rest}
+    />
+  );
 }
 
 /** ResourceSelect selects a resource. */

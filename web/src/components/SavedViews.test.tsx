@@ -1,8 +1,10 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it, vi } from "vitest";
-import type { NewSavedView, SavedView } from "../api/types";
-import { problem, renderPage, serve } from "../testing/render";
+import type { NewSavedView, SavedView, SharedView } from "../api/types";
+import { SharedViewPage } from "../pages/SharedViewPage";
+import { bob } from "../testing/fixtures";
+import { problem, renderPage, renderRoutes, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { SavedViews } from "./SavedViews";
 
@@ -18,6 +20,14 @@ function start(stored: SavedView[] = [], { query = "", over = {} }: { query?: st
       const next = saved({ id: String(views.length + 1), ...(body as NewSavedView) });
       views = [next, ...views.filter(({ page, name }) => page !== next.page || name !== next.name)];
       return { body: next };
+    },
+    "PUT /me/views/1/link": () => {
+      views = views.map((view) => (view.id === "1" ? { ...view, link: "KEY" } : view));
+      return { body: views.find(({ id }) => id === "1") };
+    },
+    "DELETE /me/views/1/link": () => {
+      views = stored;
+      return { body: {} };
     },
     "DELETE /me/views/1": () => {
       views = views.filter(({ id }) => id !== "1");
@@ -67,17 +77,34 @@ describe("saved views", () => {
     expect(within(dialog).queryByTestId("saved-name")).toBeNull();
   });
 
-  it("can be given to a colleague as a link", async () => {
-    start([saved()]);
+  it("are shared with a link, until that is ended", async () => {
+    const { calls } = start([saved()]);
     const user = userEvent.setup();
     const dialog = await openViews();
-    await user.click(await within(dialog).findByRole("button", { name: "Copy the link to “Denied”" }));
-    expect(await screen.findByText("Link to “Denied” copied")).toBeVisible();
-    expect(await navigator.clipboard.readText()).toBe(`${location.origin}/flows?decision=denied`);
+    expect(within(dialog).queryByTestId("saved-shared")).toBeNull();
+    await user.click(await within(dialog).findByRole("button", { name: "Share “Denied” and copy its link" }));
+    expect(await screen.findByText(/Link to “Denied” copied/)).toBeVisible();
+    expect(await navigator.clipboard.readText()).toBe(`${location.origin}/views/KEY`);
+    expect(await within(dialog).findByTestId("saved-shared")).toHaveAttribute("href", "/views/KEY");
+    await user.click(within(dialog).getByRole("button", { name: "Copy the link to “Denied”" }));
+    expect(calls.filter(({ method }) => method === "PUT")).toHaveLength(1);
+    await user.click(within(dialog).getByRole("button", { name: /Stop sharing “Denied”/ }));
+    await waitFor(() => expect(within(dialog).queryByTestId("saved-shared")).toBeNull());
+    await waitFor(() => expect(dialog).toContainElement(document.activeElement as HTMLElement));
+    expect(within(dialog).getByRole("button", { name: "Share “Denied” and copy its link" })).toBeVisible();
+  });
+
+  it("say so when they cannot be shared", async () => {
+    start([saved()], { over: { "PUT /me/views/1/link": () => problem(503, "store-unavailable") } });
+    const user = userEvent.setup();
+    const dialog = await openViews();
+    await user.click(await within(dialog).findByTestId("saved-copy"));
+    expect(await within(dialog).findByTestId("error-state")).toBeVisible();
+    expect(screen.queryByText(/copied/)).toBeNull();
   });
 
   it("say so when the browser does not permit copying", async () => {
-    start([saved()]);
+    start([saved({ link: "KEY" })]);
     const user = userEvent.setup();
     vi.spyOn(navigator.clipboard, "writeText").mockRejectedValue(new Error("not allowed"));
     const dialog = await openViews();
@@ -154,5 +181,51 @@ describe("views of an earlier version", () => {
     const { calls } = start();
     await screen.findByTestId("saved-open");
     expect(calls).toEqual([]);
+  });
+});
+
+describe("a shared view", () => {
+  const shared = (over: Partial<SharedView> = {}): SharedView => ({ page: "flows", name: "Denied", query: "decision=denied", by: bob, own: false, ...over });
+
+  function open(view: Answer, stored: SavedView[] = []) {
+    const calls = serve({
+      "GET /views/KEY": () => view,
+      "GET /me/views": () => ({ body: { items: stored } }),
+      "PUT /me/views": ({ body }) => ({ body: saved({ id: "9", ...(body as NewSavedView) }) }),
+    });
+    const routes = [{ path: "/views/:link", element: <SharedViewPage /> }, { path: "/flows", element: <SavedViews page="flows" query="decision=denied" /> }];
+    return { calls, ...renderRoutes(routes, "/views/KEY") };
+  }
+
+  it("opens its page with its filters, and says who shares it", async () => {
+    const { router } = open({ body: shared() });
+    expect(await screen.findByTestId("shared-view")).toHaveTextContent("“Denied”, shared by Bob Li");
+    expect(router.state.location.pathname + router.state.location.search).toBe("/flows?decision=denied");
+  });
+
+  it("is kept as a view of one’s own, beside another of the same name", async () => {
+    const { calls } = open({ body: shared() }, [saved({ query: "port=80" })]);
+    await userEvent.click(await screen.findByTestId("shared-keep"));
+    expect(await screen.findByText("“Denied (2)” is among your saved views")).toBeVisible();
+    expect(calls.find(({ method }) => method === "PUT")?.body).toEqual({ page: "flows", name: "Denied (2)", query: "decision=denied" });
+  });
+
+  it("cannot be kept twice", async () => {
+    open({ body: shared({ query: "q=a&decision=denied" }) }, [saved({ name: "Mine", query: "decision=denied&q=a" })]);
+    await screen.findByTestId("shared-view");
+    expect(screen.queryByTestId("shared-keep")).toBeNull();
+  });
+
+  it("is not announced to the person who shares it", async () => {
+    const { router } = open({ body: shared({ own: true }) });
+    await waitFor(() => expect(router.state.location.pathname).toBe("/flows"));
+    await screen.findByTestId("saved-open");
+    expect(screen.queryByTestId("shared-view")).toBeNull();
+  });
+
+  it("that is not shared any more leads to no page", async () => {
+    const { router } = open(problem(404, "not-found"));
+    expect(await screen.findByTestId("shared-view-missing")).toBeVisible();
+    expect(router.state.location.pathname).toBe("/views/KEY");
   });
 });

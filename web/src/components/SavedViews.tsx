@@ -1,36 +1,51 @@
 import { ActionIcon, Button, Group, Popover, ScrollArea, Stack, TextInput } from "@mantine/core";
-import { IconBookmark, IconLink, IconTrash } from "@tabler/icons-react";
+import { IconBookmark, IconLink, IconLinkOff, IconTrash } from "@tabler/icons-react";
 import { useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Link } from "react-router";
+import { Link, useLocation } from "react-router";
 import { useMe } from "../api/queries";
-import { useDeleteSavedView, useSavedViews, useSaveView, useTakeOver } from "../api/saved-views";
+import { useDeleteSavedView, useSavedViews, useSaveView, useSharedView, useShareView, useTakeOver, useUnshareView } from "../api/saved-views";
 import type { SavedView, SavedViewPage } from "../api/types";
-import { nameLimit, pathOf } from "../lib/saved-views";
+import { canonical, freeName, linkPath, nameLimit, pathOf, sharedFrom } from "../lib/saved-views";
 import { ErrorState, Loaded, RowsSkeleton } from "./Feedback";
 import tables from "./Tables.module.css";
 import { useToast } from "./toast-context";
 
-function Row({ view, onChosen, onDelete }: { view: SavedView; onChosen: () => void; onDelete: () => void }) {
+interface RowProps {
+  view: SavedView;
+  onChosen: () => void;
+  /** Shares the view if it is not shared, and copies its link. */
+  onCopy: () => void;
+  onUnshare: () => void;
+  onDelete: () => void;
+}
+
+function Row({ view, onChosen, onCopy, onUnshare, onDelete }: RowProps) {
   const { t } = useTranslation();
-  const toast = useToast();
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(`${location.origin}${pathOf(view)}`);
-      toast(t("requests.saved.copied", { name: view.name }));
-    } catch {
-      // A browser may refuse, and has no clipboard for pages without TLS.
-      toast(t("requests.saved.copyFailed"), "failed");
-    }
-  };
+  const { name, link } = view;
+  const copy = t(link === undefined ? "requests.saved.share" : "requests.saved.copy", { name });
+  const unshare = t("requests.saved.unshare", { name });
+  const forget = t("requests.saved.forget", { name });
   return (
     <Group justify="space-between" gap="xs" wrap="nowrap" data-testid="saved-view">
-      <Link className={tables.title} to={pathOf(view)} onClick={onChosen}>{view.name}</Link>
+      <div>
+        <Link className={tables.title} to={pathOf(view)} onClick={onChosen}>{name}</Link>
+        {link !== undefined && (
+          <div className={tables.muted}>
+            <Link to={linkPath(link)} onClick={onChosen} title={t("requests.saved.sharedHelp")} data-testid="saved-shared">{t("requests.saved.isShared")}</Link>
+          </div>
+        )}
+      </div>
       <Group gap={2} wrap="nowrap">
-        <ActionIcon variant="subtle" color="gray" size="sm" onClick={() => void copy()} aria-label={t("requests.saved.copy", { name: view.name })} title={t("requests.saved.copy", { name: view.name })}>
+        <ActionIcon variant="subtle" color="gray" size="sm" onClick={onCopy} aria-label={copy} title={copy} data-testid="saved-copy">
           <IconLink size={14} aria-hidden />
         </ActionIcon>
-        <ActionIcon variant="subtle" color="gray" size="sm" onClick={onDelete} aria-label={t("requests.saved.forget", { name: view.name })} title={t("requests.saved.forget", { name: view.name })}>
+        {link !== undefined && (
+          <ActionIcon variant="subtle" color="gray" size="sm" onClick={onUnshare} aria-label={unshare} title={unshare} data-testid="saved-unshare">
+            <IconLinkOff size={14} aria-hidden />
+          </ActionIcon>
+        )}
+        <ActionIcon variant="subtle" color="gray" size="sm" onClick={onDelete} aria-label={forget} title={forget}>
           <IconTrash size={14} aria-hidden />
         </ActionIcon>
       </Group>
@@ -64,10 +79,29 @@ function SaveForm({ page, query }: { page: SavedViewPage; query: string }) {
 function Views({ page, query, onChosen }: { page: SavedViewPage; query: string; onChosen: () => void }) {
   const { t } = useTranslation();
   const views = useSavedViews();
+  const toast = useToast();
+  const share = useShareView();
+  const unshare = useUnshareView();
   const remove = useDeleteSavedView();
   const list = useRef<HTMLDivElement>(null);
-  // The button of a removed row had the focus, which must not leave the dialog.
-  const onDelete = (id: string) => remove.mutate(id, { onSettled: () => list.current?.focus() });
+  // The button that was pressed is removed with its row, or with the link. The focus must not leave the dialog.
+  const keepFocus = { onSettled: () => list.current?.focus() };
+  const onCopy = async (view: SavedView) => {
+    let link = view.link;
+    try {
+      link ??= (await share.mutateAsync(view.id)).link;
+    } catch {
+      return; // The error is shown below the list.
+    }
+    try {
+      await navigator.clipboard.writeText(`${location.origin}${linkPath(link ?? "")}`);
+      toast(t("requests.saved.copied", { name: view.name }));
+    } catch {
+      // A browser may refuse, and has no clipboard for pages without TLS.
+      toast(t("requests.saved.copyFailed"), "failed");
+    }
+  };
+  const failed = [share.error, unshare.error, remove.error].find(Boolean);
   return (
     <Stack gap="sm" maw={360} ref={list} tabIndex={-1} data-testid="saved-views">
       <Loaded query={views} skeleton={<RowsSkeleton rows={2} />}>
@@ -78,16 +112,44 @@ function Views({ page, query, onChosen }: { page: SavedViewPage; query: string; 
             <ScrollArea.Autosize mah={320} type="auto" offsetScrollbars>
               <Stack gap="xs" pr={4}>
                 {own.map((view) => (
-                  <Row key={view.id} view={view} onChosen={onChosen} onDelete={() => onDelete(view.id)} />
+                  <Row key={view.id} view={view} onChosen={onChosen} onCopy={() => void onCopy(view)} onUnshare={() => unshare.mutate(view.id, keepFocus)} onDelete={() => remove.mutate(view.id, keepFocus)} />
                 ))}
               </Stack>
             </ScrollArea.Autosize>
           );
         }}
       </Loaded>
-      {remove.error ? <ErrorState error={remove.error} title={t("error.actionTitle")} /> : null}
+      {failed ? <ErrorState error={failed} title={t("error.actionTitle")} /> : null}
       {query !== "" && <SaveForm page={page} query={query} />}
     </Stack>
+  );
+}
+
+/** Shared names the shared view from which the page was opened and offers to keep it. It renders nothing for the person who shares it. */
+function Shared({ link }: { link: string }) {
+  const { t } = useTranslation();
+  const toast = useToast();
+  const view = useSharedView(link).data;
+  const own = useSavedViews().data;
+  const save = useSaveView();
+  if (!view || view.own || !own) return null;
+  const { page, name, query, by } = view;
+  const ofPage = own.items.filter((each) => each.page === page);
+  const has = ofPage.some((each) => canonical(each.query) === canonical(query));
+  const keep = () => {
+    const free = freeName(name, new Set(ofPage.map((each) => each.name)));
+    save.mutate({ page, name: free, query }, { onSuccess: () => toast(t("requests.saved.kept", { name: free })) });
+  };
+  return (
+    <div data-testid="shared-view">
+      <span className={tables.muted}>{t("requests.saved.by", { name, person: by.displayName })}</span>{" "}
+      {!has && (
+        <button type="button" className={tables.linkButton} onClick={keep} disabled={save.isPending} data-testid="shared-keep">
+          {t("requests.saved.keep")}
+        </button>
+      )}
+      {save.error ? <ErrorState error={save.error} title={t("error.actionTitle")} /> : null}
+    </div>
   );
 }
 
@@ -96,9 +158,12 @@ export function SavedViews({ page, query }: { page: SavedViewPage; query: string
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);
   const person = useMe().data?.person.id;
+  // The page may change its address, which drops the state, but the view from which it was opened stays the same.
+  const { state } = useLocation();
+  const [shared] = useState(() => sharedFrom(state));
   useTakeOver(page, person);
   if (person === undefined) return null;
-  return (
+  const button = (
     <Popover opened={open} onChange={setOpen} position="bottom-end" shadow="md" trapFocus returnFocus withRoles={false}>
       <Popover.Target>
         <Button variant="default" leftSection={<IconBookmark size={15} aria-hidden />} onClick={() => setOpen(!open)} aria-expanded={open} aria-haspopup="dialog" data-testid="saved-open">
@@ -109,5 +174,11 @@ export function SavedViews({ page, query }: { page: SavedViewPage; query: string
         {open && <Views page={page} query={query} onChosen={() => setOpen(false)} />}
       </Popover.Dropdown>
     </Popover>
+  );
+  return shared === undefined ? button : (
+    <Group gap="xs" justify="flex-end">
+      <Shared link={shared} />
+      {button}
+    </Group>
   );
 }

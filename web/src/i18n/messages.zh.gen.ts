@@ -1346,6 +1346,7 @@ export const messages: Readonly<Record<string, string>> = {
   "rule.too-few-people": "需要 {count} 个审批，但只列出了 {people} 人，因此无法完成",
   "saved-view.name": "名称为一行，最多 {limit} 个字符。",
   "saved-view.not-found": "没有这个保存的视图，可能已在其他标签页或浏览器中删除。",
+  "saved-view.not-shared": "没有用此链接共享的视图，可能已被删除或停止共享，请向分享者索取新的链接。",
   "saved-view.page": "只能保存这些页面的筛选条件：{values}。",
   "saved-view.query": "筛选条件不是地址中的查询部分，例如 state=failed。",
   "saved-view.query-too-long": "筛选条件超过 {limit} 字节，请减少条件。",

@@ -1,18 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { accessBody, accessErrors, atAnyHour, accessPreview, durationError, isWrong, modeBody, objectBody, parseTarget, reasonError, textLimit } from "./request";
+import { accessBody, accessErrors, accessPairs, atAnyHour, accessPreview, basketLimit, durationError, isWrong, modeBody, objectBody, parseTarget, reasonError, textLimit, withoutPair } from "./request";
 import type { AccessErrors, AccessRequest, DurationValue, ModeRequest } from "./request";
 
 const week: DurationValue = { duration: "7", customAmount: undefined, customUnit: "hours" };
-const complete: AccessRequest = { application: "app-888", basket: [{ resource: "bobs-cluster", actions: ["redis:connect"] }], duration: week };
+const complete: AccessRequest = { applications: ["app-888"], basket: [{ resource: "bobs-cluster", actions: ["redis:connect"] }], duration: week };
 const custom = (customAmount: number | undefined, customUnit: "hours" | "days" = "days"): DurationValue => ({ duration: "custom", customAmount, customUnit });
+
+const names = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}-${n}`);
+const resources = (count: number) => names("rsc", count).map((resource) => ({ resource, actions: ["redis:connect"] }));
 
 describe("a request for access", () => {
   const cases: { reason: string; form: Partial<AccessRequest>; cap?: number; want: AccessErrors }[] = [
     { reason: "a complete request is right", form: {}, want: { actions: [] } },
-    { reason: "each missing field is named", form: { application: "", basket: [] }, want: { application: "missing", basket: "missing", actions: [] } },
+    { reason: "each missing field is named", form: { applications: [], basket: [] }, want: { application: "missing", basket: "missing", actions: [] } },
     { reason: "each resource needs an action", form: { basket: [...complete.basket, { resource: "orders", actions: [] }] }, want: { actions: ["orders"] } },
     { reason: "no end is a duration", form: { duration: { ...week, duration: "revoked" } }, want: { actions: [] } },
     { reason: "no end is longer than any cap", form: { duration: { ...week, duration: "revoked" } }, cap: 86_400, want: { actions: [], duration: "cap" } },
+    { reason: "a request may leave out some pairs, but not all", form: { leftOut: [{ application: "app-888", resource: "bobs-cluster" }] }, want: { actions: [], pairs: "none" } },
+    { reason: "as many pairs as a request can have are right", form: { applications: names("app", 10), basket: resources(5) }, want: { actions: [] } },
+    { reason: "more pairs than a request can have are too many", form: { applications: names("app", 11), basket: resources(5) }, want: { actions: [], pairs: "many" } },
     { reason: "a cap holds", form: {}, cap: 86_400, want: { actions: [], duration: "cap" } },
   ];
   for (const { reason, form, cap, want } of cases) {
@@ -33,6 +39,27 @@ describe("a request for access", () => {
     });
   });
 
+  it("has an item for each resource and application, without those that are left out", () => {
+    const request: AccessRequest = { ...complete, applications: ["app-888", "app-777"], basket: [...complete.basket, { resource: "orders", actions: ["mysql:read"] }], leftOut: [{ application: "app-888", resource: "orders" }] };
+    expect(accessBody(request).items).toEqual([
+      { application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"] },
+      { application: "app-777", resource: "bobs-cluster", actions: ["redis:connect"] },
+      { application: "app-777", resource: "orders", actions: ["mysql:read"] },
+    ]);
+    expect(accessPairs(request).map(({ application, resource }) => `${application} ${resource}`)).toEqual(["app-888 bobs-cluster", "app-777 bobs-cluster", "app-777 orders"]);
+  });
+
+  it("leaves out the resource of the only application, and one pair of several", () => {
+    const pair = { application: "app-888", resource: "bobs-cluster" };
+    expect(withoutPair(complete, pair)).toEqual({ basket: [], leftOut: [] });
+    expect(withoutPair({ ...complete, applications: ["app-888", "app-777"] }, pair)).toEqual({ basket: complete.basket, leftOut: [pair] });
+  });
+
+  it("is not previewed if it is larger than a request can be", () => {
+    expect(accessPreview({ ...complete, applications: names("app", 25), basket: resources(2) })?.items).toHaveLength(basketLimit);
+    expect(accessPreview({ ...complete, applications: names("app", 26), basket: resources(2) })).toBeUndefined();
+  });
+
   it("has no duration when it lasts until revoked", () => {
     expect(accessBody({ ...complete, duration: { ...week, duration: "revoked" } })).not.toHaveProperty("durationSeconds");
   });
@@ -49,7 +76,7 @@ describe("a request for access", () => {
   it("is previewed as far as it goes", () => {
     expect(accessPreview({ ...complete, basket: [{ resource: "orders", actions: [] }, ...complete.basket] })?.items.map((item) => item.resource)).toEqual(["bobs-cluster"]);
     expect(accessPreview({ ...complete, basket: [] })).toBeUndefined();
-    expect(accessPreview({ ...complete, application: "" })).toBeUndefined();
+    expect(accessPreview({ ...complete, applications: [] })).toBeUndefined();
     expect(accessPreview({ ...complete, duration: custom(undefined) })).toBeUndefined();
   });
 });

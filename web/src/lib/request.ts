@@ -56,30 +56,58 @@ export interface Wanted {
   actions: string[];
 }
 
-/** AccessRequest contains the values of the form for access. */
-export interface AccessRequest {
+/** Pair is an application with a resource that it needs to reach: one item of a request for access. */
+export interface Pair {
   application: string;
+  resource: string;
+}
+
+/** isPair reports whether two pairs have the same application and the same resource. */
+export const isPair = (a: Pair, b: Pair): boolean => a.application === b.application && a.resource === b.resource;
+
+/** AccessRequest contains the values of the form for access: each application requests access to each resource of the basket. */
+export interface AccessRequest {
+  applications: string[];
   basket: Wanted[];
+  /** The pairs that are not requested. Absent if there are none. */
+  leftOut?: Pair[] | undefined;
   duration: DurationValue;
   /** Absent if the access is wanted at any hour. */
   hours?: WeeklyHours | undefined;
+}
+
+/** accessPairs returns the items of the request in their order: for each resource, each application, without the pairs that are left out. */
+export function accessPairs({ applications, basket, leftOut = [] }: AccessRequest): (Wanted & Pair)[] {
+  return basket.flatMap((wanted) => applications.map((application) => ({ ...wanted, application }))).filter((pair) => !leftOut.some((each) => isPair(each, pair)));
 }
 
 /** AccessErrors contains the errors of the form for access. */
 export interface AccessErrors {
   application?: "missing";
   basket?: "missing";
+  /** `none` if every pair is left out, `many` if there are more than basketLimit. */
+  pairs?: "none" | "many";
   /** Resources of the basket without an action. */
   actions: string[];
   duration?: "range" | "cap";
   hours?: "incomplete";
 }
 
+/** pairsError returns the error of the number of items: `none` if every pair is left out, `many` if there are more than basketLimit. */
+function pairsError(request: AccessRequest): AccessErrors["pairs"] {
+  const count = accessPairs(request).length;
+  if (count > basketLimit) return "many";
+  return count === 0 && request.applications.length > 0 && request.basket.length > 0 ? "none" : undefined;
+}
+
 /** accessErrors returns the errors of the form for access. `cap` is the longest duration that the approval policy allows, in seconds. */
-export function accessErrors({ application, basket, duration, hours }: AccessRequest, cap?: number): AccessErrors {
+export function accessErrors(request: AccessRequest, cap?: number): AccessErrors {
+  const { applications, basket, duration, hours } = request;
   const errors: AccessErrors = { actions: basket.filter(({ actions }) => actions.length === 0).map(({ resource }) => resource) };
-  if (application === "") errors.application = "missing";
+  if (applications.length === 0) errors.application = "missing";
   if (basket.length === 0) errors.basket = "missing";
+  const count = pairsError(request);
+  if (count) errors.pairs = count;
   const wrong = durationError(duration, cap);
   if (wrong) errors.duration = wrong;
   if (hoursError(hours)) errors.hours = "incomplete";
@@ -92,14 +120,21 @@ export const isWrong = ({ actions, ...rest }: AccessErrors): boolean => actions.
 /** Draftable is a request without its reason. */
 export type Draftable = Omit<NewTicket, "reason">;
 
-/** accessBody returns the request for access. */
-export function accessBody({ application, basket, duration, hours }: AccessRequest): Draftable {
+/** accessBody returns the request for access. Its items are accessPairs. */
+export function accessBody(request: AccessRequest): Draftable {
+  const { duration, hours } = request;
   const seconds = durationSeconds(duration);
   const during = hours ? { hours: hoursBody(hours) } : {};
   return {
-    items: basket.map(({ resource, actions }) => ({ application, resource, actions, ...during })),
+    items: accessPairs(request).map(({ application, resource, actions }) => ({ application, resource, actions, ...during })),
     ...(seconds === undefined ? {} : { durationSeconds: seconds }),
   };
+}
+
+/** withoutPair leaves one item out of a request: the resource, if only one application requests it, otherwise the pair. */
+export function withoutPair<T extends { resource: string }>({ applications, basket, leftOut = [] }: { applications: string[]; basket: T[]; leftOut?: Pair[] | undefined }, pair: Pair): { basket: T[]; leftOut: Pair[] } {
+  if (applications.length > 1) return { basket, leftOut: [...leftOut, pair] };
+  return { basket: basket.filter(({ resource }) => resource !== pair.resource), leftOut: leftOut.filter(({ resource }) => resource !== pair.resource) };
 }
 
 /** atAnyHour returns a request without its hours: break-glass access begins at once. */
@@ -112,14 +147,18 @@ export const atAnyHour = (body: Draftable): Draftable => ({
   }),
 });
 
+/** previewable returns the request without the resources whose actions are not chosen yet. */
+export const previewable = <T extends AccessRequest>(request: T): T => ({ ...request, basket: request.basket.filter(({ actions }) => actions.length > 0) });
+
 /**
- * accessPreview returns the part of the request that can be previewed: resources whose actions are not chosen yet are left out. Items of the answer are
- * in the same order. It is undefined while too little is entered.
+ * accessPreview returns the part of the request that can be previewed, see previewable. Items of the answer are in the order of its accessPairs. It is
+ * undefined while too little, or too much for one request, is entered.
  */
 export function accessPreview(request: AccessRequest): Draftable | undefined {
-  const basket = request.basket.filter(({ actions }) => actions.length > 0);
-  if (request.application === "" || basket.length === 0 || durationError(request.duration) || hoursError(request.hours)) return undefined;
-  return accessBody({ ...request, basket });
+  const part = previewable(request);
+  const count = accessPairs(part).length;
+  if (count === 0 || count > basketLimit || durationError(request.duration) || hoursError(request.hours)) return undefined;
+  return accessBody(part);
 }
 
 /** ModeRequest contains the values of the form for a change of mode, an onboarding or an offboarding. */

@@ -60,3 +60,15 @@ export function freeName(name: string, used: ReadonlySet<string>): string {
 
 /** pathOf returns the path of the page with the filters of a view. */
 export const pathOf = ({ page, query }: Pick<SavedView, "page" | "query">): string => `/${page}?${query}`;
+
+/** linkPath returns the path of the link with which a view is shared. */
+export const linkPath = (link: string): string => `/views/${encodeURIComponent(link)}`;
+
+/** sharedState is the state of the history with which a page is opened from a shared view. */
+export const sharedState = (link: string) => ({ sharedView: link });
+
+/** sharedFrom returns the link of the shared view from which a page was opened, if there is one. */
+export function sharedFrom(state: unknown): string | undefined {
+  const link = typeof state === "object" && state !== null ? (state as Record<string, unknown>).sharedView : undefined;
+  return typeof link === "string" && link !== "" ? link : undefined;
+}

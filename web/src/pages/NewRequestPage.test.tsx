@@ -91,6 +91,71 @@ describe("a new request", () => {
     expect(posted(calls)[0]?.body).toMatchObject({ items: [{ hours: { periods: [{ days: ["Sun"], from: "09:00", to: "18:00" }] } }] });
   });
 
+  describe("for several applications", () => {
+    const ledger = application({ id: "app-777", title: "Ledger batch", name: "trnv1:rsc:trip-com:iam:sa:app/777" });
+    const both = {
+      "GET /applications/app-777": () => ({ body: ledger }),
+      "GET /applications/app-777/connections": () => ({ body: { items: [], available: true, since: "2026-11-19T10:00:00Z" } }),
+    };
+    const plan = (duplicate?: string) => ({
+      "POST /tickets/preview": ({ body }: Call) => {
+        const { items } = body as { items: { application: string; resource: string }[] };
+        return { body: { items: items.map((item, position) => ({ ...planned, position, steps: item.resource === "orders-cache" ? [step("owner", "waiting", [carol])] : planned.steps, ...(duplicate && position === 1 ? { duplicate } : {}) })) } };
+      },
+    });
+
+    it("offers more on demand, and requests each resource for each of them", async () => {
+      const { calls, router } = start(`${prefilled}&resource=orders-cache&action=redis:connect`, { ...both, ...plan() });
+      await userEvent.click(await screen.findByTestId("several-applications"));
+      expect(screen.getByTestId("select-applications")).toHaveFocus();
+      await userEvent.click(screen.getByTestId("select-applications"));
+      await userEvent.click(await screen.findByRole("option", { name: /Ledger batch/ }));
+      const panel = within(screen.getByTestId("preview"));
+      expect(await panel.findByText("Payments API → Bob’s cluster and Ledger batch → Bob’s cluster")).toBeVisible();
+      expect(panel.getByText("Payments API → Orders cache and Ledger batch → Orders cache")).toBeVisible();
+      await userEvent.type(screen.getByTestId("request-reason"), "Both need it.");
+      await userEvent.click(screen.getByRole("button", { name: "Submit request with 4 items" }));
+      await waitFor(() => expect(router.state.location.pathname).toBe("/tickets/T-46"));
+      expect(posted(calls).map(({ body }) => (body as { items: unknown }).items)).toEqual([
+        [
+          { application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"] },
+          { application: "app-777", resource: "bobs-cluster", actions: ["redis:connect"] },
+          { application: "app-888", resource: "orders-cache", actions: ["redis:connect"] },
+          { application: "app-777", resource: "orders-cache", actions: ["redis:connect"] },
+        ],
+      ]);
+    });
+
+    it("takes several from the link, leaves out one that is requested already, and takes it back", async () => {
+      const { calls, router } = start(`${prefilled}&application=app-777&application=app-777`, { ...both, ...plan("T-44") });
+      const item = within(await screen.findByTestId("preview-item-1"));
+      expect(item.getByText("Ledger batch → Bob’s cluster")).toBeVisible();
+      await userEvent.click(item.getByRole("button", { name: "Leave it out here" }));
+      expect(await screen.findByTestId("left-out-bobs-cluster")).toHaveTextContent("Not for Ledger batch.");
+      await userEvent.click(screen.getByTestId("take-back-app-777"));
+      expect(screen.queryByTestId("left-out-bobs-cluster")).toBeNull();
+      await userEvent.click(within(await screen.findByTestId("preview-item-1")).getByRole("button", { name: "Leave it out here" }));
+      await userEvent.type(screen.getByTestId("request-reason"), "x");
+      await userEvent.click(screen.getByTestId("submit-request"));
+      await waitFor(() => expect(router.state.location.pathname).toBe("/tickets/T-46"));
+      expect(posted(calls)[0]?.body).toMatchObject({ items: [{ application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"] }] });
+    });
+
+    it("names the application of a refused item", async () => {
+      start(`${prefilled}&application=app-777`, { ...both, ...plan(), "POST /tickets": () => problem(422, "invalid", { fields: [{ field: "items[1].actions", message: verbatim("is not allowed for it") }] }) });
+      await userEvent.type(await screen.findByTestId("request-reason"), "x");
+      await screen.findByRole("checkbox", { name: /redis:connect/, checked: true });
+      await userEvent.click(screen.getByTestId("submit-request"));
+      expect(await within(screen.getByTestId("basket-bobs-cluster")).findByText("Ledger batch: is not allowed for it")).toBeVisible();
+    });
+
+    it("is not offered to who owns one", async () => {
+      start("/requests/new", { "GET /applications": () => ({ body: { items: [application()] } }) });
+      await screen.findByTestId("select-application");
+      expect(screen.queryByTestId("several-applications")).toBeNull();
+    });
+  });
+
   it("keeps the key for a retry, and takes another for another request", async () => {
     const { calls } = start(prefilled, { "POST /tickets": () => problem(503, "unavailable") });
     await screen.findByRole("checkbox", { name: /redis:connect/ });

@@ -1,4 +1,4 @@
-import { Button, Fieldset, MultiSelect, NumberInput, Select, Stack, TagsInput, Text, TextInput } from "@mantine/core";
+import { Button, Fieldset, MultiSelect, NumberInput, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -8,6 +8,7 @@ import { useClasses, useMe } from "../api/queries";
 import { useCreateReview, useReviewPreview } from "../api/reviews";
 import type { ReviewPreview, Sensitivity } from "../api/types";
 import { ErrorState, Loaded, Notice } from "../components/Feedback";
+import { ListField } from "../components/ListField";
 import { Page } from "../components/Page";
 import { useRule } from "../components/reviews/parts";
 import classes from "../components/reviews/Reviews.module.css";
@@ -127,7 +128,7 @@ export function NewReviewPage() {
               <Stack gap="sm">
                 <Text size="sm" c="dimmed">{t("accessReview.scopeHint")}</Text>
                 <MultiSelect label={t("accessReview.classes")} placeholder={form.classes.length === 0 ? t("accessReview.classesAny") : ""} searchable clearable data={(known.data?.items ?? []).filter(({ kind }) => kind === "ResourceClass").map(({ name }) => name)} value={form.classes} onChange={(next) => set("classes", next)} error={fieldError("classes")} data-testid="review-classes" />
-                <TagsInput label={t("accessReview.teams")} description={t("accessReview.teamsHint")} placeholder={form.teams.length === 0 ? t("accessReview.teamsAny") : ""} maxTags={50} value={form.teams} onChange={(next) => set("teams", next)} error={fieldError("teams")} data-testid="review-teams" />
+                <ListField label={t("accessReview.teams")} description={t("accessReview.teamsHint")} placeholder={form.teams.length === 0 ? t("accessReview.teamsAny") : ""} max={50} value={form.teams} onChange={(next) => set("teams", next)} error={fieldError("teams")} testId="review-teams" />
                 <MultiSelect label={t("accessReview.sensitivities")} placeholder={form.sensitivities.length === 0 ? t("accessReview.sensitivitiesAny") : ""} clearable data={sensitivities.map((each) => ({ value: each as string, label: t(`sensitivity.${each}`) }))} value={form.sensitivities} onChange={(next) => set("sensitivities", sensitivities.filter((each) => next.includes(each)))} data-testid="review-sensitivities" />
                 {number("olderThan", 0, 3660, "olderThanDays", true)}
               </Stack>

@@ -5,21 +5,22 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useWhatIf } from "../api/governance";
-import { resourceQuery, useMayRequest, useMe } from "../api/queries";
+import { applicationQuery, resourceQuery, useMayRequest, useMe } from "../api/queries";
 import type { Me, Mode, NewTicket } from "../api/types";
 import { DurationField } from "../components/DurationField";
-import { ApplicationSelect, PersonSelect, ResourceSelect } from "../components/EntitySelect";
+import { PersonSelect, ResourceSelect } from "../components/EntitySelect";
 import { Loaded } from "../components/Feedback";
 import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { PolicyNav } from "../components/policies/PolicyNav";
+import { ApplicationsField } from "../components/request/ApplicationsField";
 import { Basket } from "../components/request/Basket";
 import { modes } from "../components/request/ModeForm";
 import classes from "../components/request/Request.module.css";
 import { RequestPreview } from "../components/request/RequestPreview";
 import { ResourceSearch } from "../components/request/ResourceSearch";
-import { accessPreview, durationError, forPreview, modeBody, usualDuration } from "../lib/request";
-import type { DurationValue } from "../lib/request";
+import { accessPairs, accessPreview, basketLimit, durationError, forPreview, modeBody, previewable, usualDuration } from "../lib/request";
+import type { AccessRequest, DurationValue } from "../lib/request";
 
 const kinds = ["grant", "onboard", "mode", "offboard"] as const;
 type Kind = (typeof kinds)[number];
@@ -27,7 +28,7 @@ type Kind = (typeof kinds)[number];
 interface WhatIfForm {
   as: string;
   kind: Kind;
-  application: string;
+  applications: string[];
   basket: { resource: string; actions?: string[] }[];
   duration: DurationValue;
   resource: string;
@@ -46,7 +47,7 @@ function useAnswer(body: NewTicket | undefined, as: string) {
 function Question({ me }: { me: Me }) {
   const { t } = useTranslation();
   const mayRequest = useMayRequest();
-  const [form, setForm] = useState<WhatIfForm>({ as: "", kind: "grant", application: "", basket: [], duration: usualDuration, resource: "", mode: "Enforce" });
+  const [form, setForm] = useState<WhatIfForm>({ as: "", kind: "grant", applications: [], basket: [], duration: usualDuration, resource: "", mode: "Enforce" });
   const change = (next: Partial<WhatIfForm>) => setForm((before) => ({ ...before, ...next }));
   const resources = useQueries({ queries: form.basket.map(({ resource }) => resourceQuery(resource)) });
   const rows = form.basket.map(({ resource: id, actions }, index) => {
@@ -54,13 +55,19 @@ function Question({ me }: { me: Me }) {
     const offered = query?.data?.actions.map(({ name }) => name) ?? [];
     return { id, resource: query?.data, failed: query?.error ?? undefined, retry: () => void query?.refetch(), actions: actions ?? (offered.length === 1 ? offered : []), error: undefined };
   });
-  const draft =
-    form.kind === "grant"
-      ? accessPreview({ application: form.application, basket: rows.map(({ id, actions }) => ({ resource: id, actions })), duration: form.duration })
-      : modeBody({ kind: form.kind, resource: form.resource, mode: form.mode, clusterModes: {} });
+  const access: AccessRequest = { applications: form.applications, basket: rows.map(({ id, actions }) => ({ resource: id, actions })), duration: form.duration };
+  const draft = form.kind === "grant" ? accessPreview(access) : modeBody({ kind: form.kind, resource: form.resource, mode: form.mode, clusterModes: {} });
   const query = useAnswer(draft && forPreview(draft), form.as);
-  const asked = rows.filter(({ actions }) => actions.length > 0);
-  const nameOf = (position: number) => (form.kind === "grant" ? (asked[position]?.resource?.title ?? asked[position]?.id ?? "") : form.resource);
+  const applications = useQueries({ queries: form.applications.map((id) => applicationQuery(id)) });
+  const asked = accessPairs(previewable(access));
+  const nameOf = (position: number) => {
+    const pair = asked[position];
+    if (form.kind !== "grant" || !pair) return form.resource;
+    const resource = rows.find(({ id }) => id === pair.resource)?.resource?.title ?? pair.resource;
+    const application = applications[form.applications.indexOf(pair.application)]?.data?.title ?? pair.application;
+    return form.applications.length > 1 ? t("request.preview.pair", { application, resource }) : resource;
+  };
+  const count = accessPairs(access).length;
   const wrong = durationError(form.duration);
 
   return (
@@ -71,9 +78,9 @@ function Question({ me }: { me: Me }) {
         {form.kind === "grant" ? (
           <>
             {/* Whoever oversees may ask about every application; others only about their own. */}
-            <ApplicationSelect mine={!canSeeGovernance(me)} label={t("request.application")} required value={form.application} onChange={(application) => change({ application })} nothingFound={t("applications.noMatch")} testId="select-application" />
+            <ApplicationsField mine={!canSeeGovernance(me)} value={form.applications} onChange={(applications) => change({ applications })} nothingFound={t("applications.noMatch")} />
             <div>
-              <ResourceSearch application={form.application} person={me.person.id} taken={rows.map(({ id }) => id)} error={undefined} onAdd={(resource) => change({ basket: [...form.basket, { resource }] })} />
+              <ResourceSearch applications={form.applications} person={me.person.id} taken={rows.map(({ id }) => id)} error={count > basketLimit ? t("request.error.many", { count, most: basketLimit }) : undefined} onAdd={(resource) => change({ basket: [...form.basket, { resource }] })} />
               <Basket
                 rows={rows}
                 onActions={(id, actions) => change({ basket: form.basket.map((each) => (each.resource === id ? { ...each, actions } : each)) })}
@@ -98,7 +105,7 @@ function Question({ me }: { me: Me }) {
         )}
         {mayRequest && form.as === "" && (
           <div>
-            <Button component={Link} to={form.kind === "grant" ? `/requests/new?${new URLSearchParams([...(form.application ? [["application", form.application]] : []), ...form.basket.map(({ resource }) => ["resource", resource])]).toString()}` : `/requests/new?${new URLSearchParams({ kind: form.kind, resource: form.resource }).toString()}`} variant="default">
+            <Button component={Link} to={form.kind === "grant" ? `/requests/new?${new URLSearchParams([...form.applications.map((application) => ["application", application]), ...form.basket.map(({ resource }) => ["resource", resource])]).toString()}` : `/requests/new?${new URLSearchParams({ kind: form.kind, resource: form.resource }).toString()}`} variant="default">
               {t("whatIf.ask")}
             </Button>
           </div>

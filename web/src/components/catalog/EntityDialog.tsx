@@ -1,4 +1,4 @@
-import { MultiSelect, Select, TagsInput, TextInput, Textarea } from "@mantine/core";
+import { MultiSelect, Select, TextInput, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { usePutEntity } from "../../api/governance";
@@ -8,8 +8,10 @@ import { useWords } from "../../lib/use-words";
 import { PersonSelect } from "../EntitySelect";
 import { FormDialog } from "../FormDialog";
 import type { FieldError } from "../FormDialog";
+import { ListField } from "../ListField";
 import { useToast } from "../toast-context";
 
+const noNames: string[] = [];
 const sensitivities: Sensitivity[] = ["low", "medium", "high"];
 
 /** EntityLimits are what an administrator of an organization may enter. The server checks them again. */
@@ -89,7 +91,7 @@ export function EntityDialog({ entity, limits, onClose }: Props) {
               {limits ? (
                 <MultiSelect label={t("entities.owners")} required searchable maxValues={16} data={limits.owners} value={form.owners ?? []} onChange={(owners) => change({ owners })} error={ownersError(fieldError)} data-testid="entity-owners" />
               ) : (
-                <TagsInput label={t("entities.owners")} description={t("entities.ownersHint")} required maxTags={16} value={form.owners ?? []} onChange={(owners) => change({ owners })} acceptValueOnBlur error={ownersError(fieldError)} data-testid="entity-owners" />
+                <ListField label={t("entities.owners")} description={t("entities.ownersHint")} required max={16} value={form.owners ?? noNames} onChange={(owners) => change({ owners })} error={ownersError(fieldError)} testId="entity-owners" />
               )}
               {!limits && <TextInput label={t("entities.environment")} maxLength={63} error={fieldError("environment")} {...text("environment")} />}
               {limits && limits.environments.length > 0 && (
@@ -105,7 +107,7 @@ export function EntityDialog({ entity, limits, onClose }: Props) {
           {form.kind === "group" && (
             <>
               <TextInput label={t("entities.parent")} maxLength={128} error={fieldError("parent")} {...text("parent")} />
-              <TagsInput label={t("entities.members")} description={t("entities.membersHint")} value={form.members ?? []} onChange={(members) => change({ members })} acceptValueOnBlur error={fieldError("members")} data-testid="entity-members" />
+              <ListField label={t("entities.members")} description={t("entities.membersHint")} max={5_000} value={form.members ?? noNames} onChange={(members) => change({ members })} error={fieldError("members")} testId="entity-members" />
             </>
           )}
         </>

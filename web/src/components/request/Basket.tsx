@@ -16,17 +16,20 @@ export interface BasketRow {
   retry: () => void;
   actions: string[];
   error: string | undefined;
+  /** The applications that do not request access to this resource, although they are among the applications of the request. */
+  leftOut?: { id: string; title: string }[];
 }
 
 interface RowProps {
   row: BasketRow;
   onActions: (actions: string[]) => void;
   onRemove: () => void;
+  onTakeBack: ((application: string) => void) | undefined;
 }
 
-function Row({ row, onActions, onRemove }: RowProps) {
+function Row({ row, onActions, onRemove, onTakeBack }: RowProps) {
   const { t } = useTranslation();
-  const { id, resource, failed, retry, actions, error } = row;
+  const { id, resource, failed, retry, actions, error, leftOut = [] } = row;
   const title = resource?.title ?? id;
   return (
     <li className={classes.basketItem} data-field={`item-${id}`} data-testid={`basket-${id}`}>
@@ -59,18 +62,40 @@ function Row({ row, onActions, onRemove }: RowProps) {
           </Group>
         </Checkbox.Group>
       )}
+      {leftOut.length > 0 && (
+        <ul className={classes.leftOut} data-testid={`left-out-${id}`}>
+          {leftOut.map((application) => (
+            <li key={application.id}>
+              {t("request.notFor", { title: application.title })}{" "}
+              {onTakeBack && (
+                <button type="button" className={tables.linkButton} onClick={() => onTakeBack(application.id)} data-testid={`take-back-${application.id}`}>
+                  {t("request.takeBack")}
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
     </li>
   );
 }
 
+interface Props {
+  rows: BasketRow[];
+  onActions: (id: string, actions: string[]) => void;
+  onRemove: (id: string) => void;
+  /** Requests a pair again that was left out. */
+  onTakeBack?: (id: string, application: string) => void;
+}
+
 /** Basket lists the resources that are requested, each with its actions. */
-export function Basket({ rows, onActions, onRemove }: { rows: BasketRow[]; onActions: (id: string, actions: string[]) => void; onRemove: (id: string) => void }) {
+export function Basket({ rows, onActions, onRemove, onTakeBack }: Props) {
   const { t } = useTranslation();
   if (rows.length === 0) return null;
   return (
     <ul className={classes.basket} aria-label={t("request.basket")} data-testid="basket">
       {rows.map((row) => (
-        <Row key={row.id} row={row} onActions={(actions) => onActions(row.id, actions)} onRemove={() => onRemove(row.id)} />
+        <Row key={row.id} row={row} onActions={(actions) => onActions(row.id, actions)} onRemove={() => onRemove(row.id)} onTakeBack={onTakeBack && ((application) => onTakeBack(row.id, application))} />
       ))}
     </ul>
   );

@@ -1,14 +1,15 @@
 import { Loader, Select } from "@mantine/core";
+import { useQueries } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { refused, useApplicationConnections, useResources } from "../../api/queries";
+import { applicationConnections, refused, useResources } from "../../api/queries";
 import { shortName } from "../../lib/names";
 import { recentResources } from "../../lib/recent";
 import { Option, option, useTyped } from "../EntitySelect";
 import type { Choice } from "../EntitySelect";
 
 interface Props {
-  application: string;
+  applications: string[];
   person: string;
   /** Ids of the resources that are already in the basket. */
   taken: string[];
@@ -17,15 +18,18 @@ interface Props {
 }
 
 const many = 50;
+/** refusingFor is the maximum number of applications whose refused connections are read: each is a query that is repeated. */
+const refusingFor = 5;
 const matches = (choice: Choice, typed: string) => `${choice.title} ${choice.hint}`.toLocaleLowerCase().includes(typed.toLocaleLowerCase());
 
-/** ResourceSearch adds resources to the basket. Resources that refused the application recently come first, then those that were requested before. */
-export function ResourceSearch({ application, person, taken, error, onAdd }: Props) {
+/** ResourceSearch adds resources to the basket. Resources that refused one of the applications recently come first, then those that were requested before. */
+export function ResourceSearch({ applications, person, taken, error, onAdd }: Props) {
   const { t } = useTranslation();
   const { text, setText, typed, asked } = useTyped(undefined);
   const [recent] = useState(() => recentResources(person));
-  const found = useResources({ limit: many, ...(application === "" ? {} : { deniedFor: application }), ...(asked === "" ? {} : { q: asked }) });
-  const denied = useApplicationConnections(application, refused);
+  const [first] = applications;
+  const found = useResources({ limit: many, ...(first === undefined ? {} : { deniedFor: first }), ...(asked === "" ? {} : { q: asked }) });
+  const denied = useQueries({ queries: applications.slice(0, refusingFor).map((application) => applicationConnections(application, refused)) });
 
   const seen = new Set(taken);
   const byId = new Map<string, Choice>();
@@ -35,7 +39,7 @@ export function ResourceSearch({ application, person, taken, error, onAdd }: Pro
     byId.set(choice.id, choice);
     return true;
   };
-  const refusedNow = (denied.data?.items ?? []).flatMap(({ resource: { id, title, name } }) => (id ? [{ id, title, hint: shortName(name) }] : [])).filter(fresh);
+  const refusedNow = denied.flatMap(({ data: connections }) => connections?.items ?? []).flatMap(({ resource: { id, title, name } }) => (id ? [{ id, title, hint: shortName(name) }] : [])).filter(fresh);
   const before = recent.filter(fresh);
   const others = (found.data?.pages.flatMap((page) => page.items) ?? [])
     .map(({ id, title, name }) => ({ id, title, hint: shortName(name) }))

@@ -1,4 +1,4 @@
-import { SegmentedControl, TagsInput } from "@mantine/core";
+import { SegmentedControl } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { asApiError } from "../../api/client";
 import { hoursError } from "../../lib/hours";
@@ -10,6 +10,7 @@ import { useWords } from "../../lib/use-words";
 import { DurationField } from "../DurationField";
 import { Notice } from "../Feedback";
 import { HoursField } from "../HoursField";
+import { ListField } from "../ListField";
 import { RequestFrame } from "./RequestFrame";
 import { RequestPreview } from "./RequestPreview";
 
@@ -35,14 +36,12 @@ export function StatementForm({ person }: { person: string }) {
   const missing = (list: string[], text: string) => (tried && list.length === 0 ? text : undefined);
   const list = (value: string[], key: "subjects" | "resources" | "actions") => ({
     required: true,
-    splitChars: [",", " ", ";"],
-    acceptValueOnBlur: true,
-    maxTags: scopeNames,
+    max: scopeNames,
     value,
     label: t(`request.statement.${key}`),
     description: t(`request.statement.${key}Hint`),
     error: missing(value, t("request.statement.missing")),
-    "data-testid": `statement-${key}`,
+    testId: `statement-${key}`,
   });
   const wrongDuration = durationError(form.duration) === "range" ? t("request.error.duration") : undefined;
   const wrongHours = tried && hoursError(form.hours) ? t("request.error.hours") : undefined;
@@ -61,9 +60,9 @@ export function StatementForm({ person }: { person: string }) {
       aside={<RequestPreview isRequested={isRequested} query={query} nameOf={() => t("kind.statement")} empty={t("request.statement.empty")} />}
     >
       <SegmentedControl aria-label={t("request.statement.effect")} data={scopeEffects.map((value) => ({ value, label: t(`request.statement.effects.${value}`) }))} value={form.effect} onChange={(effect) => isScopeEffect(effect) && change({ effect })} data-testid="statement-effect" />
-      <TagsInput {...list(form.subjects, "subjects")} onChange={(subjects) => change({ subjects })} />
-      <TagsInput {...list(form.actions, "actions")} onChange={(actions) => change({ actions })} />
-      <TagsInput {...list(form.resources, "resources")} onChange={(resources) => change({ resources })} />
+      <ListField {...list(form.subjects, "subjects")} onChange={(subjects) => change({ subjects })} />
+      <ListField {...list(form.actions, "actions")} onChange={(actions) => change({ actions })} />
+      <ListField {...list(form.resources, "resources")} onChange={(resources) => change({ resources })} />
       {refused && <Notice testId="statement-problem">{words.message(refused)}</Notice>}
       <DurationField value={form.duration} onChange={(duration) => change({ duration })} error={wrongDuration} />
       <HoursField value={form.hours} onChange={(hours) => change({ hours })} error={wrongHours} />

@@ -1,7 +1,8 @@
-import { TagsInput, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { useLocation } from "react-router";
 import { asApiError } from "../../api/client";
+import { addressKey } from "../../lib/entered";
 import { basketLimit, passedWorkloads, workloadAddresses, workloadBody, workloadId } from "../../lib/request";
 import type { WantedWorkload } from "../../lib/request";
 import { useDraft } from "../../lib/use-draft";
@@ -11,6 +12,7 @@ import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
 import { ApplicationSelect } from "../EntitySelect";
 import { Notice } from "../Feedback";
+import { ListField } from "../ListField";
 import tables from "../Tables.module.css";
 import classes from "./Request.module.css";
 import { RequestFrame } from "./RequestFrame";
@@ -83,7 +85,7 @@ export function WorkloadForm({ person }: { person: string }) {
         <>
           <ApplicationSelect mine label={t("machines.actsAs")} description={t("request.applicationHint")} required value={only.application} onChange={(application) => set({ application })} error={tried && only.application === "" && t("machines.error.subject")} nothingFound={t("applications.noMatch")} testId="workload-application" />
           <TextInput label={t("machines.id")} description={t("machines.idHint")} required maxLength={200} spellCheck={false} value={only.id} onChange={(event) => set({ id: event.currentTarget.value })} error={tried && !workloadId.test(only.id.trim()) && t("machines.error.id")} data-testid="workload-id" />
-          <TagsInput label={t("machines.addresses")} description={t("machines.addressesHint")} required maxTags={workloadAddresses} splitChars={[",", " ", ";"]} value={only.addresses} onChange={(addresses) => set({ addresses })} acceptValueOnBlur error={tried && only.addresses.length === 0 && t("machines.error.addresses")} data-testid="workload-addresses" />
+          <ListField label={t("machines.addresses")} description={t("machines.addressesHint")} required max={workloadAddresses} keyOf={addressKey} value={only.addresses} onChange={(addresses) => set({ addresses })} error={tried && only.addresses.length === 0 && t("machines.error.addresses")} testId="workload-addresses" />
           <TextInput label={t("machines.description")} maxLength={500} value={only.description} onChange={(event) => set({ description: event.currentTarget.value })} data-testid="workload-description" />
         </>
       )}

@@ -1,13 +1,15 @@
-import { Group, TagsInput, Text, TextInput } from "@mantine/core";
+import { Group, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { usePutWorkloads } from "../../api/governance";
 import { useApplication } from "../../api/queries";
+import { addressKey } from "../../lib/entered";
 import { workloadAddresses, workloadId } from "../../lib/request";
 import { useWords } from "../../lib/use-words";
 import { ApplicationSelect } from "../EntitySelect";
 import { Notice } from "../Feedback";
 import { FormDialog } from "../FormDialog";
+import { ListField } from "../ListField";
 import { useToast } from "../toast-context";
 import { RequestWorkloadsButton } from "./RequestWorkloadsButton";
 
@@ -52,7 +54,7 @@ export function AddWorkloadDialog({ all, onClose }: { all: boolean; onClose: () 
         <>
           <TextInput label={t("machines.id")} description={t("machines.idHint")} required maxLength={200} spellCheck={false} value={id} onChange={(event) => setId(event.currentTarget.value)} error={(tried && !workloadId.test(id.trim()) && t("machines.error.id")) || fieldError("id")} data-autofocus data-testid="workload-id" />
           <ApplicationSelect mine={!all} label={t("machines.actsAs")} required value={application} onChange={setApplication} error={(tried && application === "" && t("machines.error.subject")) || fieldError("subject")} nothingFound={t("applications.noMatch")} testId="workload-application" />
-          <TagsInput label={t("machines.addresses")} description={t("machines.addressesHint")} required maxTags={workloadAddresses} splitChars={[",", " ", ";"]} value={addresses} onChange={setAddresses} acceptValueOnBlur error={(tried && addresses.length === 0 && t("machines.error.addresses")) || fieldError("addresses")} data-testid="workload-addresses" />
+          <ListField label={t("machines.addresses")} description={t("machines.addressesHint")} required max={workloadAddresses} keyOf={addressKey} value={addresses} onChange={setAddresses} error={(tried && addresses.length === 0 && t("machines.error.addresses")) || fieldError("addresses")} testId="workload-addresses" />
           <TextInput label={t("machines.description")} maxLength={500} value={description} onChange={(event) => setDescription(event.currentTarget.value)} error={fieldError("description")} data-testid="workload-description" />
           {refused && (
             <div role="alert">

@@ -31,6 +31,11 @@ export const common = {
     mine: "Mine",
     backHome: "Go to Home",
   },
+  listField: {
+    again: "Entered already: {{values}}",
+    surplus_one: "At most {{most}}: {{count}} more was not entered.",
+    surplus_other: "At most {{most}}: {{count}} more were not entered.",
+  },
   embed: {
     open: "Open in ACP",
     outside: "This page cannot be shown here. Open it in ACP.",

@@ -30,6 +30,11 @@ export const common = {
     mine: "我的",
     backHome: "回到首页",
   },
+  listField: {
+    again: "已填写过：{{values}}",
+    surplus_one: "最多 {{most}} 个：另有 {{count}} 个未填入。",
+    surplus_other: "最多 {{most}} 个：另有 {{count}} 个未填入。",
+  },
   embed: {
     open: "在 ACP 中打开",
     outside: "这个页面不能在这里显示，请在 ACP 中打开。",
