@@ -1,5 +1,5 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,6 +12,12 @@ const flags = process.env.ACP_E2E_FLAGS?.split(' ') ?? [];
 
 /** The origin whose pages may show pages of the portal in a frame. */
 export const embedder = 'http://127.0.0.1:7007';
+
+/** Somebody who can log in and whom no catalog has, until a SCIM client provisions them. */
+export const guest = 'zora';
+
+/** A member of the security team whose login continues an older one, so that what is sensitive asks for another. */
+export const remembered = 'oscar';
 
 /** What `acp-playground up --json-ready` writes. */
 export interface Ready {
@@ -38,14 +44,16 @@ export class Fleet {
     private readonly process: ChildProcess,
   ) {}
 
-  static async start(port: number): Promise<Fleet> {
+  /** Starts a fleet; `configure` may write files of the portal's configuration, and returns the variables that name them. */
+  static async start(port: number, configure: (stateDir: string) => Record<string, string> = () => ({})): Promise<Fleet> {
     const stateDir = mkdtempSync(join(tmpdir(), 'acp-e2e-'));
+    setOnCall(stateDir, 'nobody@trip.example');
     const file = join(stateDir, 'ready.json');
     const log = openSync(join(stateDir, 'up.log'), 'w');
     const child = spawn(
       playground,
-      ['up', '--repo', repo, '--bin-dir', bin, '--state-dir', stateDir, '--port', String(port), '--json-ready', file, ...flags],
-      { stdio: ['ignore', log, log], env: { ...process.env, ACP_PORTAL_EMBED_ORIGINS: embedder } },
+      ['up', '--repo', repo, '--bin-dir', bin, '--state-dir', stateDir, '--port', String(port), '--json-ready', file, '--guests', guest, '--remembered', remembered, ...flags],
+      { stdio: ['ignore', log, log], env: { ...process.env, ACP_PORTAL_EMBED_ORIGINS: embedder, ACP_PORTAL_ON_CALL: onCallFile(stateDir), ...configure(stateDir) } },
     );
     const deadline = Date.now() + 120_000;
     while (!existsSync(file)) {
@@ -68,6 +76,16 @@ export class Fleet {
     if (left.length === 0) rmSync(this.ready.stateDir, { recursive: true, force: true });
     return left;
   }
+}
+
+function onCallFile(stateDir: string): string {
+  return join(stateDir, 'on-call.yaml');
+}
+
+/** Writes who is on call for the schedule "caches"; the portal reads the file when it changes. */
+export function setOnCall(stateDir: string, address: string): void {
+  const rotation = { people: [address], start: '2026-01-05T09:00', days: 1 };
+  writeFileSync(onCallFile(stateDir), JSON.stringify({ schedules: { caches: { tiers: [{ rotation }] } } }));
 }
 
 /** The fleet that global set-up started, as the tests see it. */

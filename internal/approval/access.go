@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -96,6 +97,10 @@ func involved(c *catalog.Catalog, a Actor, t *Ticket) bool {
 		if ownsItem(c, a.ID, &t.Items[i]) {
 			return true
 		}
+	}
+	// The security team may decide a statement in the place of its owners, who then are no approvers.
+	if ownsStatement(c, a.ID, t) {
+		return true
 	}
 	return slices.ContainsFunc(t.Concerns(), func(x Concern) bool {
 		return x.Person == a.ID || x.Role == RoleNamed && slices.Contains(a.StandsFor, x.Person)
@@ -256,8 +261,31 @@ func ownsItem(c *catalog.Catalog, person string, it *Item) bool {
 	return ok && res.Name == it.ResourceName && c.Owns(person, res)
 }
 
+// maxOwnedStatements is how many of the newest statements are compared with what an actor owns. Older ones are in the lists of their owners
+// only if these are approvers or requested them; each can be opened.
+const maxOwnedStatements = 500
+
 // VisibleTo returns the filter for the tickets that MayDo lets an actor see; nil selects all.
-func VisibleTo(c *catalog.Catalog, a Actor) *Visible {
+func (s *Service) VisibleTo(ctx context.Context, a Actor) (*Visible, error) {
+	c := s.Catalog()
+	v := visibleTo(c, a)
+	if v == nil || len(v.Applications)+len(v.Resources) == 0 {
+		return v, nil
+	}
+	list, err := s.Store.List(ctx, Filter{Kinds: []Kind{KindStatement}, Limit: maxOwnedStatements, OmitEvents: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range list {
+		if ownsStatement(c, a.ID, t) {
+			v.Statements = append(v.Statements, t.Number)
+		}
+	}
+	return v, nil
+}
+
+// visibleTo is VisibleTo without statements that the actor neither decides nor requested.
+func visibleTo(c *catalog.Catalog, a Actor) *Visible {
 	if a.Security || a.Auditor {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (f Filter) Matches(t *Ticket) bool {
 	})) {
 		return false
 	}
-	if v := f.VisibleTo; v != nil && t.Requester != v.Person && !slices.ContainsFunc(concerns, func(c Concern) bool {
+	if v := f.VisibleTo; v != nil && t.Requester != v.Person && !slices.Contains(v.Statements, t.Number) && !slices.ContainsFunc(concerns, func(c Concern) bool {
 		return c.Person == v.Person || c.Role == RoleNamed && slices.Contains(v.StandsFor, c.Person)
 	}) && !slices.ContainsFunc(t.Items, func(it Item) bool {
 		return slices.Contains(v.Applications, it.ApplicationName) || slices.Contains(v.Resources, it.ResourceName)

@@ -227,7 +227,7 @@ func (m *model) request(n int64, item int) approval.Request {
 			}
 		}
 	}
-	switch k := r.IntN(20); {
+	switch k := r.IntN(22); {
 	case k < 4:
 	case k < 6:
 		req.Items = append(req.Items, access())
@@ -257,6 +257,13 @@ func (m *model) request(n int64, item int) approval.Request {
 				Workload:    &approval.Registration{ID: pickOf(r, "vm-1", "vm-2"), Addresses: []string{pickOf(r, "192.0.2.0/24", "192.0.2.7")}},
 			},
 		}
+	case k > 19:
+		req.Kind, req.BreakGlass = approval.KindStatement, false
+		req.Items = []approval.RequestItem{{Duration: hours(), Actions: []string{"x:read"}, Scope: &approval.StatementScope{
+			Effect:    pickOf(r, v1alpha1.EffectAllow, v1alpha1.EffectDeny),
+			Subjects:  pickOf(r, []string{"*"}, []string{"a", "trnv1:rsc:org:net:cidr:10.0.0.0/8"}, []string{"trnv1:rsc:o:iam:sa:app/*"}),
+			Resources: pickOf(r, []string{"low"}, []string{"high", "low"}, []string{redisPrefix}),
+		}}}
 	default:
 		req.Kind, req.BreakGlass = approval.KindApprovalPolicy, false
 		spec, _ := json.Marshal(v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"group:security"}}}})

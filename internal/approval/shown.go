@@ -49,6 +49,9 @@ func WithoutClients(lines []string) []string {
 
 // StatementLines returns the lines that describe an item's statement, without compiled lines.
 func StatementLines(it Item) []string {
+	if it.Scope != nil {
+		return it.statementLines()
+	}
 	end := "until revoked"
 	if it.Duration > 0 {
 		end = "for " + it.Duration.String()

@@ -91,7 +91,17 @@ func (s *StatementScope) applications(c *catalog.Catalog) []catalog.Entity {
 
 // ownedInPart reports whether a person owns one of the subjects or resources.
 func (s *StatementScope) ownedInPart(c *catalog.Catalog, person string) bool {
-	return slices.ContainsFunc(append(s.applications(c), s.resources(c)...), func(e catalog.Entity) bool { return c.Owns(person, e) })
+	applications, resources := c.Owned(person)
+	return slices.ContainsFunc(applications, func(e catalog.Entity) bool { return anyCovers(s.Subjects, e.Name) }) ||
+		slices.ContainsFunc(resources, func(e catalog.Entity) bool { return anyCovers(s.Resources, e.Name) })
+}
+
+// ownsStatement reports whether a person owns a subject or a resource of a statement that is requested or in force.
+func ownsStatement(c *catalog.Catalog, person string, t *Ticket) bool {
+	return t.Kind == KindStatement && slices.ContainsFunc(t.Items, func(it Item) bool {
+		open := it.State == StatePending || it.State == StateRevoking || it.State.MayBeOnHost()
+		return open && it.Scope != nil && it.Scope.ownedInPart(c, person)
+	})
 }
 
 // mayBeEndedBy reports whether an actor may end the statement without a request: the security team, and owners of all of its subjects or of all

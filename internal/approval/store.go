@@ -128,11 +128,12 @@ type Waits struct {
 }
 
 // Visible restricts a list to what a person may see: their own requests, what they or the people whom they represent have
-// to decide, and what is about these applications and resources (resource names).
+// to decide, what is about these applications and resources (resource names), and these tickets with statements.
 type Visible struct {
 	Person                  string
 	StandsFor               []string
 	Applications, Resources []string
+	Statements              []int64
 }
 
 // DelegationFilter selects delegations; zero fields select all.

@@ -16,7 +16,13 @@ import (
 // publish stores a version of a package of the team storage, as if a ticket had published it.
 func (x *site) publish(name, title string) {
 	x.t.Helper()
-	content, err := accesspackage.Spec{Title: title, Team: "storage", Chain: accesspackage.ChainOwners, DurationSeconds: 86400,
+	x.publishFor("storage", name, title)
+}
+
+// publishFor is publish for a team.
+func (x *site) publishFor(team, name, title string) {
+	x.t.Helper()
+	content, err := accesspackage.Spec{Title: title, Team: team, Chain: accesspackage.ChainOwners, DurationSeconds: 86400,
 		Resources: map[string]accesspackage.Resource{portaltest.BobsCluster: {Actions: []string{"redis:connect"}, Owners: []string{"user:bob"}}}}.JSON()
 	if err != nil {
 		x.t.Fatal(err)

@@ -246,6 +246,10 @@ func filters(t *testing.T, ctx context.Context, s approval.TicketStore) {
 			"owner of a resource sees all about it",
 			approval.Filter{VisibleTo: &approval.Visible{Person: "x", Resources: []string{"name:q"}}}, []int64{three.Number},
 		},
+		"statements": {
+			"these tickets, besides what the person requested",
+			approval.Filter{VisibleTo: &approval.Visible{Person: "zoe", Statements: []int64{one, 999}}}, []int64{three.Number, one},
+		},
 		"approver": {"an approver of a later step sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "dan"}}, []int64{three.Number, two, one}},
 		"stranger": {"others see nothing", approval.Filter{VisibleTo: &approval.Visible{Person: "x"}}, nil},
 		"combined": {"a filter does not widen visibility", approval.Filter{Requester: "zoe", VisibleTo: &approval.Visible{Person: "alice"}}, nil},

@@ -91,10 +91,14 @@ const concernsOfTicket = "FROM concerns c WHERE c.ticket = tickets.number"
 
 // addVisible adds the condition that a person may see the ticket. concerns selects from the concerns of the ticket, as c.
 func addVisible(c *sqlquery.Conditions, v approval.Visible, concerns string) {
+	args := []any{v.Person, v.Person, v.StandsFor, v.Applications, v.Resources}
+	statements := ""
+	if len(v.Statements) > 0 {
+		statements, args = " OR tickets.number IN ?", append(args, v.Statements)
+	}
 	c.Add(`(tickets.requester = ?
  OR EXISTS (SELECT 1 `+concerns+` AND (c.person = ? OR c.person IN ? AND c.role = 'named'))
- OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN ? OR i.resource_name IN ?)))`,
-		v.Person, v.Person, v.StandsFor, v.Applications, v.Resources)
+ OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN ? OR i.resource_name IN ?))`+statements+`)`, args...)
 }
 
 // ofItem returns the conditions that a single item must meet, with a prefix before the names of the columns.

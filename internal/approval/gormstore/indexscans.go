@@ -165,6 +165,9 @@ func visible(v approval.Visible) []indexScan {
 	for chunk := range slices.Chunk(v.Resources, maxQueryValues) {
 		scans = append(scans, indexScan{table: "items", conditions: sqlquery.Condition("d.resource_name IN ?", padToPowerOfTwo(chunk)), ranges: true})
 	}
+	if len(v.Statements) > 0 {
+		scans = append(scans, ofTickets("tickets.number IN ?", padToPowerOfTwo(v.Statements)))
+	}
 	return scans
 }
 

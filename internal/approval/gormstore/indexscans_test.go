@@ -72,6 +72,7 @@ func TestListsUseIndexScans(t *testing.T) {
 		return out
 	}
 	person := &approval.Visible{Person: "p7", StandsFor: []string{"d3"}, Applications: names("name:a", 20), Resources: names("name:r", 20)}
+	owner := &approval.Visible{Person: "p7", Applications: names("name:a", 20), Statements: []int64{10, 500, manyTickets}}
 	middle := approval.Cursor{Number: manyTickets / 2, UpdatedAt: database.Instant(manyTickets / 2)}
 	filters := map[string]approval.Filter{
 		"all":                      {},
@@ -109,6 +110,9 @@ func TestListsUseIndexScans(t *testing.T) {
 		"decided, page":            {DecidedBy: "d3", After: middle},
 		"visible to me":            {VisibleTo: person},
 		"visible to me, page":      {VisibleTo: person, After: middle},
+		"visible to an owner":      {VisibleTo: owner},
+		"owner by update":          {VisibleTo: owner, ByUpdate: true, After: middle},
+		"common words of an owner": {VisibleTo: owner, Text: "r"},
 		"visible to who owns none": {VisibleTo: &approval.Visible{Person: "p7"}},
 		"visible to security":      {VisibleTo: &approval.Visible{Person: "sec"}},
 		"pending":                  {States: []approval.State{approval.StatePending}},

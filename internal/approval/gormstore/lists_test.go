@@ -65,7 +65,8 @@ func (o *office) change(x *approval.Ticket) error {
 // filters are those of the pages in the portal.
 func (o *office) filters() (out []approval.Filter) {
 	for _, p := range o.people {
-		v := &approval.Visible{Person: p, StandsFor: []string{"ann"}, Applications: []string{"name:a1"}, Resources: []string{"name:r2"}}
+		v := &approval.Visible{Person: p, StandsFor: []string{"ann"}, Applications: []string{"name:a1"}, Resources: []string{"name:r2"},
+			Statements: []int64{2, 9}}
 		w := &approval.Waits{Person: p, StandsFor: []string{"eve"}}
 		for _, f := range []approval.Filter{
 			{Requester: p, VisibleTo: v}, {DecidedBy: p, VisibleTo: v}, {VisibleTo: v}, {VisibleTo: &approval.Visible{Person: p}},

@@ -116,6 +116,9 @@ func applyToSelected(in map[string]any, name string, o scim.PatchOperation) erro
 			out = append(out, o.Value)
 		}
 	}
+	if !matched && !selectable(name) {
+		return nil // as a value of such an attribute elsewhere: a client must not fail to deactivate a person because of an address
+	}
 	if !matched && o.Op != scim.PatchOperationRemove {
 		// Clients set emails[type eq "work"].value of a user without such an address, too.
 		e, ok := o.Path.ValueExpression.(*filter.AttributeExpression)
@@ -132,7 +135,18 @@ func applyToSelected(in map[string]any, name string, o scim.PatchOperation) erro
 	return nil
 }
 
-// selects reports whether an expression selects a value. It supports comparisons for equality, "and", "or" and "not".
+// selectable reports whether an attribute with several values is stored.
+func selectable(name string) bool {
+	return strings.EqualFold(name, "emails") || strings.EqualFold(name, "members")
+}
+
+// ofText are the comparisons of a part of a text.
+var ofText = map[filter.CompareOperator]func(text, part string) bool{
+	filter.CO: strings.Contains, filter.SW: strings.HasPrefix, filter.EW: strings.HasSuffix,
+}
+
+// selects reports whether an expression selects a value. It supports presence, comparisons for equality and of parts of a text, "and", "or"
+// and "not".
 func selects(e filter.Expression, x map[string]any) (bool, error) {
 	switch e := e.(type) {
 	case *filter.AttributeExpression:
@@ -145,6 +159,13 @@ func selects(e filter.Expression, x map[string]any) (bool, error) {
 			b, textB := e.CompareValue.(string)
 			equal := textA && textB && strings.EqualFold(a, b) || !textA && reflect.DeepEqual(v, e.CompareValue)
 			return equal == (e.Operator == filter.EQ), nil
+		case filter.CO, filter.SW, filter.EW:
+			part, ok := e.CompareValue.(string)
+			if !ok {
+				break
+			}
+			text, _ := v.(string)
+			return ofText[e.Operator](strings.ToLower(text), strings.ToLower(part)), nil
 		}
 	case *filter.NotExpression:
 		selected, err := selects(e.Expression, x)

@@ -33,7 +33,7 @@ const (
 	// maxOperations is the maximum number of operations of a patch.
 	maxOperations = 1000
 
-	usersEndpoint, groupsEndpoint = "/Users", "/Groups"
+	usersEndpoint, groupsEndpoint, bulkPath = "/Users", "/Groups", "/v2/Bulk"
 )
 
 // Directory is the part of catalog.Service that a Handler needs.
@@ -85,7 +85,11 @@ func New(c Config) (http.Handler, error) {
 		return nil, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refused := checkExpressions(r); refused != nil {
+		refused := checkExpressions(r)
+		if r.URL.Path == bulkPath {
+			refused = &scimerrors.ScimError{Status: http.StatusNotImplemented, Detail: "Bulk requests are not supported."}
+		}
+		if refused != nil {
 			body, err := refused.MarshalJSON()
 			if err != nil {
 				c.Log.Error("a SCIM error cannot be written", "error", err)

@@ -34,6 +34,9 @@ func RequestContext(ctx context.Context) context.Context {
 
 func requestOf(ctx context.Context) *http.Request { return GinContext(ctx).Request }
 
+// BulkTimeout is the time for the response to a request that decides many tickets or lines, each in a transaction of its own.
+const BulkTimeout = 5 * time.Minute
+
 // ExtendWriteDeadline extends the write deadline of a slow response.
 func ExtendWriteDeadline(ctx context.Context, d time.Duration) error {
 	err := http.NewResponseController(GinContext(ctx).Writer).SetWriteDeadline(time.Now().Add(d))

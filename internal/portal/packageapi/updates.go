@@ -89,7 +89,9 @@ func (a *API) updateApplications(ctx context.Context, c *catalog.Catalog, holder
 		if err != nil {
 			return nil, err
 		}
-		f.VisibleTo = approval.VisibleTo(c, who)
+		if f.VisibleTo, err = a.Tickets.VisibleTo(core.RequestContext(ctx), who); err != nil {
+			return nil, err
+		}
 		tickets, err := a.Tickets.Store.List(core.RequestContext(ctx), f)
 		if err != nil {
 			return nil, err

@@ -198,6 +198,9 @@ func (a *API) DecideReviewLines(ctx context.Context, r openapi.DecideReviewLines
 		choices = append(choices, accessreview.Choice{Line: d.Line, Version: d.Version, Decision: accessreview.Decision(d.Decision), Days: core.Value(d.Days),
 			Comment: core.Value(d.Comment)})
 	}
+	if err := core.ExtendWriteDeadline(ctx, core.BulkTimeout); err != nil {
+		return nil, err
+	}
 	results, err := a.Reviews.Decide(core.RequestContext(ctx), core.Caller(ctx), n, choices)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,10 @@ func (a *API) DecideMany(ctx context.Context, r openapi.DecideManyRequestObject)
 		}
 		choices = append(choices, approval.Choice{Ticket: n, Item: item, Version: it.Version})
 	}
+	// If the response came too late for the connection, a browser would send the request again, and be told that every ticket has changed.
+	if err := core.ExtendWriteDeadline(ctx, core.BulkTimeout); err != nil {
+		return nil, err
+	}
 	results, err := a.Tickets.DecideMany(core.RequestContext(ctx), core.Caller(ctx), choices, r.Body.Decision == openapi.BulkDecisionDecisionApprove, comment)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,10 @@ func (a *API) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 	if f.After, err = decodeTicketCursor(sort, r.Params.Cursor); err != nil {
 		return nil, err
 	}
-	f.Limit, f.VisibleTo, f.OmitEvents = n+1, approval.VisibleTo(c, who), true
+	if f.VisibleTo, err = a.Tickets.VisibleTo(core.RequestContext(ctx), who); err != nil {
+		return nil, err
+	}
+	f.Limit, f.OmitEvents = n+1, true
 	list, err := a.Tickets.Store.List(core.RequestContext(ctx), f)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,8 @@ func serveOIDC(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	secretFile := flags.String("client-secret-file", "", "file that holds the portal's client secret")
 	keyFile := flags.String("key-file", "", "file of the signing key; made when it is absent")
 	people := flags.String("people", "", "file (people.csv of a catalog) of those who can log in beside the people of the story")
+	guests := flags.String("guests", "", "usernames, separated by commas, of those who can log in beside them and are in no catalog")
+	remembered := flags.String("remembered", "", "usernames, separated by commas, of those whose ordinary login continues an older one")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -47,9 +49,12 @@ func serveOIDC(ctx context.Context, flags *flag.FlagSet, args []string) error {
 			return err
 		}
 	}
+	for _, name := range names(*guests) {
+		others = append(others, demo.Person{Username: name, Name: name})
+	}
 	handler, err := oidc.NewHandler(oidc.Config{
 		Issuer: "http://" + *listen, PortalURL: strings.TrimRight(*portal, "/"),
-		ClientID: *id, ClientSecret: strings.TrimSpace(string(secret)), Key: key, People: demo.People(), Others: others,
+		ClientID: *id, ClientSecret: strings.TrimSpace(string(secret)), Key: key, People: demo.People(), Others: others, Remembered: names(*remembered),
 	})
 	if err != nil {
 		return err
@@ -65,4 +70,12 @@ func serveOIDC(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		return fmt.Errorf("serve OIDC: %w", err)
 	}
 	return nil
+}
+
+// names returns the entries of a list that is separated by commas.
+func names(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
 }

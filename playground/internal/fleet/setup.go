@@ -48,7 +48,7 @@ func (f *Fleet) setUpHost(ctx context.Context) error {
 		}
 		objects = append(objects, more...)
 	}
-	for _, dir := range []string{"deploy/kubefed", "deploy/kubefed/istio", "deploy/crds", "deploy/rbac/host"} {
+	for _, dir := range []string{"deploy/kubefed", "deploy/kubefed/istio", "deploy/crds", "deploy/rbac/host", "deploy/access-requests"} {
 		more, err := ParseDir(filepath.Join(f.Repo, dir))
 		if err != nil {
 			return err

@@ -47,7 +47,8 @@ func newProvider(t *testing.T) *provider {
 	t.Cleanup(p.Close)
 	handler, err = NewHandler(Config{
 		Issuer: p.URL, PortalURL: portalURL, ClientID: "acp-portal", ClientSecret: secret, Key: key, People: demo.People(),
-		Now: func() time.Time { return p.now },
+		Remembered: []string{"bob"},
+		Now:        func() time.Time { return p.now },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +165,45 @@ func TestLogin(t *testing.T) {
 	}
 	if _, err := rp.CodeExchange[*oidc.IDTokenClaims](t.Context(), code, party, rp.WithCodeVerifier(verifier)); err == nil {
 		t.Error("a code must count once")
+	}
+}
+
+// TestRememberedLogins checks that the login of a person who is remembered is old, unless the client asks for a new one.
+func TestRememberedLogins(t *testing.T) {
+	p := newProvider(t)
+	party := p.relyingParty(t, secret)
+	for name, tc := range map[string]struct {
+		who    string
+		prompt bool
+		want   time.Duration
+	}{
+		"Others":     {"alice", false, 0},
+		"Remembered": {"bob", false, rememberedSince},
+		"Again":      {"bob", true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := []rp.AuthURLOpt{rp.WithCodeChallenge(oidc.NewSHACodeChallenge(verifier)), rp.AuthURLOpt(rp.WithURLParam("nonce", "the-nonce"))}
+			if tc.prompt {
+				options = append(options, rp.AuthURLOpt(rp.WithURLParam("prompt", "login")))
+			}
+			_, body := p.do(t, http.MethodGet, rp.AuthURL("the-state", party, options...), nil)
+			id := regexp.MustCompile(`name="request" value="([^"]+)"`).FindStringSubmatch(body)
+			if id == nil {
+				t.Fatalf("the login page is %s", body)
+			}
+			res, _ := p.login(t, id[1], tc.who, demo.Password)
+			back, err := url.Parse(res.Header.Get("Location"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens, err := rp.CodeExchange[*oidc.IDTokenClaims](t.Context(), back.Query().Get("code"), party, rp.WithCodeVerifier(verifier))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.now.Truncate(time.Second).Sub(tokens.IDTokenClaims.GetAuthTime().Truncate(time.Second)); got != tc.want {
+				t.Errorf("the login is %v old, want %v", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -28,7 +28,10 @@ type Config struct {
 	Key                    *rsa.PrivateKey
 	// People are listed on the login page; Others can log in as well.
 	People, Others []demo.Person
-	Now            func() time.Time
+	// Remembered are the usernames of people whose login continues one of hours before, as with a provider that has a session of its own,
+	// unless the client asks for a new authentication.
+	Remembered []string
+	Now        func() time.Time
 }
 
 // NewHandler returns the HTTP handler of the provider.
@@ -37,6 +40,7 @@ func NewHandler(c Config) (http.Handler, error) {
 		c.Now = time.Now
 	}
 	s := newStorage(client{id: c.ClientID, portalURL: c.PortalURL}, c.ClientSecret, c.Key, slices.Concat(c.People, c.Others), c.Now)
+	s.remembered = c.Remembered
 	// Opaque tokens are encrypted with this key, which is derived from the signing key, so that it survives restarts.
 	crypto := sha256.Sum256(x509.MarshalPKCS1PrivateKey(c.Key))
 	provider, err := op.NewProvider(&op.Config{

@@ -29,6 +29,10 @@ type Options struct {
 	WithoutACP bool
 	// JSONReady is the path of a file that is written when everything is ready. Empty means none.
 	JSONReady string
+	// Guests are the usernames, separated by commas, of people who can log in and whom the catalog does not have.
+	Guests string
+	// Remembered are the usernames, separated by commas, of people whose ordinary login continues one of the morning.
+	Remembered string
 	// Traffic is the traffic file. TrafficRate multiplies its rates; 0 disables the traffic.
 	Traffic     string
 	TrafficRate float64

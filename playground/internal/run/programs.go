@@ -106,6 +106,7 @@ func (r *runner) oidc(secretFile string) supervisor.Spec {
 			"--client-secret-file=" + secretFile, "--portal-url=" + r.portalURL(),
 			"--key-file=" + filepath.Join(r.layout.PKI(), "oidc-signing.key"),
 			"--people=" + filepath.Join(r.Repo, "playground/demo/catalog/company/people.csv"),
+			"--guests=" + r.Guests, "--remembered=" + r.Remembered,
 		},
 		Ready: func(ctx context.Context) error {
 			return fleet.GetOK(ctx, http.DefaultClient, r.issuer()+"/.well-known/openid-configuration", "")
@@ -187,7 +188,7 @@ func (r *runner) portal(secretFile string) supervisor.Spec {
 			"--catalog=" + cmp.Or(r.Catalog, filepath.Join(r.Repo, "playground/demo/catalog")),
 			"--oidc-issuer=" + r.issuer(), "--oidc-client-id=" + oidcClientID, "--oidc-client-secret-file=" + secretFile,
 			// The sessions of the demo and of its tests decide for as long as they last.
-			"--session-idle=8h", "--sensitive-login-max-age=8h", "--demo",
+			"--session-idle=8h", "--sensitive-login-max-age=8h", "--demo", "--access-requests",
 		},
 		Ready: func(ctx context.Context) error {
 			return fleet.GetOK(ctx, http.DefaultClient, r.portalURL()+"/readyz", "")

@@ -1,0 +1,410 @@
+import { expect, test, type Locator } from '@playwright/test';
+import { kube } from './cluster.js';
+import { guest, ready, remembered, setOnCall } from './fleet.js';
+import { serious } from './looks.js';
+import { approve, expectState, fillLogin, fleetTimeout, logIn, type Person } from './people.js';
+import { buttonOf, offers, pressed, receiverKey, receiverName, signed, signedBySlack, slackCalls, slackSecret, slackUser, type Offer } from './receiver.js';
+import { shot } from './shots.js';
+
+const policies = '/apis/acp.io/v1alpha1/approvalpolicies';
+
+function writing(): Record<string, string> {
+  return { 'X-ACP-Request': '1', Origin: ready().portalURL };
+}
+
+/** Requests access through the API, because other tests click through the form; returns the ticket's id. */
+async function submit({ page }: Person, application: string, resource: string, action = 'redis:connect'): Promise<string> {
+  const data = { reason: 'The workflow is tested', items: [{ application, resource, actions: [action] }] };
+  const response = await page.request.post('/api/v1/tickets', { headers: writing(), data });
+  expect(response.status(), await response.text()).toBe(201);
+  return ((await response.json()) as { id: string }).id;
+}
+
+async function withdraw({ page }: Person, ticket: string): Promise<void> {
+  const response = await page.request.post(`/api/v1/tickets/${ticket}/withdraw`, { headers: writing(), data: { reason: 'End of the test' } });
+  expect(response.status(), await response.text()).toBe(200);
+}
+
+/** Runs the body while a policy defines the steps of the requests of an application for a resource. */
+async function withPolicy(reader: Person, name: string, about: { application: string; resource: string }, steps: unknown[], body: () => Promise<void>): Promise<void> {
+  const match = `request.application.id == "${about.application}" && request.resource.id == "${about.resource}"`;
+  const has = async () => (await reader.page.request.get(`/api/v1/approval-policies/${name}`)).status() === 200;
+  await kube('host', 'POST', policies, { apiVersion: 'acp.io/v1alpha1', kind: 'ApprovalPolicy', metadata: { name }, spec: { priority: 1, match, steps } });
+  try {
+    await expect.poll(has, { timeout: fleetTimeout, message: `the portal has the policy ${name}` }).toBe(true);
+    await body();
+  } finally {
+    await kube('host', 'DELETE', `${policies}/${name}`);
+    await expect.poll(has, { timeout: fleetTimeout, message: `the portal is rid of the policy ${name}` }).toBe(false);
+  }
+}
+
+function step(page: Person['page'], name: string): Locator {
+  return page.getByTestId(`timeline-step-${name}`);
+}
+
+test('only who is on call decides; the ticket says who that is, what happens in time, and that they were reminded', async ({ browser }) => {
+  const [alice, bob, frank] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'frank')]);
+  setOnCall(ready().stateDir, 'nobody@trip.example');
+  const duty = {
+    name: 'duty', approvers: ['person:bob', 'person:frank'], limitTo: 'onCall("caches", 1)',
+    timeout: { after: '2h', action: 'Escalate', escalateTo: ['group:security'], remindEvery: '1m' },
+  };
+  await withPolicy(alice, 'caches-on-call', { application: 'app-888', resource: 'orders-cache' }, [duty], async () => {
+    const ticket = await submit(alice, 'app-888', 'orders-cache');
+
+    await test.step('while nobody of them is on call the step waits, and says why', async () => {
+      await bob.page.goto(`/tickets/${ticket}`);
+      await expect(bob.page.getByTestId('on-call-duty')).toHaveAttribute('data-value', 'waits');
+      await expect(bob.page.getByTestId('approve-button')).toHaveCount(0);
+    });
+
+    await test.step('the shift begins: Frank is named to everybody, and decides; Bob, who is another approver, does not', async () => {
+      setOnCall(ready().stateDir, 'frank@trip.example');
+      await expect(async () => {
+        await bob.page.reload();
+        await expect(bob.page.getByTestId('on-call-duty')).toHaveAttribute('data-value', 'known', { timeout: 2000 });
+      }).toPass({ timeout: fleetTimeout });
+      await expect(bob.page.getByTestId('on-call-duty')).toContainText('Frank Duarte');
+      await expect(bob.page.getByTestId('on-call-duty')).not.toContainText('Bob Tanaka');
+      await expect(bob.page.getByTestId('approve-button')).toHaveCount(0);
+      const refused = await bob.page.request.post(`/api/v1/tickets/${ticket}/decision`, { headers: writing(), data: { decision: 'approve', version: await version(alice, ticket) } });
+      expect(refused.status(), await refused.text()).toBe(403);
+    });
+
+    await test.step('what happens in time is on the ticket', async () => {
+      await alice.page.goto(`/tickets/${ticket}`);
+      await expect(alice.page.getByTestId('timeout-duty')).toHaveAttribute('data-value', 'Escalate');
+      await expect(alice.page.getByTestId('timeout-duty')).toContainText('Dave Okafor');
+      await expect(alice.page.getByTestId('reminders-duty')).toBeVisible();
+      await expect(alice.page.getByTestId('timeline-reminded')).toBeVisible({ timeout: fleetTimeout }); // after a minute, the least that a policy can say
+      await shot(alice.page, 'workflow-on-call');
+      expect(await serious(alice.page)).toEqual([]);
+    });
+
+    await test.step('Frank finds it among what waits, and decides', async () => {
+      await frank.page.goto(`/approvals?ticket=${ticket}`);
+      await expect(frank.page.getByTestId('on-call-duty')).toContainText('Frank Duarte');
+      await frank.page.getByTestId('decision-comment').fill('I am on call');
+      await frank.page.getByTestId('reject-button').click();
+      await expectState(alice.page, 'rejected');
+      await expect(alice.page.getByTestId('vote-frank')).toBeVisible();
+    });
+  });
+  await Promise.all([alice, bob, frank].map(({ context }) => context.close()));
+});
+
+async function version({ page }: Person, ticket: string): Promise<number> {
+  const response = await page.request.get(`/api/v1/tickets/${ticket}`);
+  return ((await response.json()) as { version: number }).version;
+}
+
+test('a sensitive decision asks for a recent login, keeps the comment, and then counts', async ({ browser }) => {
+  const [alice, oscar] = await Promise.all([logIn(browser, 'alice'), logIn(browser, remembered)]);
+  const two = { name: 'two', approvers: [`person:${remembered}`, 'person:nadia'], quorum: 'All' };
+  await withPolicy(alice, 'two-of-security', { application: 'app-888', resource: 'ledger-db-cache' }, [two], async () => {
+    const ticket = await submit(alice, 'app-888', 'ledger-db-cache');
+    const { page } = oscar;
+    await page.goto(`/tickets/${ticket}`);
+    await page.getByTestId('decision-comment').fill('I have read the plan');
+    await page.getByTestId('approve-button').click();
+    await expect(page.getByTestId('login-again')).toBeVisible();
+    await alice.page.goto(`/tickets/${ticket}`);
+    await expect(step(alice.page, 'two')).toBeVisible();
+    await expect(alice.page.getByTestId(`vote-${remembered}`), 'nothing is decided yet').toHaveCount(0);
+    await shot(page, 'workflow-login-again');
+    expect(await serious(page)).toEqual([]);
+
+    await page.getByTestId('login-again').click();
+    await fillLogin(page, remembered, 'demo');
+    await page.waitForURL(new RegExp(`/tickets/${ticket}$`));
+    await expect(page.getByTestId('decision-comment')).toHaveValue('I have read the plan');
+    await page.getByTestId('approve-button').click();
+    await expect(alice.page.getByTestId(`vote-${remembered}`)).toContainText('I have read the plan');
+    await withdraw(alice, ticket);
+  });
+  await Promise.all([alice, oscar].map(({ context }) => context.close()));
+});
+
+/** A person can still decide: the page offers it, and has no vote of theirs. */
+async function undecided({ name, page }: Person, ticket: string, why: string): Promise<void> {
+  await page.goto(`/tickets/${ticket}`);
+  await expect(page.getByTestId('approve-button'), why).toBeVisible();
+  await expect(page.getByTestId(`vote-${name}`), why).toHaveCount(0);
+}
+
+test('a button in Slack decides, and the ticket says so; forged, repeated and outdated requests, and those of others, change nothing', async ({ browser }) => {
+  const [alice, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'carol')]);
+  const user = slackUser('carol');
+  const ticket = await submit(alice, 'app-888', 'hotel-cache');
+  await expect.poll(() => buttonOf(ticket, user, 'acp_approve'), { timeout: fleetTimeout, message: 'Carol has a message with buttons' }).toBeTruthy();
+  const value = (await buttonOf(ticket, user, 'acp_approve')) ?? '';
+  const press = async (changes: { user?: string; secret?: string; at?: Date }): Promise<number> => {
+    const body = pressed(changes.user ?? user, { action: 'acp_approve', value });
+    const headers = signedBySlack(changes.secret ?? slackSecret(), changes.at ?? new Date(), body);
+    return (await fetch(`${ready().portalURL}/integrations/slack/interactions`, { method: 'POST', headers, body })).status;
+  };
+  await test.step('forged and late requests, and people who did not get the message', async () => {
+    expect(await press({ secret: '0'.repeat(32) }), 'signed with another secret').toBe(401);
+    expect(await press({ at: new Date(Date.now() - 6 * 60_000) }), 'six minutes ago').toBe(401);
+    expect(await press({ user: slackUser('bob') }), 'somebody else').toBe(200);
+    await expect.poll(async () => (await slackCalls(ticket)).some(({ channel, method }) => method === 'chat.postMessage' && channel === 'D1'), 'whoever pressed it is told below the message').toBe(true);
+    await undecided(carol, ticket, 'forged');
+  });
+  await test.step('Carol’s counts once', async () => {
+    const at = new Date();
+    expect(await press({ at })).toBe(200);
+    await expect(carol.page.getByTestId('vote-carol'), 'the open page shows it').toContainText('Slack');
+    const before = await version(alice, ticket);
+    expect(await press({ at }), 'repeated').toBe(409);
+    expect(await press({ at: new Date(at.getTime() + 1000) }), 'the message is outdated').toBe(200);
+    await expect.poll(async () => (await slackCalls(ticket)).filter(({ method }) => method === 'chat.update').length, 'the button says what became of it').toBeGreaterThan(1);
+    expect(await version(alice, ticket)).toBe(before);
+    await shot(carol.page, 'workflow-slack');
+  });
+  await withdraw(alice, ticket);
+  await Promise.all([alice, carol].map(({ context }) => context.close()));
+});
+
+test('a signed answer of a receiver decides, and the ticket says where it came from; forged, repeated and outdated ones change nothing', async ({ browser }) => {
+  const [alice, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'carol')]);
+  const key = receiverKey();
+  const offered = async (ticket: string): Promise<Offer> => {
+    await expect.poll(async () => (await offers(ticket)).length, { timeout: fleetTimeout, message: `the receiver was told of ${ticket}` }).toBeGreaterThan(0);
+    const [offer] = await offers(ticket);
+    if (!offer) throw new Error(`no offer for ${ticket}`);
+    return offer;
+  };
+  const answer = async ({ url, ticket, version, digest, token, expires }: Offer, changes: { person?: string; key?: string; id?: string; at?: Date }): Promise<number> => {
+    const body = JSON.stringify({ ticket, version, digest, token, expires, decision: 'approve', comment: 'Approved in the other system', person: { id: changes.person ?? 'carol' } });
+    const response = await fetch(url, { method: 'POST', headers: signed(changes.key ?? key, changes.id ?? crypto.randomUUID(), changes.at ?? new Date(), body), body });
+    return response.status;
+  };
+  const unchanged = (ticket: string, why: string) => undecided(carol, ticket, why);
+
+  const outdated = await submit(alice, 'app-888', 'hotel-cache');
+  await test.step('a ticket that changed is not decided by what was offered before', async () => {
+    const offer = await offered(outdated);
+    await carol.page.goto(`/tickets/${outdated}`);
+    await carol.page.getByTestId('decision-comment').fill('For how long?');
+    await carol.page.getByTestId('comment-only').click();
+    await expect(carol.page.getByTestId('timeline-comment')).toContainText('For how long?');
+    expect(await answer(offer, {})).toBe(409);
+    await unchanged(outdated, 'outdated');
+    await withdraw(alice, outdated);
+  });
+
+  const ticket = await submit(alice, 'app-888', 'hotel-cache');
+  const offer = await offered(ticket);
+  await test.step('neither do forged and late requests, and other people', async () => {
+    const other = `whsec_${Buffer.from('another key of thirty-two bytes.').toString('base64')}`;
+    expect(await answer(offer, { key: other }), 'signed with another key').toBe(401);
+    expect(await answer(offer, { at: new Date(Date.now() - 6 * 60_000) }), 'six minutes ago').toBe(401);
+    expect(await answer({ ...offer, token: '0'.repeat(offer.token.length) }, {}), 'not offered').toBe(403);
+    expect(await answer(offer, { person: 'alice' }), 'the requester').toBe(403);
+    expect([403, 404], 'somebody else').toContain(await answer(offer, { person: 'erin' }));
+    await unchanged(ticket, 'forged');
+  });
+  await test.step('the answer of Carol counts once', async () => {
+    const id = crypto.randomUUID();
+    expect(await answer(offer, { id })).toBe(200);
+    await expect(carol.page.getByTestId('vote-carol'), 'the open page shows it').toContainText(receiverName);
+    await expect(carol.page.getByTestId('vote-carol')).toContainText('Approved in the other system');
+    const before = await version(alice, ticket);
+    expect(await answer(offer, { id }), 'repeated').toBe(409);
+    expect(await answer(offer, {}), 'with another id').toBe(409);
+    expect(await version(alice, ticket)).toBe(before);
+    await shot(carol.page, 'workflow-answer');
+    expect(await serious(carol.page)).toEqual([]);
+  });
+  await withdraw(alice, ticket);
+  await Promise.all([alice, carol].map(({ context }) => context.close()));
+});
+
+interface Requested {
+  status?: { ticket?: string; state?: string; conditions?: { type: string; status: string; reason: string }[] };
+}
+
+test('an AccessRequest of the host cluster becomes a ticket, its owners decide, and its status says what became of it', async ({ browser }) => {
+  const [alice, bob] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob')]);
+  const namespace = 'shop-e2e';
+  const path = `/apis/acp.io/v1alpha1/namespaces/${namespace}/accessrequests`;
+  const read = async () => ((await kube('host', 'GET', `${path}/carts`)) as Requested | undefined)?.status;
+  const condition = async (type: string) => (await read())?.conditions?.find((each) => each.type === type);
+  await kube('host', 'POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels: { 'acp.io/app-id': 'app-888' } } });
+  const spec = {
+    access: [{ resource: 'trnv1:rsc:trip-com:redis:clusters:bobs-cluster', actions: ['redis:connect'] }],
+    reason: 'The shop keeps its carts there', duration: '24h',
+  };
+  const object = { apiVersion: 'acp.io/v1alpha1', kind: 'AccessRequest', metadata: { name: 'carts' } };
+  await expect(kube('host', 'POST', path, { ...object, spec: { ...spec, requestedBy: 'somebody-else' } }), 'in the name of others').rejects.toThrow('requestedBy');
+  await kube('host', 'POST', path, { ...object, spec: { ...spec, requestedBy: 'playground-admin' } });
+  await expect.poll(async () => (await read())?.ticket, { timeout: fleetTimeout, message: 'it has a ticket' }).toMatch(/^T-\d+$/);
+  const ticket = (await read())?.ticket ?? '';
+  expect((await condition('Approved'))?.status).toBe('False');
+
+  await test.step('Alice, who owns the application, finds it among what waits', async () => {
+    await alice.page.goto(`/approvals?ticket=${ticket}`);
+    await expect(alice.page.getByTestId('timeline-step-application')).toBeVisible();
+    await expect(alice.page.locator('main')).toContainText('The shop keeps its carts there');
+    await shot(alice.page, 'workflow-access-request');
+    expect(await serious(alice.page)).toEqual([]);
+    await approve(alice, ticket);
+  });
+  await approve(bob, ticket);
+  await expectState(bob.page, 'effective');
+  for (const type of ['Accepted', 'Approved', 'Realized']) {
+    await expect.poll(async () => (await condition(type))?.status, { timeout: fleetTimeout, message: type }).toBe('True');
+  }
+  await test.step('without the object there is no access', async () => {
+    await kube('host', 'DELETE', `${path}/carts`);
+    await expectState(bob.page, 'revoked');
+    await kube('host', 'DELETE', `/api/v1/namespaces/${namespace}`);
+  });
+  await Promise.all([alice, bob].map(({ context }) => context.close()));
+});
+
+test('a SCIM client provisions a person and a group, who logs in and approves; without them, nothing of it is left', async ({ browser, playwright }) => {
+  const [alice, dave] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'dave')]);
+  const made = await dave.page.request.post('/api/v1/me/tokens', { headers: writing(), data: { name: 'provisioning', scopes: ['catalog:write'], expiresInSeconds: 3600 } });
+  expect(made.status(), await made.text()).toBe(201);
+  const { secret, token } = (await made.json()) as { secret: string; token: { id: string } };
+  const client = await playwright.request.newContext({ baseURL: ready().portalURL, extraHTTPHeaders: { authorization: `Bearer ${secret}`, 'content-type': 'application/scim+json' } });
+
+  await test.step('before, the person is unknown', async () => {
+    const context = await browser.newContext({ baseURL: ready().portalURL });
+    const page = await context.newPage();
+    await page.goto('/login');
+    await page.getByTestId('login-button').click();
+    await fillLogin(page, guest, 'demo');
+    await expect(page.getByTestId('login-error')).toHaveAttribute('data-value', 'unknown-person');
+    await context.close();
+  });
+  const user = { schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'], userName: guest, displayName: 'Zora Quist', emails: [{ value: 'zora@trip.example', primary: true }] };
+  const group = { schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'], displayName: 'Night shift', members: [{ value: guest }] };
+  expect((await client.post('/scim/v2/Users', { data: user })).status()).toBe(201);
+  expect((await client.post('/scim/v2/Groups', { data: group })).status()).toBe(201);
+  expect((await client.get('/api/v1/tickets')).status(), 'the token is for nothing else').toBe(403);
+
+  await test.step('the security team sees both in the catalog, and where they come from', async () => {
+    await dave.page.goto('/catalog/entities?kind=person&q=zora');
+    await expect(dave.page.locator('main')).toContainText('Zora Quist');
+    await dave.page.goto('/catalog/entities?kind=group&q=Night');
+    await expect(dave.page.locator('main')).toContainText('Night shift');
+    await shot(dave.page, 'workflow-scim');
+  });
+
+  const steps = [{ name: 'night', approvers: ['group:Night-shift'] }];
+  await withPolicy(alice, 'night-shift', { application: 'app-676', resource: 'bobs-cluster' }, steps, async () => {
+    const first = await submit(alice, 'app-676', 'bobs-cluster');
+    const zora = await logIn(browser, guest);
+    await test.step('Zora logs in, and decides what waits for the group', async () => {
+      await zora.page.goto('/approvals');
+      await zora.page.getByTestId('decision-comment').fill('Not at night');
+      await zora.page.getByTestId('reject-button').click();
+      await alice.page.goto(`/tickets/${first}`);
+      await expectState(alice.page, 'rejected');
+      await expect(alice.page.getByTestId(`vote-${guest}`)).toContainText('Zora Quist');
+    });
+    await test.step('deprovisioned, Zora is logged out and approves nothing', async () => {
+      const second = await submit(alice, 'app-676', 'bobs-cluster');
+      await zora.page.goto(`/tickets/${second}`);
+      await expect(zora.page.getByTestId('approve-button')).toBeVisible();
+      expect((await client.delete(`/scim/v2/Users/${guest}`)).status()).toBe(204);
+      await zora.page.goto('/approvals');
+      await expect(zora.page).toHaveURL(/\/login/);
+      await withdraw(alice, second);
+      const again = await alice.page.request.post('/api/v1/tickets', { headers: writing(), data: { reason: 'Who decides?', items: [{ application: 'app-676', resource: 'bobs-cluster', actions: ['redis:connect'] }] } });
+      expect(again.status(), 'nobody of the group is left').toBeGreaterThanOrEqual(400);
+    });
+    await zora.context.close();
+  });
+  expect((await client.delete('/scim/v2/Groups/Night-shift')).status()).toBe(204);
+  expect((await dave.page.request.delete(`/api/v1/me/tokens/${token.id}`, { headers: writing() })).status()).toBe(204);
+  expect((await client.get('/scim/v2/Users')).status()).toBe(401);
+  await client.dispose();
+  await Promise.all([alice, dave].map(({ context }) => context.close()));
+});
+
+test('an owner revokes what is unused from the list; the security team begins a review of it', async ({ browser }) => {
+  const [alice, bob, carol, dave] = await Promise.all(['alice', 'bob', 'carol', 'dave'].map((name) => logIn(browser, name)));
+  if (!alice || !bob || !carol || !dave) throw new Error('somebody is not logged in');
+  const ticket = await submit(alice, 'app-888', 'bobs-cluster');
+  await approve(carol, ticket);
+  await approve(bob, ticket);
+  await expectState(bob.page, 'effective');
+
+  // No grant of a new fleet is weeks old, so the list is given. The portal decides about the revocation.
+  await bob.page.route('**/api/v1/unused?*', async (route) => {
+    const response = await route.fetch();
+    const list = (await response.json()) as { items: Record<string, unknown>[] };
+    const [sample] = list.items;
+    list.items = [{
+      policy: 'bobs-cluster', sid: 'quiet', effect: 'Allow', subjects: [{ id: 'app-888', name: 'app/888', title: 'Checkout (888)' }], resources: [{ id: 'bobs-cluster', name: 'bobs-cluster', title: "Bob's cluster" }],
+      actions: ['redis:connect'], daysObserved: 14, reason: sample?.['reason'] ?? { code: 'unused', text: 'No connection for 14 days.' }, ticket, ticketItem: 0, ticketVisible: true, canRevoke: true,
+    }];
+    await route.fulfill({ response, json: list });
+  });
+  await bob.page.goto('/unused');
+  await bob.page.getByTestId('unused-quiet').check();
+  await bob.page.getByTestId('revoke-unused').click();
+  await bob.page.getByTestId('revoke-many-reason').fill('Nobody uses it');
+  await bob.page.getByTestId('revoke-many-confirm').click();
+  await expect(bob.page.getByTestId('revoke-results').locator('li')).toHaveAttribute('data-value', 'ok');
+  await shot(bob.page, 'workflow-unused');
+  await alice.page.goto(`/tickets/${ticket}`);
+  await expectState(alice.page, 'revoked');
+
+  await dave.page.goto('/unused?class=redis');
+  await dave.page.getByTestId('unused-review').click();
+  await expect(dave.page).toHaveURL(/\/reviews\/new\?class=redis$/);
+  await expect(dave.page.getByTestId('review-name')).toBeVisible();
+  await Promise.all([alice, bob, carol, dave].map(({ context }) => context.close()));
+});
+
+test('more tickets than one call takes are decided together, with their number in a progress bar', async ({ browser }) => {
+  const [alice, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'carol')]);
+  const many = 101;
+  const resources: { id: string; sensitivity: string; actions: { name: string }[] }[] = [];
+  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+    const list = (await (await alice.page.request.get(`/api/v1/resources?limit=100${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`)).json()) as { items: typeof resources; nextCursor?: string };
+    resources.push(...list.items);
+    cursor = list.nextCursor;
+  }
+  const pairs = resources.flatMap(({ id, sensitivity, actions }) => (sensitivity === 'high' ? [] : actions.slice(0, 1).flatMap(({ name }) => ['app-888', 'app-676'].map((application) => ({ application, resource: id, action: name })))));
+  const tickets: string[] = [];
+  while (tickets.length < many && pairs.length > 0) {
+    const part = pairs.splice(0, Math.min(4, many - tickets.length));
+    const answers = await Promise.all(part.map(({ application, resource, action }) =>
+      alice.page.request.post('/api/v1/tickets', { headers: writing(), data: { reason: 'One of many', items: [{ application, resource, actions: [action] }] } })));
+    for (const each of answers) if (each.status() === 201) tickets.push(((await each.json()) as { id: string }).id); // what policies refuse is left out
+  }
+  expect(tickets).toHaveLength(many);
+  await alice.page.goto('about:blank'); // a page of the portal reads again what each decision changes
+
+  const { page } = carol;
+  await page.goto('/approvals?q=One%20of%20many');
+  await expect(async () => {
+    const more = page.getByTestId('load-more');
+    if (await more.isVisible()) await more.click();
+    await expect(page.getByLabel(`Select all ${many}`)).toBeVisible({ timeout: 2000 });
+  }).toPass({ timeout: fleetTimeout });
+  await page.getByTestId('select-all').check();
+  await page.getByTestId('bulk-reject').click();
+  await page.getByTestId('bulk-comment').fill('Ask one by one');
+  let calls = 0;
+  const progress = page.getByTestId('sent-progress');
+  await page.route('**/api/v1/tickets/decisions', async (route) => {
+    calls++;
+    if (calls === 2) await expect(progress).toContainText(`100 of ${many}`);
+    await route.continue();
+  });
+  await page.getByTestId('bulk-confirm').click();
+  await expect(page.getByTestId('bulk-results').locator('[data-value="ok"]')).toHaveCount(many, { timeout: fleetTimeout });
+  expect(calls).toBe(2);
+  await shot(page, 'workflow-bulk');
+  await page.getByTestId('bulk-close').click();
+  await expect(page.getByTestId('select-all')).toHaveCount(0);
+  await Promise.all([alice, carol].map(({ context }) => context.close()));
+});
+
