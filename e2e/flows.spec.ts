@@ -220,7 +220,7 @@ test('closing a resource: who was seen may stay, their owners are told, it is en
     await expect(row.getByTestId('last-use')).toHaveAttribute('data-value', 'used');
     await expect(row.getByTestId('reason')).toHaveText('They use it every day');
     await shot(dave.page, 'policy-statement');
-    await row.getByRole('link', { name: adopted }).click();
+    await row.getByRole('link', { name: adopted, exact: true }).click();
     await dave.page.getByTestId(/^(item-flows-0|ticket-flows)$/).click();
     await expect(dave.page.getByTestId('flow-row').first()).toBeVisible();
     await dave.context.close();

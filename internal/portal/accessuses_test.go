@@ -173,6 +173,7 @@ func TestUsesOfExpiringAccess(t *testing.T) {
 		id := map[string]string{portaltest.BobsCluster: "bobs-cluster", portaltest.LedgerCache: "ledger-db-cache"}[name]
 		n := x.grantAccess("alice", "app-888", portaltest.App888, id, name, "the new checkout")
 		if _, err := x.Tickets.Apply(t.Context(), n, func(t *approval.Ticket) error {
+			t.Written(0, policy.PolicyNameFor(name), approval.Written{Generation: 1, UID: "u"}, x.now())
 			it := &t.Items[0]
 			it.State, it.Duration, it.ExpiresAt, it.GrantedAt = approval.StateEffective, 48*time.Hour, x.now().Add(24*time.Hour), x.now().Add(-24*time.Hour)
 			return nil

@@ -27,8 +27,10 @@ function Row({ ticket, item, open, onToggle }: { ticket: Ticket; item: TicketIte
           <Chevron size={16} aria-hidden />
           <span>{heading.item(item, ticket.kind)}</span>
         </UnstyledButton>
-        {item.sensitivity && <SensitivityBadge sensitivity={item.sensitivity} />}
-        <TicketStateBadge state={item.state} testId={`item-state-${item.position}`} />
+        <div className={classes.badges}>
+          {item.sensitivity && <SensitivityBadge sensitivity={item.sensitivity} />}
+          <TicketStateBadge state={item.state} testId={`item-state-${item.position}`} />
+        </div>
         <div className={classes.second}>
           {item.workload && <code>{item.workload.before.length > 0 ? `${words.list(item.workload.before)} → ` : ""}{words.list(item.workload.after)}</code>}
           {item.actions && item.actions.length > 0 && <code>{words.list(item.actions)}</code>}

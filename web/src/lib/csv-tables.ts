@@ -61,8 +61,8 @@ export const ticketsCSV: CsvTable<Ticket> = {
   },
 };
 
-/** useText returns when an access was last used, "not used" if it is known that it was not, and otherwise "unknown". */
-const useText = (use: Use): string => use?.lastUsed ?? (use?.state === "unused" ? "not used" : "unknown");
+/** lastUsed returns when an access was last used, "not used" if it is known that it was not, and otherwise "unknown". */
+const lastUsed = (use: Use): string => use?.lastUsed ?? (use?.state === "unused" ? "not used" : "unknown");
 
 /** accessCSV is the table of the statements about one application or resource. */
 export const accessCSV = (about: string, lastUse: (row: Access) => Use): CsvTable<Access> => ({
@@ -75,7 +75,7 @@ export const accessCSV = (about: string, lastUse: (row: Access) => Use): CsvTabl
     since: (row) => row.since,
     until: (row) => row.notAfter,
     hours: (row) => row.hours && hoursText(row.hours, "en"),
-    "last used": (row) => useText(lastUse(row)),
+    "last used": (row) => lastUsed(lastUse(row)),
     members: (row) => clusters(row.clusters, row.members),
     ticket: (row) => row.ticket,
     reason: (row) => row.reason,
@@ -99,7 +99,7 @@ export const edgesCSV: CsvTable<AccessEdge> = {
     counts: (row) => row.counting,
     until: (row) => row.notAfter,
     hours: (row) => row.hours && hoursText(row.hours, "en"),
-    "last used": (row) => useText({ state: row.use, lastUsed: row.lastUsed }),
+    "last used": (row) => lastUsed({ state: row.use, lastUsed: row.lastUsed }),
     origin: (row) => row.origin.kind,
     ticket: (row) => row.ticket,
     reason: (row) => row.reason,
@@ -344,7 +344,7 @@ export const statementsCSV = (policy: string, lastUse: (sid: string) => Use): Cs
     from: (row) => row.notBefore,
     until: (row) => row.notAfter,
     hours: (row) => row.hours && hoursText(row.hours, "en"),
-    "last used": (row) => useText(lastUse(row.sid)),
+    "last used": (row) => lastUsed(lastUse(row.sid)),
     ticket: (row) => row.ticket,
     reason: (row) => row.reason,
     issues: (row) => row.issues.map(({ kind }) => kind),
@@ -592,7 +592,7 @@ export const deniedCSV: CsvTable<DeniedConnection> = {
 /** expiringCSV is the table of accesses that end soon. */
 export const expiringCSV: CsvTable<{ ticket: Ticket; item: TicketItem; asked: string | undefined; use: Use }> = {
   file: "expiring-access",
-  columns: { ticket: ({ ticket }) => ticket.id, item: ({ item }) => itemText(item), actions: ({ item }) => item.actions, ends: ({ item }) => item.expiresAt, "last used": ({ use }) => useText(use), reason: ({ ticket }) => ticket.reason, "extension requested in": ({ asked }) => asked },
+  columns: { ticket: ({ ticket }) => ticket.id, item: ({ item }) => itemText(item), actions: ({ item }) => item.actions, ends: ({ item }) => item.expiresAt, "last used": ({ use }) => lastUsed(use), reason: ({ ticket }) => ticket.reason, "extension requested in": ({ asked }) => asked },
 };
 
 /** ticketItemsCSV is the table of the items of a ticket. */

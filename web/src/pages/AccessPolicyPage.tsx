@@ -117,7 +117,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
     <Section title={t("acp.statementsTitle")} count={detail.statements.length}>
       {!detail.unusedKnown && <Notice>{t("acp.unusedUnknown")}</Notice>}
       {sid !== null && (
-        <Group gap="sm" mb="sm" data-testid="chosen-statement">
+        <Group gap="sm" my="sm" data-testid="chosen-statement">
           <span>{t(chosen.length > 0 ? "acp.onlyStatement" : "acp.statementGone", { sid })}</span>
           <Button size="compact-sm" variant="default" onClick={() => change({ sid: undefined })}>{t("acp.allStatements")}</Button>
         </Group>
