@@ -14,12 +14,16 @@ const resource = (i: number) => ({ id: `cache-${i}`, name: `trnv1:rsc:trip-com:r
 /** The ends of a statement: primes keep the pairs apart. */
 const ends = (i: number) => ({ from: (i * 7919) % applications, to: (i * 104_729 + Math.floor(i / applications)) % resources });
 
+/** Reasons as people write them: short, long, and without a space to break at. */
+const reasons = ['The new checkout', 'Reads the cache of orders while the old database is moved; until the end of the quarter, see the plan of the team', '结算服务迁移期间读取订单缓存，迁移完成后回收', 'https://wiki.example.com/teams/checkout/plans/2026/q4/migration-of-the-order-cache'];
+
 const edge = (i: number) => {
   const { from, to } = ends(i);
   return {
     subject: application(from), subjectKind: 'application', subjectTeams: [team(from % teams)], resource: resource(to), resourceTeams: [team((to * 7) % teams)],
     wildcard: false, class: classes[to % 4], mode: 'Enforce', effect: i % 97 === 0 ? 'Deny' : 'Allow', actions: ['redis:connect'], policy: `portal-cache-${to}`, sid: `t-${i}-1`,
-    origin: { kind: 'portal' }, ticket: `T-${i}`, counting: true, lastUsed: '2026-11-20T10:00:00Z',
+    origin: { kind: 'portal' }, ticket: `T-${i}`, ticketVisible: i % 31 !== 0, ...(i % 31 === 0 ? {} : { reason: reasons[i % reasons.length] }), counting: true,
+    ...(i % 9 === 0 ? { use: i % 2 ? 'unused' : 'unknown' } : { use: 'used', lastUsed: '2026-11-20T10:00:00Z' }),
   };
 };
 

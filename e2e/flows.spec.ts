@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
-import { approve, expectState, logIn } from './people.js';
+import { approve, expectState, fleetTimeout, logIn } from './people.js';
 import { documentShot, shot } from './shots.js';
 
 const cache = 'deals-cache';
@@ -215,7 +215,46 @@ test('closing a resource: who was seen may stay, their owners are told, it is en
     await expect(page.getByTestId('resource-mode')).toHaveAttribute('data-value', 'Enforce');
   });
 
-  await test.step('what was adopted stands among the grants', async () => {
+  await test.step('what was adopted stands among the grants, with the reason', async () => {
     await expect(page.getByTestId('access-table')).toContainText(adopted);
+    await expect(page.getByTestId('access-table').getByTestId('reason').filter({ hasText: 'They use it every day' }).first()).toBeVisible();
+  });
+
+  await test.step('from an item of its ticket to the connections, and from one of them back to the ticket', async () => {
+    await page.goto(`/tickets/${adopted}`);
+    const flows = page.getByTestId(/^(item-flows-0|ticket-flows)$/);
+    await flows.scrollIntoViewIfNeeded();
+    await shot(page, 'ticket-items-flows');
+    await flows.click();
+    await expect(page).toHaveURL(new RegExp(`/flows\\?subject=.*resource=${cache}&action=`));
+    await expect(page.getByTestId('flow-row').first()).toBeVisible();
+    await page.goto(`${page.url()}&decision=allowed`);
+    await expect(async () => {
+      await page.reload();
+      await expect(page.getByTestId('flow-row').first()).toBeVisible({ timeout: 5_000 });
+    }, 'the statement of the ticket decides connections').toPass({ timeout: fleetTimeout });
+    await page.getByTestId('flow-open').first().click();
+    await expect(page.getByTestId('flow-statement'), 'an owner may not see the pages of policies').toHaveCount(0);
+    await page.getByTestId('chain-ticket').getByRole('link', { name: adopted }).click();
+    await expect(page).toHaveURL(`/tickets/${adopted}`);
+  });
+
+  await test.step('for the security team also to the statement and its policy, which say when it was used and why it is there', async () => {
+    const dave = await logIn(browser, 'dave');
+    await dave.page.goto(`/flows?resource=${cache}&decision=allowed&window=1h`);
+    await dave.page.getByTestId('flow-open').first().click();
+    await shot(dave.page, 'flow-drawer-links');
+    expect(await serious(dave.page)).toEqual([]);
+    await dave.page.getByTestId('flow-statement').click();
+    await expect(dave.page).toHaveURL(/\/access-policies\/.*\?sid=t-/);
+    const row = dave.page.getByTestId(/^statement-t-/);
+    await expect(row).toHaveCount(1);
+    await expect(row.getByTestId('last-use')).toHaveAttribute('data-value', 'used');
+    await expect(row.getByTestId('reason')).toHaveText('They use it every day');
+    await shot(dave.page, 'policy-statement');
+    await row.getByRole('link', { name: adopted, exact: true }).click();
+    await dave.page.getByTestId(/^(item-flows-0|ticket-flows)$/).click();
+    await expect(dave.page.getByTestId('flow-row').first()).toBeVisible();
+    await dave.context.close();
   });
 });

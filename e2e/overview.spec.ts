@@ -46,6 +46,12 @@ test('the whole on one screen: members, who reaches what, and from each to the r
     await expect(page).toHaveURL(/subject=/);
     await expect(page.getByTestId('access-focus')).toBeVisible();
     await expect(page.getByTestId('access-table')).toContainText('billing-uses-bobs-cluster');
+    const row = page.getByTestId('access-table').getByRole('row').filter({ hasText: 'billing-uses-bobs-cluster' });
+    await expect(row.getByTestId('last-use')).toHaveAttribute('data-value', 'used');
+    await page.getByRole('button', { name: 'Last used' }).click();
+    await expect(page).toHaveURL(/sort=used/);
+    await expect(row).toBeVisible();
+    await shot(page, 'access-map-last-use');
     await page.reload();
     await expect(page.getByTestId('access-focus')).toBeVisible();
     await page.getByTestId('access-unfocus').click();
@@ -58,6 +64,8 @@ test('the whole on one screen: members, who reaches what, and from each to the r
     await page.goto('/access?from=app-889&to=bobs-cluster');
     await expect(page.getByTestId('path-decisions').getByTestId('decision-badge').first()).toHaveAttribute('data-value', 'default-denied');
     await expect(page.getByTestId('path-none')).toBeVisible();
+    await page.goto('/access?from=app-777&to=bobs-cluster');
+    await expect(page.getByTestId('path-edges').first().getByTestId('last-use').first()).toHaveAttribute('data-value', 'used');
   });
 
   await test.step('what needs attention', async () => {
@@ -69,7 +77,13 @@ test('the whole on one screen: members, who reaches what, and from each to the r
   await test.step('a policy leads to its statements', async () => {
     await page.goto('/access-policies?q=billing-uses-bobs-cluster');
     await page.getByRole('link', { name: 'billing', exact: true }).click();
-    await expect(page.getByTestId('statement-billing-uses-bobs-cluster')).toBeVisible();
+    const row = page.getByTestId('statement-billing-uses-bobs-cluster');
+    await expect(row.getByTestId('last-use')).toHaveAttribute('data-value', 'used');
+    await row.getByTestId('last-use').getByRole('link').click();
+    await expect(page.getByTestId('flow-row').first()).toBeVisible();
+    await page.getByTestId('flow-open').first().click();
+    await page.getByTestId('flow-policy').click();
+    await expect(page).toHaveURL('/access-policies/billing');
   });
   await context.close();
 });

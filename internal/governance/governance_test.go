@@ -350,6 +350,9 @@ func TestUses(t *testing.T) {
 		),
 	)
 	edges, _ := Edges(s, at, func(*Edge) bool { return true })
+	if d := cmp.Diff(edges[0].SubjectKind, UseEdge(s, edges[0].Grant).SubjectKind); d != "" {
+		t.Error(d)
+	}
 	u := NewUses(edges)
 	filters := u.Filters()
 	if len(filters) != 3 || filters[0].Resources[0] != redis+"a" || filters[1].Subjects[0] != apps+"1" || filters[2].SID != "all" {
@@ -367,5 +370,30 @@ func TestUses(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]time.Time{"exact": at, "wide": at.Add(time.Minute), "net": at.Add(2 * time.Minute)}, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestUsesAreComplete checks of which edges the queries of a page find every use: not of allows that only their statement selects, because no
+// statement decides in Observe, and not of statements beyond the bound of a page.
+func TestUsesAreComplete(t *testing.T) {
+	var list []v1alpha1.Statement
+	for i := range mostStatements + 2 {
+		list = append(list, say(fmt.Sprintf("deny-%02d", i), policy.Deny, "*", redis+"*"))
+	}
+	list = append(list, say("allow", policy.Allow, "*", redis+"*"), say("exact", policy.Allow, "*", redis+"a"), say("app", policy.Allow, apps+"1", redis+"*"))
+	edges, _ := Edges(policy.NewSnapshot(world(acp("p", list...))), at, func(*Edge) bool { return true })
+	u := NewUses(edges)
+	filters := u.Filters()
+	if len(filters) != 2+mostStatements {
+		t.Errorf("%d queries", len(filters))
+	}
+	var incomplete []string
+	for i := range edges {
+		if !u.Complete(&edges[i]) {
+			incomplete = append(incomplete, edges[i].Ref.SID)
+		}
+	}
+	if d := cmp.Diff([]string{"allow", "deny-19", "deny-20", "deny-21"}, incomplete); d != "" {
+		t.Errorf("-want +got:\n%s", d)
 	}
 }

@@ -1,8 +1,10 @@
 package governance
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
@@ -18,10 +20,17 @@ type Use struct {
 // UseOf returns the use of an edge.
 func UseOf(e *Edge) Use { return Use{e.Subject, e.Resource, e.Ref} }
 
+// UseEdge returns a grant as an edge of which only the kind of the subject is known, which is what Uses need.
+func UseEdge(s *policy.Snapshot, g policy.Grant) Edge {
+	return Edge{Grant: g, SubjectKind: KindOfSubject(s, g.Subject)}
+}
+
 // Uses collects when edges were last used.
 type Uses struct {
 	by   map[policy.Ref][]*Edge
 	last map[Use]time.Time
+	// beyond are the statements that Filters left out.
+	beyond map[policy.Ref]bool
 }
 
 // NewUses returns the uses of some edges.
@@ -33,11 +42,15 @@ func NewUses(edges []Edge) *Uses {
 	return u
 }
 
-// mostFilters bounds the queries to the flow store for one page.
-const mostFilters = 20
+const (
+	// mostStatements bounds the queries about single statements to the flow store for one page.
+	mostStatements = 20
+	// namesPerFilter bounds the names of one query, as databases do.
+	namesPerFilter = 500
+)
 
 // Filters returns the connections to query: those to exact resources, and those of exact subjects to wildcards. An edge
-// with wildcards on both sides is found by its statement.
+// with wildcards on both sides is found by its statement. See Complete for the uses that these connections do not contain.
 func (u *Uses) Filters() []audit.Filter {
 	resources, subjects, statements := map[string]bool{}, map[string]bool{}, map[policy.Ref]bool{}
 	for ref, edges := range u.by {
@@ -45,7 +58,7 @@ func (u *Uses) Filters() []audit.Filter {
 			switch {
 			case !e.Wildcard:
 				resources[e.Resource] = true
-			case e.SubjectKind == Application || e.SubjectKind == Other:
+			case !e.byStatement():
 				subjects[e.Subject] = true
 			default:
 				statements[ref] = true
@@ -53,19 +66,36 @@ func (u *Uses) Filters() []audit.Filter {
 		}
 	}
 	var out []audit.Filter
-	if len(resources) > 0 {
-		out = append(out, audit.Filter{Resources: slices.Sorted(maps.Keys(resources))})
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(resources)), namesPerFilter) {
+		out = append(out, audit.Filter{Resources: names})
 	}
-	if len(subjects) > 0 {
-		out = append(out, audit.Filter{Subjects: slices.Sorted(maps.Keys(subjects))})
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(subjects)), namesPerFilter) {
+		out = append(out, audit.Filter{Subjects: names})
 	}
-	for ref := range statements {
-		if len(out) == mostFilters {
-			break // the last use of the remaining edges is not known
+	u.beyond = map[policy.Ref]bool{}
+	for i, ref := range slices.SortedFunc(maps.Keys(statements), compareRefs) {
+		if i >= mostStatements {
+			u.beyond[ref] = true
+			continue
 		}
 		out = append(out, audit.Filter{Policy: ref.Policy, SID: ref.SID})
 	}
 	return out
+}
+
+// byStatement reports whether only the statement of an edge selects its connections.
+func (e *Edge) byStatement() bool {
+	return e.Wildcard && e.SubjectKind != Application && e.SubjectKind != Other
+}
+
+// Complete reports whether the connections that Filters selects contain every use of an edge. They do not if there are too many edges of
+// its kind, or if it is an allow that is found by its statement, because no statement decides about a resource in Observe.
+func (u *Uses) Complete(e *Edge) bool {
+	return !e.byStatement() || !u.beyond[e.Ref] && e.Effect == policy.Deny
+}
+
+func compareRefs(a, b policy.Ref) int {
+	return cmp.Or(strings.Compare(a.Policy, b.Policy), strings.Compare(a.SID, b.SID))
 }
 
 // Add records a connection that a statement decided.

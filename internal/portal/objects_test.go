@@ -103,6 +103,7 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"applySync":         {"files", "none", map[string]any{"token": "t"}, 403},
 		"getMember":         {"m1", "none", nil, 403},
 		"getPolicy":         {"by-hand", "none", nil, 403},
+		"listPolicyUses":    {"by-hand", "none", nil, 403},
 		"getOrganization":   {"payments", "none", nil, 404},
 		"getReview":         {"R-1", "R-999", nil, 404},
 		"listReviewLines":   {"R-1", "R-999", nil, 404},

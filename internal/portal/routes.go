@@ -672,6 +672,7 @@ var routes = []core.Route{
 	{Method: "GET", Path: base + "/access/path", Operation: "getAccessPath", Who: core.Governor, Scope: read, Costs: &core.BudgetReplays},
 	{Method: "GET", Path: base + "/policies", Operation: "listPolicies", Who: core.Governor, Scope: read, Costs: &core.BudgetFlows},
 	{Method: "GET", Path: base + "/policies/:name", Operation: "getPolicy", Who: core.Governor, Scope: read, Costs: &core.BudgetFlows},
+	{Method: "GET", Path: base + "/policies/:name/uses", Operation: "listPolicyUses", Who: core.Governor, Scope: read, Costs: &core.BudgetFlows},
 	{Method: "GET", Path: base + "/findings", Operation: "listFindings", Who: core.Governor, Scope: read, Costs: &core.BudgetFlows},
 	{Method: "GET", Path: base + "/downgrade", Operation: "getDowngrade", Who: core.Governor, Scope: read},
 	{Method: "POST", Path: base + "/downgrade", Operation: "startDowngrade", Who: core.Administrator, Scope: core.NoToken, Costs: &core.BudgetSwitches},

@@ -85,6 +85,33 @@ func Uses(ctx context.Context, r Reader, in UsesInput) (map[policy.Ref]Use, erro
 	return out, nil
 }
 
+// Attribution finds the statements of which a connection is a use. It is not safe for concurrent use.
+type Attribution struct {
+	snapshot *policy.Snapshot
+	now      time.Time
+	decider  *decider // nil until it is needed, because it indexes the whole fleet
+}
+
+// NewAttribution returns an Attribution by the statements of a snapshot.
+func NewAttribution(s *policy.Snapshot, now time.Time) *Attribution {
+	return &Attribution{snapshot: s, now: now}
+}
+
+// Statements returns the statement that decided a connection. No statement decides about a resource in Observe: then it returns the
+// allows that would let the connection in in Enforce, and implied is true.
+func (a *Attribution) Statements(t *audit.Total) (refs []policy.Ref, implied bool) {
+	switch {
+	case t.Statement != policy.Ref{}:
+		return []policy.Ref{t.Statement}, false
+	case t.Decision != policy.Unmanaged:
+		return nil, false
+	case a.decider == nil:
+		a.decider = newDecider(newSide(a.snapshot, a.now))
+	}
+	refs, _ = a.decider.allowing(&t.Edge)
+	return refs, true
+}
+
 // fewLost is the highest share of lost flows at which an absence of traffic proves that there was none.
 const fewLost = 0.01
 

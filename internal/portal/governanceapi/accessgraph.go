@@ -3,6 +3,7 @@ package governanceapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -138,18 +139,14 @@ func (a *API) GetAccessPath(ctx context.Context, r openapi.GetAccessPathRequestO
 		}
 		out.Decisions = append(out.Decisions, x)
 	}
-	if out.Direct, err = a.edgeViews(ctx, found.Direct, nil); err != nil {
+	used, err := a.lastUses(ctx, slices.Concat(append([][]governance.Edge{found.Direct, found.Against}, found.Chains...)...))
+	if err != nil {
 		return nil, err
 	}
-	if out.Against, err = a.edgeViews(ctx, found.Against, nil); err != nil {
-		return nil, err
-	}
+	out.FlowsAvailable = used.last != nil
+	out.Direct, out.Against = a.edgeViews(found.Direct, used), a.edgeViews(found.Against, used)
 	for _, chain := range found.Chains {
-		steps, err := a.edgeViews(ctx, chain, nil)
-		if err != nil {
-			return nil, err
-		}
-		out.Chains = append(out.Chains, openapi.AccessChain{Steps: steps})
+		out.Chains = append(out.Chains, openapi.AccessChain{Steps: a.edgeViews(chain, used)})
 	}
 	return openapi.GetAccessPath200JSONResponse(out), nil
 }

@@ -2,13 +2,11 @@ package governanceapi
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/message"
@@ -175,7 +173,7 @@ var edgeKeys = map[string]func(governance.Edge) string{
 // ListAccess implements openapi.StrictServerInterface.
 func (a *API) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject) (openapi.ListAccessResponseObject, error) {
 	p := r.Params
-	sort, err := core.ParseSort(p.Sort, "subject", "-subject", "resource", "-resource", "policy", "-policy", "until", "-until")
+	sort, err := core.ParseSort(p.Sort, "subject", "-subject", "resource", "-resource", "policy", "-policy", "until", "-until", "used", "-used")
 	if err != nil {
 		return nil, err
 	}
@@ -187,63 +185,65 @@ func (a *API) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	shown, next, err := core.SortedPage(
-		listAccess,
-		sort,
-		core.Rows[governance.Edge]{
-			All:  edges,
-			ID:   func(e governance.Edge) string { return e.Key() },
-			Keys: edgeKeys,
-		},
-		p.Cursor,
-		p.Limit,
-	)
+	rows := core.Rows[governance.Edge]{All: edges, ID: func(e governance.Edge) string { return e.Key() }, Keys: edgeKeys}
+	byUse := strings.TrimPrefix(sort.String(), "-") == "used"
+	var used edgeUses
+	if byUse {
+		if core.Value(p.Subject) == "" && core.Value(p.Resource) == "" || len(edges) > maxUses {
+			return nil, core.InvalidParameter("sort", message.FieldSortNeedsName())
+		}
+		if used, err = a.lastUses(ctx, edges); err != nil {
+			return nil, err
+		}
+		rows.Keys = map[string]func(governance.Edge) string{"used": used.key}
+	}
+	shown, next, err := core.SortedPage(listAccess, sort, rows, p.Cursor, p.Limit)
 	if err != nil {
 		return nil, err
 	}
-	out := openapi.ListAccess200JSONResponse{Total: len(edges), NextCursor: next}
-	used, err := a.lastUses(ctx, shown)
-	if err == nil {
-		out.FlowsAvailable = true
-	} else if !errors.Is(err, audit.ErrUnavailable) {
-		a.Log.Debug("the last uses of statements could not be read", "error", err)
-	}
-	out.Items, err = a.edgeViews(ctx, shown, used)
-	return out, err
-}
-
-// lastUse contains the last time at which a statement decided about a connection between two names.
-type lastUse map[governance.Use]time.Time
-
-// lastUses returns the last use of edges: for exact resources by the connections to them, for wildcards by the connections of
-// their subjects.
-func (a *API) lastUses(ctx context.Context, edges []governance.Edge) (lastUse, error) {
-	limited, cancel := context.WithTimeout(core.RequestContext(ctx), views.FlowTimeout)
-	defer cancel()
-	now := a.Now()
-	uses := governance.NewUses(edges)
-	for _, f := range uses.Filters() {
-		f.Since, f.Until = now.Add(-views.MaxWindow), now
-		if err := a.Flows.Totals(limited, f, func(t audit.Total) error {
-			uses.Add(t.Subject, t.Resource, t.Statement, t.LastSeen)
-			return nil
-		}); err != nil {
+	if !byUse {
+		if used, err = a.lastUses(ctx, shown); err != nil {
 			return nil, err
 		}
 	}
-	return uses.Last(), nil
+	out := openapi.ListAccess200JSONResponse{Total: len(edges), NextCursor: next, FlowsAvailable: used.last != nil}
+	out.Items = a.edgeViews(shown, used)
+	return out, nil
 }
 
-// edgeViews returns the views of edges, each with its ticket.
-func (a *API) edgeViews(ctx context.Context, edges []governance.Edge, used lastUse) ([]openapi.AccessEdge, error) {
+// edgeUses contains the tickets and the last uses of edges.
+type edgeUses struct {
+	from views.Origins
+	last *views.LastUses // nil if the flows could not be read
+}
+
+// key returns the last use of an edge as a key of a sorted list.
+func (u edgeUses) key(e governance.Edge) string {
+	if _, at := u.last.Of(&e); at != nil {
+		return core.NumberKey(at.Unix())
+	}
+	return core.NumberKey(0)
+}
+
+// lastUses reads the tickets and the last uses of edges.
+func (a *API) lastUses(ctx context.Context, edges []governance.Edge) (edgeUses, error) {
+	snap, err := a.Snapshot()
+	if err != nil {
+		return edgeUses{}, err
+	}
 	grants := make([]policy.Grant, len(edges))
 	for i := range edges {
 		grants[i] = edges[i].Grant
 	}
 	from, err := a.OriginsOf(ctx, grants)
 	if err != nil {
-		return nil, err
+		return edgeUses{}, err
 	}
+	return edgeUses{from, a.LastUses(ctx, views.UsesQuery{Snapshot: snap, Edges: edges, Origins: from, Window: views.MaxWindow})}, nil
+}
+
+// edgeViews returns the views of edges, each with its ticket and its last use.
+func (a *API) edgeViews(edges []governance.Edge, used edgeUses) []openapi.AccessEdge {
 	c := a.Catalog()
 	written := map[string]openapi.PolicyOrigin{}
 	out := make([]openapi.AccessEdge, 0, len(edges))
@@ -278,15 +278,11 @@ func (a *API) edgeViews(ctx context.Context, edges []governance.Edge, used lastU
 		if e.Mode != "" {
 			x.Mode = new(openapi.Mode(e.Mode))
 		}
-		if t, _ := from.Item(e.Grant); t != nil {
-			x.Ticket = new(t.ID())
-		}
-		if at, ok := used[governance.UseOf(e)]; ok {
-			x.LastUsed = views.Time(at)
-		}
+		x.Ticket, x.TicketVisible, x.Reason = used.from.Reason(c, e.Grant)
+		x.Use, x.LastUsed = used.last.Of(e)
 		out = append(out, x)
 	}
-	return out, nil
+	return out
 }
 
 func teamsOf(c *catalog.Catalog, name string) []openapi.OwnerRef {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -219,9 +220,7 @@ func (a *API) GetPolicy(ctx context.Context, r openapi.GetPolicyRequestObject) (
 		for _, name := range s.Resources {
 			x.Resources = append(x.Resources, views.Ref(c, string(name)))
 		}
-		if t, _ := from.Item(grants[i]); t != nil {
-			x.Ticket = new(t.ID())
-		}
+		x.Ticket, x.TicketVisible, x.Reason = from.Reason(c, grants[i])
 		for _, found := range issues.byStatement[policy.Ref{Policy: p.Name, SID: s.SID}] {
 			counts[string(found.Kind)]++
 			x.Issues = append(x.Issues, issueView(found))
@@ -238,10 +237,93 @@ func (a *API) GetPolicy(ctx context.Context, r openapi.GetPolicyRequestObject) (
 	return out, nil
 }
 
-// grantFor returns the fields of a statement that identify its ticket. Statements of tickets have one subject and one resource.
+// maxUses bounds the pairs of a policy's statements whose last uses are read. The last uses of the other statements are unknown.
+const maxUses = 20_000
+
+// ListPolicyUses implements openapi.StrictServerInterface.
+func (a *API) ListPolicyUses(ctx context.Context, r openapi.ListPolicyUsesRequestObject) (openapi.ListPolicyUsesResponseObject, error) {
+	if err := core.RequireGovernor(core.Caller(ctx)); err != nil {
+		return nil, err
+	}
+	snap, err := a.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	p, ok := a.Host.Cached(r.Name)
+	if !ok {
+		return nil, core.NewProblem(http.StatusNotFound, "not-found", message.AccessPolicyNotFound())
+	}
+	q := views.UsesQuery{Snapshot: snap, Window: views.LastUseWindow}
+	out := openapi.ListPolicyUses200JSONResponse{Items: []openapi.StatementUse{}, Since: a.Now().Add(-q.Window).UTC()}
+	pairs, grants := useEdges(snap, p, a.Now())
+	if q.Origins, err = a.OriginsOf(ctx, grants); err != nil {
+		return nil, err
+	}
+	for _, edges := range pairs {
+		q.Edges = append(q.Edges, edges...)
+	}
+	uses := a.LastUses(ctx, q)
+	if out.Available = uses != nil; !out.Available {
+		return out, nil
+	}
+	for i := range p.Spec.Statements {
+		s := &p.Spec.Statements[i]
+		if s.NotAfter == nil || a.Now().Before(s.NotAfter.Time) {
+			out.Items = append(out.Items, useOfStatement(s.SID, pairs[s.SID], uses))
+		}
+	}
+	return out, nil
+}
+
+// useEdges returns the pairs of the statements of a policy by sid, at most maxUses, and the grants that identify the tickets of the statements.
+func useEdges(snap *policy.Snapshot, p *v1alpha1.AccessControlPolicy, now time.Time) (pairs map[string][]governance.Edge, grants []policy.Grant) {
+	pairs = map[string][]governance.Edge{}
+	n := 0
+	for i := range p.Spec.Statements {
+		s := &p.Spec.Statements[i]
+		n += len(s.Subjects) * len(s.Resources)
+		if s.NotAfter != nil && !now.Before(s.NotAfter.Time) || n > maxUses {
+			continue
+		}
+		for _, subject := range s.Subjects {
+			for _, resource := range s.Resources {
+				g := policy.Grant{Ref: policy.Ref{Policy: p.Name, SID: s.SID}, Effect: s.Effect, Subject: string(subject), Resource: string(resource),
+					Wildcard: strings.HasSuffix(string(resource), "*")}
+				if s.NotBefore != nil {
+					g.NotBefore = s.NotBefore.Time
+				}
+				pairs[s.SID] = append(pairs[s.SID], governance.UseEdge(snap, g))
+				grants = append(grants, g)
+			}
+		}
+	}
+	return pairs, grants
+}
+
+// useOfStatement returns the last use of a statement. It is unused if no pair of it was used and each was watched well enough.
+func useOfStatement(sid string, edges []governance.Edge, uses *views.LastUses) openapi.StatementUse {
+	out := openapi.StatementUse{Sid: sid, State: openapi.UseStateUnused}
+	if len(edges) == 0 {
+		out.State = openapi.UseStateUnknown
+	}
+	for i := range edges {
+		state, at := uses.Of(&edges[i])
+		switch {
+		case at != nil && (out.LastUsed == nil || at.After(*out.LastUsed)):
+			out.State, out.LastUsed = openapi.UseStateUsed, at
+		case state == openapi.UseStateUnknown && out.LastUsed == nil:
+			out.State = state
+		}
+	}
+	return out
+}
+
+// grantFor returns the fields of a statement that identify its ticket. Statements of tickets are about one subject and one resource, except
+// those with a scope, which any of their names identifies.
 func grantFor(name string, s *v1alpha1.Statement) policy.Grant {
 	g := policy.Grant{Ref: policy.Ref{Policy: name, SID: s.SID}}
-	if len(s.Subjects) == 1 && len(s.Resources) == 1 {
+	base, _ := policy.SplitPolicyShard(name)
+	if len(s.Subjects) == 1 && len(s.Resources) == 1 || base == policy.StatementsPolicy && len(s.Subjects) > 0 && len(s.Resources) > 0 {
 		g.Subject, g.Resource = string(s.Subjects[0]), string(s.Resources[0])
 	}
 	return g

@@ -199,8 +199,9 @@ func (a *API) originsOfStatements(ctx context.Context, snap *policy.Snapshot, re
 	list := []policy.Grant{}
 	for _, name := range resources {
 		for _, w := range snap.StatementsAbout(name) {
-			if _, known := grants[w.Ref]; known || len(w.Statement.Subjects) != 1 {
-				continue // a ticket's statement has one subject
+			base, _ := policy.SplitPolicyShard(w.Ref.Policy)
+			if _, known := grants[w.Ref]; known || len(w.Statement.Subjects) == 0 || len(w.Statement.Subjects) != 1 && base != policy.StatementsPolicy {
+				continue // a ticket's statement has one subject, except those with a scope
 			}
 			g := policy.Grant{Ref: w.Ref, Subject: string(w.Statement.Subjects[0]), Resource: name}
 			grants[w.Ref] = g
@@ -237,6 +238,9 @@ func unusedOf(c *catalog.Catalog, u insight.UnusedStatement, from views.Origins,
 	if t, i := from.Item(g); t != nil {
 		may := approval.MayDoItem(c, from.Who, t, i)
 		x.Ticket, x.TicketItem, x.TicketVisible, x.CanRevoke = new(t.ID()), &i, &may.See, &may.Revoke
+		if may.See {
+			x.TicketReason = core.Optional(t.Reason)
+		}
 	}
 	return x
 }

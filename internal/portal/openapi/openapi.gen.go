@@ -1774,6 +1774,27 @@ func (e UseFactsState) Valid() bool {
 	}
 }
 
+// Defines values for UseState.
+const (
+	UseStateUnknown UseState = "unknown"
+	UseStateUnused  UseState = "unused"
+	UseStateUsed    UseState = "used"
+)
+
+// Valid indicates whether the value is a known member of the UseState enum.
+func (e UseState) Valid() bool {
+	switch e {
+	case UseStateUnknown:
+		return true
+	case UseStateUnused:
+		return true
+	case UseStateUsed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Verdict.
 const (
 	VerdictAudit     Verdict = "audit"
@@ -1906,10 +1927,12 @@ const (
 	ListAccessParamsSortMinusResource ListAccessParamsSort = "-resource"
 	ListAccessParamsSortMinusSubject  ListAccessParamsSort = "-subject"
 	ListAccessParamsSortMinusUntil    ListAccessParamsSort = "-until"
+	ListAccessParamsSortMinusUsed     ListAccessParamsSort = "-used"
 	ListAccessParamsSortPolicy        ListAccessParamsSort = "policy"
 	ListAccessParamsSortResource      ListAccessParamsSort = "resource"
 	ListAccessParamsSortSubject       ListAccessParamsSort = "subject"
 	ListAccessParamsSortUntil         ListAccessParamsSort = "until"
+	ListAccessParamsSortUsed          ListAccessParamsSort = "used"
 )
 
 // Valid indicates whether the value is a known member of the ListAccessParamsSort enum.
@@ -1923,6 +1946,8 @@ func (e ListAccessParamsSort) Valid() bool {
 		return true
 	case ListAccessParamsSortMinusUntil:
 		return true
+	case ListAccessParamsSortMinusUsed:
+		return true
 	case ListAccessParamsSortPolicy:
 		return true
 	case ListAccessParamsSortResource:
@@ -1930,6 +1955,8 @@ func (e ListAccessParamsSort) Valid() bool {
 	case ListAccessParamsSortSubject:
 		return true
 	case ListAccessParamsSortUntil:
+		return true
+	case ListAccessParamsSortUsed:
 		return true
 	default:
 		return false
@@ -2430,24 +2457,33 @@ type AccessEdge struct {
 	// Hours absent: at any hour
 	Hours *WeeklyHours `json:"hours,omitempty"`
 
-	// LastUsed of a connection that this statement let in or refused; absent: none was seen in the last 31 days, or the flows are not known
+	// LastUsed of a connection that this statement let in or refused, or would let in in Enforce; absent: none was seen in the last 31 days, or the flows are not known
 	LastUsed *time.Time `json:"lastUsed,omitempty"`
 
 	// Mode of the resource now; absent: a wildcard
-	Mode          *Mode        `json:"mode,omitempty"`
-	NotAfter      *time.Time   `json:"notAfter,omitempty"`
-	NotBefore     *time.Time   `json:"notBefore,omitempty"`
-	Origin        PolicyOrigin `json:"origin"`
-	Policy        string       `json:"policy"`
-	Resource      CatalogRef   `json:"resource"`
-	ResourceTeams []OwnerRef   `json:"resourceTeams"`
-	Sid           string       `json:"sid"`
-	Subject       CatalogRef   `json:"subject"`
-	SubjectKind   SubjectKind  `json:"subjectKind"`
-	SubjectTeams  []OwnerRef   `json:"subjectTeams"`
+	Mode      *Mode        `json:"mode,omitempty"`
+	NotAfter  *time.Time   `json:"notAfter,omitempty"`
+	NotBefore *time.Time   `json:"notBefore,omitempty"`
+	Origin    PolicyOrigin `json:"origin"`
+	Policy    string       `json:"policy"`
+
+	// Reason of the ticket, if the caller may see it
+	Reason        *string     `json:"reason,omitempty"`
+	Resource      CatalogRef  `json:"resource"`
+	ResourceTeams []OwnerRef  `json:"resourceTeams"`
+	Sid           string      `json:"sid"`
+	Subject       CatalogRef  `json:"subject"`
+	SubjectKind   SubjectKind `json:"subjectKind"`
+	SubjectTeams  []OwnerRef  `json:"subjectTeams"`
 
 	// Ticket the ticket that requested it
 	Ticket *string `json:"ticket,omitempty"`
+
+	// TicketVisible the caller may open the ticket
+	TicketVisible *bool `json:"ticketVisible,omitempty"`
+
+	// Use unused: no use was seen, and every member of the resource was watched completely enough in the last 14 days, or since the access was granted if it is younger; unknown: no use was seen, which proves nothing
+	Use UseState `json:"use"`
 
 	// Wildcard the resource is a wildcard
 	Wildcard bool `json:"wildcard"`
@@ -2563,8 +2599,11 @@ type AccessPath struct {
 
 	// Direct allows between the two
 	Direct []AccessEdge `json:"direct"`
-	From   CatalogRef   `json:"from"`
-	To     CatalogRef   `json:"to"`
+
+	// FlowsAvailable the last uses of the statements are known
+	FlowsAvailable bool       `json:"flowsAvailable"`
+	From           CatalogRef `json:"from"`
+	To             CatalogRef `json:"to"`
 }
 
 // AccessPeriod defines model for AccessPeriod.
@@ -2657,20 +2696,26 @@ type AccessReview struct {
 	WindowDays int           `json:"windowDays"`
 }
 
-// AccessUse the last connection that a statement decided, between names as a row of the access list has them
+// AccessUse the last connection that a statement decided, or would decide in Enforce, between names as a row of the access list has them
 type AccessUse struct {
-	LastUsed time.Time `json:"lastUsed"`
-	Policy   string    `json:"policy"`
-	Resource string    `json:"resource"`
-	Sid      string    `json:"sid"`
-	Subject  string    `json:"subject"`
+	// LastUsed absent: no use was seen
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+	Policy   string     `json:"policy"`
+	Resource string     `json:"resource"`
+	Sid      string     `json:"sid"`
+
+	// State unused: no use was seen, and every member of the resource was watched completely enough in the last 14 days, or since the access was granted if it is younger; unknown: no use was seen, which proves nothing
+	State   UseState `json:"state"`
+	Subject string   `json:"subject"`
 }
 
 // AccessUseList defines model for AccessUseList.
 type AccessUseList struct {
 	// Available false: the flows could not be read, so the last uses are unknown
-	Available bool        `json:"available"`
-	Items     []AccessUse `json:"items"`
+	Available bool `json:"available"`
+
+	// Items one for each row of the access list; none if the flows could not be read
+	Items []AccessUse `json:"items"`
 
 	// Since connections before it are not considered
 	Since time.Time `json:"since"`
@@ -3509,7 +3554,10 @@ type Home struct {
 	ExpiringRequested *[]RequestedAccess `json:"expiringRequested,omitempty"`
 
 	// ExpiringUntil the end of the 14 days: an item of a ticket in expiring that ends later is not about to end
-	ExpiringUntil  *time.Time `json:"expiringUntil,omitempty"`
+	ExpiringUntil *time.Time `json:"expiringUntil,omitempty"`
+
+	// ExpiringUses the last uses of the accesses in expiring: connections of the application to the resource by one of the actions; absent: none, or the flows could not be read in time
+	ExpiringUses   *[]ItemUse `json:"expiringUses,omitempty"`
 	FlowsAvailable bool       `json:"flowsAvailable"`
 
 	// ProposalReviewsDue resources of the caller whose observed clients should have been reviewed again, the longest overdue first, at most 20; absent: none
@@ -3713,6 +3761,18 @@ type ItemMay struct {
 type ItemRef struct {
 	Item   int    `json:"item"`
 	Ticket string `json:"ticket"`
+}
+
+// ItemUse defines model for ItemUse.
+type ItemUse struct {
+	Item int `json:"item"`
+
+	// LastUsed absent: no use was seen in the last 31 days
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+
+	// State unused: no use was seen, and every member of the resource was watched completely enough in the last 14 days, or since the access was granted if it is younger; unknown: no use was seen, which proves nothing
+	State  UseState `json:"state"`
+	Ticket string   `json:"ticket"`
 }
 
 // LedgerLine defines model for LedgerLine.
@@ -4820,10 +4880,16 @@ type PolicyStatement struct {
 	Issues    []StatementIssue `json:"issues"`
 	NotAfter  *time.Time       `json:"notAfter,omitempty"`
 	NotBefore *time.Time       `json:"notBefore,omitempty"`
-	Resources []CatalogRef     `json:"resources"`
-	Sid       string           `json:"sid"`
-	Subjects  []CatalogRef     `json:"subjects"`
-	Ticket    *string          `json:"ticket,omitempty"`
+
+	// Reason of the ticket, if the caller may see it
+	Reason    *string      `json:"reason,omitempty"`
+	Resources []CatalogRef `json:"resources"`
+	Sid       string       `json:"sid"`
+	Subjects  []CatalogRef `json:"subjects"`
+	Ticket    *string      `json:"ticket,omitempty"`
+
+	// TicketVisible the caller may open the ticket
+	TicketVisible *bool `json:"ticketVisible,omitempty"`
 }
 
 // PolicyStep defines model for PolicyStep.
@@ -5653,6 +5719,28 @@ type StatementScope struct {
 // StatementScopeEffect defines model for StatementScope.Effect.
 type StatementScopeEffect string
 
+// StatementUse defines model for StatementUse.
+type StatementUse struct {
+	// LastUsed absent: no use was seen
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+	Sid      string     `json:"sid"`
+
+	// State unused: no use was seen, and every member of the resource was watched completely enough in the last 14 days, or since the access was granted if it is younger; unknown: no use was seen, which proves nothing
+	State UseState `json:"state"`
+}
+
+// StatementUseList defines model for StatementUseList.
+type StatementUseList struct {
+	// Available false: the flows could not be read, so the last uses are unknown
+	Available bool `json:"available"`
+
+	// Items one for each statement of the policy that has not ended
+	Items []StatementUse `json:"items"`
+
+	// Since connections before it are not considered
+	Since time.Time `json:"since"`
+}
+
 // Step defines model for Step.
 type Step struct {
 	// Approvers who may decide this step; of more than 100 the first 100, the caller among them if they are one
@@ -6119,13 +6207,16 @@ type Unused struct {
 	Policy   string     `json:"policy"`
 
 	// Reason a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
-	Reason        Message      `json:"reason"`
-	Resources     []CatalogRef `json:"resources"`
-	Sid           string       `json:"sid"`
-	Subjects      []CatalogRef `json:"subjects"`
-	Ticket        *string      `json:"ticket,omitempty"`
-	TicketItem    *int         `json:"ticketItem,omitempty"`
-	TicketVisible *bool        `json:"ticketVisible,omitempty"`
+	Reason     Message      `json:"reason"`
+	Resources  []CatalogRef `json:"resources"`
+	Sid        string       `json:"sid"`
+	Subjects   []CatalogRef `json:"subjects"`
+	Ticket     *string      `json:"ticket,omitempty"`
+	TicketItem *int         `json:"ticketItem,omitempty"`
+
+	// TicketReason the reason of the ticket, if the caller may see it
+	TicketReason  *string `json:"ticketReason,omitempty"`
+	TicketVisible *bool   `json:"ticketVisible,omitempty"`
 }
 
 // UnusedEffect defines model for Unused.Effect.
@@ -6180,6 +6271,9 @@ type UseSource struct {
 	// To the member in which the resource was reached
 	To string `json:"to"`
 }
+
+// UseState unused: no use was seen, and every member of the resource was watched completely enough in the last 14 days, or since the access was granted if it is younger; unknown: no use was seen, which proves nothing
+type UseState string
 
 // Verdict what the dataplane did
 type Verdict string
@@ -6459,7 +6553,7 @@ type ListAccessParams struct {
 	// Q part of a name, title, policy or action, without regard to case
 	Q *EdgeText `form:"q,omitempty" json:"q,omitempty"`
 
-	// Sort by the names of the two ends, by statement, or by its end, where none counts as the latest; a minus sign means descending
+	// Sort by the names of the two ends, by statement, by its end, where none counts as the latest, or by its last use, where none counts as the earliest, which needs a subject or a resource; a minus sign means descending
 	Sort *ListAccessParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Cursor nextCursor of the page before
@@ -7558,6 +7652,9 @@ type ServerInterface interface {
 	// GetPolicy One policy, statement by statement (security, auditors)
 	// (GET /policies/{name})
 	GetPolicy(c *gin.Context, name string)
+	// ListPolicyUses When the statements of a policy last decided about connections (security, auditors)
+	// (GET /policies/{name}/uses)
+	ListPolicyUses(c *gin.Context, name string)
 	// ListResources List resources
 	// (GET /resources)
 	ListResources(c *gin.Context, params ListResourcesParams)
@@ -10370,6 +10467,31 @@ func (siw *ServerInterfaceWrapper) GetPolicy(c *gin.Context) {
 	siw.Handler.GetPolicy(c, name)
 }
 
+// ListPolicyUses operation middleware
+func (siw *ServerInterfaceWrapper) ListPolicyUses(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "name" -------------
+	var name string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListPolicyUses(c, name)
+}
+
 // ListResources operation middleware
 func (siw *ServerInterfaceWrapper) ListResources(c *gin.Context) {
 
@@ -12371,6 +12493,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/access/path", wrapper.GetAccessPath)
 	router.GET(options.BaseURL+"/policies", wrapper.ListPolicies)
 	router.GET(options.BaseURL+"/policies/:name", wrapper.GetPolicy)
+	router.GET(options.BaseURL+"/policies/:name/uses", wrapper.ListPolicyUses)
 	router.GET(options.BaseURL+"/findings", wrapper.ListFindings)
 	router.DELETE(options.BaseURL+"/downgrade", wrapper.ResumeDowngrade)
 	router.GET(options.BaseURL+"/downgrade", wrapper.GetDowngrade)
@@ -15247,6 +15370,45 @@ func (response GetPolicydefaultApplicationProblemPlusJSONResponse) VisitGetPolic
 	return err
 }
 
+type ListPolicyUsesRequestObject struct {
+	Name string `json:"name"`
+}
+
+type ListPolicyUsesResponseObject interface {
+	VisitListPolicyUsesResponse(w http.ResponseWriter) error
+}
+
+type ListPolicyUses200JSONResponse StatementUseList
+
+func (response ListPolicyUses200JSONResponse) VisitListPolicyUsesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPolicyUsesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListPolicyUsesdefaultApplicationProblemPlusJSONResponse) VisitListPolicyUsesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListResourcesRequestObject struct {
 	Params ListResourcesParams
 }
@@ -17585,6 +17747,9 @@ type StrictServerInterface interface {
 	// GetPolicy One policy, statement by statement (security, auditors)
 	// (GET /policies/{name})
 	GetPolicy(ctx context.Context, request GetPolicyRequestObject) (GetPolicyResponseObject, error)
+	// ListPolicyUses When the statements of a policy last decided about connections (security, auditors)
+	// (GET /policies/{name}/uses)
+	ListPolicyUses(ctx context.Context, request ListPolicyUsesRequestObject) (ListPolicyUsesResponseObject, error)
 	// ListResources List resources
 	// (GET /resources)
 	ListResources(ctx context.Context, request ListResourcesRequestObject) (ListResourcesResponseObject, error)
@@ -19767,6 +19932,32 @@ func (sh *strictHandler) GetPolicy(ctx *gin.Context, name string) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetPolicyResponseObject); ok {
 		if err := validResponse.VisitGetPolicyResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListPolicyUses operation middleware
+func (sh *strictHandler) ListPolicyUses(ctx *gin.Context, name string) {
+	var request ListPolicyUsesRequestObject
+
+	request.Name = name
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListPolicyUses(ctx, request.(ListPolicyUsesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListPolicyUses")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListPolicyUsesResponseObject); ok {
+		if err := validResponse.VisitListPolicyUsesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

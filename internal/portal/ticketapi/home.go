@@ -120,6 +120,7 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	if err := a.addRequested(ctx, &out, ending); err != nil {
 		return nil, err
 	}
+	out.ExpiringUses = a.expiringUses(ctx, ending, expiring.ExpiresBy)
 	if who.Security || who.Auditor {
 		out.Disagreements, out.DisagreementsPartial = a.disagreements(ctx)
 	}

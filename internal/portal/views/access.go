@@ -7,6 +7,8 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -85,6 +87,19 @@ func (d *Data) AccessOf(grants []policy.Grant, from Origins) []openapi.Access {
 	return out
 }
 
+// Reason returns the ticket of a grant, whether the caller may see it, and its reason if they may; all are nil without a ticket.
+func (o Origins) Reason(c *catalog.Catalog, g policy.Grant) (ticket *string, visible *bool, reason *string) {
+	t, i := o.Item(g)
+	if t == nil {
+		return nil, nil, nil
+	}
+	sees := approval.MayDoItem(c, o.Who, t, i).See
+	if sees {
+		reason = core.Optional(t.Reason)
+	}
+	return new(t.ID()), &sees, reason
+}
+
 // GrantedAt returns when an item's access became effective, or was approved if it is not effective yet. It returns zero before both.
 func GrantedAt(t *approval.Ticket, item int) time.Time {
 	var at time.Time
@@ -103,8 +118,30 @@ func GrantedAt(t *approval.Ticket, item int) time.Time {
 // itemOf returns the position of the item of a ticket that requested a grant, or -1 if there is none.
 func itemOf(t *approval.Ticket, g policy.Grant) int {
 	return slices.IndexFunc(t.Items, func(it approval.Item) bool {
-		return it.SID == g.Ref.SID && it.ResourceName == g.Resource && it.ApplicationName == g.Subject
+		switch {
+		case it.SID != g.Ref.SID:
+			return false
+		case it.Scope != nil:
+			return scopeCovers(it.Scope, g)
+		}
+		return it.ResourceName == g.Resource && it.ApplicationName == g.Subject
 	})
+}
+
+// scopeCovers reports whether a ticket's statement is about a grant, whose names are as written or those of a connection. The source of a
+// connection from outside the fleet has no name; only an address range, or anyone, covers it.
+func scopeCovers(s *approval.Scope, g policy.Grant) bool {
+	if base, _ := policy.SplitPolicyShard(g.Ref.Policy); base != policy.StatementsPolicy {
+		return false
+	}
+	covers := func(written, name string) bool { return written == name || governance.Covers(written, name) }
+	return slices.ContainsFunc(s.Resources, func(written string) bool { return covers(written, g.Resource) }) &&
+		slices.ContainsFunc(s.Subjects, func(written string) bool {
+			if n, err := policy.ParseName(written); err == nil && n.IsPrefix() && g.Subject == "" {
+				return true
+			}
+			return covers(written, g.Subject)
+		})
 }
 
 // ticketNumber returns the number of the ticket from the sid of a statement that the portal wrote.

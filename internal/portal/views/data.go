@@ -34,7 +34,7 @@ type Host interface {
 	AwaySince() time.Time
 }
 
-// Data reads what several features show: the objects of the host cluster, the catalog, tickets and flows.
+// Data reads what several features show: the objects of the host cluster, the catalog, tickets and flows. It must not be copied.
 type Data struct {
 	Host      Host
 	Directory *catalog.Service
@@ -44,6 +44,8 @@ type Data struct {
 	EvidenceWindow time.Duration
 	Now            func() time.Time
 	Log            *slog.Logger
+
+	watch watchCache
 }
 
 // Catalog returns the current catalog.

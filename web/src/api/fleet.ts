@@ -12,6 +12,8 @@ export type AccessFilter = NonNullable<operations["getAccessGraph"]["parameters"
 
 /** often is the interval in milliseconds at which the fleet is read: no event reports that a member stopped answering. */
 const often = 15_000;
+/** usesFresh is how long the last uses of statements stay fresh, in milliseconds: the server reads a year of flows for them. */
+const usesFresh = 60_000;
 const firstPage = { initialPageParam: undefined as string | undefined, getNextPageParam: (page: { nextCursor?: string }) => page.nextCursor || undefined, placeholderData: keepPreviousData };
 
 /** useFleet reads the members of the fleet, and again every 15 s. */
@@ -55,6 +57,11 @@ export function useAccessPolicies(filter: { origin?: Schemas["PolicyOriginKind"]
 /** useAccessPolicy reads one policy with its statements and its YAML. */
 export function useAccessPolicy(name: string) {
   return useQuery({ queryKey: keys.accessPolicy.one(name), queryFn: ({ signal }) => unwrap(client.GET("/policies/{name}", { signal, params: { path: { name } } })) });
+}
+
+/** useAccessPolicyUses reads when the statements of a policy were last used. */
+export function useAccessPolicyUses(name: string) {
+  return useQuery({ queryKey: keys.accessPolicy.uses(name), queryFn: ({ signal }) => unwrap(client.GET("/policies/{name}/uses", { signal, params: { path: { name } } })), staleTime: usesFresh });
 }
 
 /** useFindings reads the findings that match the filter, in pages of 100. It reads them again every 15 s while only the first page is shown. */

@@ -137,6 +137,7 @@ export const keys = {
   accessPolicy: {
     list: (filter: Params) => ["access-policies", "list", filter],
     one: (name: string) => ["access-policies", name],
+    uses: (name: string) => ["access-policies", name, "uses"],
   },
   findings: {
     all: ["findings"],

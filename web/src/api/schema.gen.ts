@@ -2055,6 +2055,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/policies/{name}/uses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the object's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** When the statements of a policy last decided about connections (security, auditors) */
+        get: operations["listPolicyUses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/findings": {
         parameters: {
             query?: never;
@@ -2366,16 +2386,46 @@ export interface components {
             members?: components["schemas"]["MemberCounts"];
             clusters?: components["schemas"]["ClusterState"][];
         };
-        /** @description the last connection that a statement decided, between names as a row of the access list has them */
+        /**
+         * @description unused: no use was seen, and every member of the resource was watched completely enough in the last 14 days, or since the access was granted if it is younger; unknown: no use was seen, which proves nothing
+         * @enum {string}
+         */
+        UseState: "used" | "unused" | "unknown";
+        /** @description the last connection that a statement decided, or would decide in Enforce, between names as a row of the access list has them */
         AccessUse: {
             policy: string;
             sid: string;
             subject: string;
             resource: string;
-            /** Format: date-time */
-            lastUsed: string;
+            state: components["schemas"]["UseState"];
+            /**
+             * Format: date-time
+             * @description absent: no use was seen
+             */
+            lastUsed?: string;
+        };
+        StatementUse: {
+            sid: string;
+            state: components["schemas"]["UseState"];
+            /**
+             * Format: date-time
+             * @description absent: no use was seen
+             */
+            lastUsed?: string;
+        };
+        StatementUseList: {
+            /** @description one for each statement of the policy that has not ended */
+            items: components["schemas"]["StatementUse"][];
+            /**
+             * Format: date-time
+             * @description connections before it are not considered
+             */
+            since: string;
+            /** @description false: the flows could not be read, so the last uses are unknown */
+            available: boolean;
         };
         AccessUseList: {
+            /** @description one for each row of the access list; none if the flows could not be read */
             items: components["schemas"]["AccessUse"][];
             /**
              * Format: date-time
@@ -3611,6 +3661,8 @@ export interface components {
             expiringUntil?: string;
             /** @description the accesses in expiring for which another ticket under way asks, of anybody; absent: none */
             expiringRequested?: components["schemas"]["RequestedAccess"][];
+            /** @description the last uses of the accesses in expiring: connections of the application to the resource by one of the actions; absent: none, or the flows could not be read in time */
+            expiringUses?: components["schemas"]["ItemUse"][];
             /** @description refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most */
             denied: components["schemas"]["DeniedConnection"][];
             /** @description how many refused connections these applications have with those that are not in denied; absent: not known */
@@ -3630,6 +3682,16 @@ export interface components {
             stopped?: components["schemas"]["CatalogRef"][];
             /** @description resources of the caller whose observed clients should have been reviewed again, the longest overdue first, at most 20; absent: none */
             proposalReviewsDue?: components["schemas"]["ReviewDue"][];
+        };
+        ItemUse: {
+            ticket: string;
+            item: number;
+            state: components["schemas"]["UseState"];
+            /**
+             * Format: date-time
+             * @description absent: no use was seen in the last 31 days
+             */
+            lastUsed?: string;
         };
         SearchHit: {
             /** @enum {string} */
@@ -4448,6 +4510,8 @@ export interface components {
             ticket?: string;
             ticketItem?: number;
             ticketVisible?: boolean;
+            /** @description the reason of the ticket, if the caller may see it */
+            ticketReason?: string;
             canRevoke?: boolean;
         };
         UnusedList: {
@@ -5081,6 +5145,10 @@ export interface components {
             origin: components["schemas"]["PolicyOrigin"];
             /** @description the ticket that requested it */
             ticket?: string;
+            /** @description the caller may open the ticket */
+            ticketVisible?: boolean;
+            /** @description of the ticket, if the caller may see it */
+            reason?: string;
             /** @description it decides connections now */
             counting: boolean;
             /** Format: date-time */
@@ -5089,9 +5157,10 @@ export interface components {
             notAfter?: string;
             /** @description absent: at any hour */
             hours?: components["schemas"]["WeeklyHours"];
+            use: components["schemas"]["UseState"];
             /**
              * Format: date-time
-             * @description of a connection that this statement let in or refused; absent: none was seen in the last 31 days, or the flows are not known
+             * @description of a connection that this statement let in or refused, or would let in in Enforce; absent: none was seen in the last 31 days, or the flows are not known
              */
             lastUsed?: string;
         };
@@ -5165,6 +5234,8 @@ export interface components {
             chains: components["schemas"]["AccessChain"][];
             /** @description there may be more or longer ways */
             cut: boolean;
+            /** @description the last uses of the statements are known */
+            flowsAvailable: boolean;
         };
         /**
          * @description shadowed: denies take away everything; contradictory: a part; redundant: others say the same; refused: enforced nowhere; unused: without traffic while watched well; expiring: within 14 days
@@ -5226,6 +5297,10 @@ export interface components {
             /** @description absent: at any hour */
             hours?: components["schemas"]["WeeklyHours"];
             ticket?: string;
+            /** @description the caller may open the ticket */
+            ticketVisible?: boolean;
+            /** @description of the ticket, if the caller may see it */
+            reason?: string;
             issues: components["schemas"]["StatementIssue"][];
         };
         PolicyManager: {
@@ -5557,7 +5632,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The statements that were used */
+            /** @description The last use of each */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5695,7 +5770,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The statements that were used */
+            /** @description The last use of each */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8537,8 +8612,8 @@ export interface operations {
                 expiresWithinDays?: components["parameters"]["EdgeExpires"];
                 /** @description part of a name, title, policy or action, without regard to case */
                 q?: components["parameters"]["EdgeText"];
-                /** @description by the names of the two ends, by statement, or by its end, where none counts as the latest; a minus sign means descending */
-                sort?: "subject" | "-subject" | "resource" | "-resource" | "policy" | "-policy" | "until" | "-until";
+                /** @description by the names of the two ends, by statement, by its end, where none counts as the latest, or by its last use, where none counts as the earliest, which needs a subject or a resource; a minus sign means descending */
+                sort?: "subject" | "-subject" | "resource" | "-resource" | "policy" | "-policy" | "until" | "-until" | "used" | "-used";
                 /** @description nextCursor of the page before */
                 cursor?: components["parameters"]["Cursor"];
                 limit?: components["parameters"]["Limit"];
@@ -8678,6 +8753,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PolicyDetail"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPolicyUses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the object's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The last use of each statement */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatementUseList"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -1,16 +1,17 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Link } from "react-router";
 import { useApplicationAccessUses, useResourceAccessUses } from "../api/queries";
-import type { Access, AccessUse } from "../api/types";
+import type { Access, AccessUse, Use } from "../api/types";
 import { ClusterChips } from "./ClusterChips";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { Hours } from "./Hours";
+import { LastUse } from "./LastUse";
 import { RefName } from "./Names";
 import { RevokeDialog } from "./RevokeDialog";
 import classes from "./Tables.module.css";
+import { Reason, TicketLink } from "./TicketLink";
 import { RelativeTime } from "./Time";
 import { accessCSV } from "../lib/csv-tables";
 import { flowsPath } from "../lib/flow-link";
@@ -26,25 +27,19 @@ interface Props {
 
 const keyOfUse = (policy: string, sid: string, subject: string, resource: string) => [policy, sid, subject, resource].join("\n");
 
-/** useLastUses returns the last use of a statement between two names: undefined while it is not known, null if none was seen. */
-function useLastUses(peer: Props["peer"], about: string): (row: Access) => string | null | undefined {
+/** useLastUses returns the last use of a statement between two names; undefined while the flows were not read. */
+function useLastUses(peer: Props["peer"], about: string): (row: Access) => Use {
   const ofApplication = useApplicationAccessUses(about, peer === "resource");
   const ofResource = useResourceAccessUses(about, peer === "application");
   const { data } = peer === "resource" ? ofApplication : ofResource;
   if (!data?.available) return () => undefined;
-  const found = new Map(data.items.map((use: AccessUse) => [keyOfUse(use.policy, use.sid, use.subject, use.resource), use.lastUsed]));
-  return (row) => found.get(keyOfUse(row.policy, row.sid, row.subject.name, row.resource.name)) ?? null;
+  const found = new Map(data.items.map((use: AccessUse) => [keyOfUse(use.policy, use.sid, use.subject, use.resource), use]));
+  return (row) => found.get(keyOfUse(row.policy, row.sid, row.subject.name, row.resource.name)) ?? { state: "unknown" };
 }
 
-/** LastUse shows when a statement was last used, as a link to the connections of its two names. */
-function LastUse({ row, at, peer, about }: Pick<Props, "peer" | "about"> & { row: Access; at: string | null | undefined }) {
-  const { t } = useTranslation();
-  if (at === undefined) return <span className={classes.muted} title={t("access.useUnknownHelp")}>{t("access.useUnknown")}</span>;
-  // The statement may name the end that the page is about by a wildcard, which has no page.
-  const path = flowsPath(peer === "resource" ? { subject: { ...row.subject, id: about }, resource: row.resource } : { subject: row.subject, resource: { ...row.resource, id: about } });
-  const text = at === null ? <span className={classes.muted} title={t("access.notSeenHelp")}>{t("access.notSeen")}</span> : <RelativeTime at={at} />;
-  return path ? <Link to={path} aria-label={at === null ? t("access.connectionsOf", { subject: row.subject.title, resource: row.resource.title }) : undefined}>{text}</Link> : text;
-}
+/** pathOf returns the path of the connections of a row. The statement may name the end that the page is about by a wildcard, which has no page. */
+const pathOf = (row: Access, peer: Props["peer"], about: string) =>
+  flowsPath(peer === "resource" ? { subject: { ...row.subject, id: about }, resource: row.resource } : { subject: row.subject, resource: { ...row.resource, id: about } });
 
 /** AccessTable lists the statements that allow or deny access, with their origin, their last use and the members in which they apply. */
 export function AccessTable({ items, peer, label, about }: Props) {
@@ -82,23 +77,10 @@ export function AccessTable({ items, peer, label, about }: Props) {
     },
     { key: "since", header: t("access.since"), nowrap: true, cell: (row) => row.since && <RelativeTime at={row.since} />, sortBy: (row) => instant(row.since) },
     { key: "until", header: t("access.until"), nowrap: true, cell: (row) => <span className={classes.stack}>{row.notAfter ? <RelativeTime at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>}<Hours hours={row.hours} /></span>, sortBy: (row) => instant(row.notAfter) },
-    { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse row={row} at={lastUse(row)} peer={peer} about={about} />, sortBy: (row) => instant(lastUse(row) ?? undefined) },
+    { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse use={lastUse(row)} to={pathOf(row, peer, about)} label={t("access.connectionsOf", { subject: row.subject.title, resource: row.resource.title })} />, sortBy: (row) => instant(lastUse(row)?.lastUsed) },
     { key: "clusters", header: t("access.clusters"), cell: (row) => <ClusterChips clusters={row.clusters} /> },
-    {
-      key: "ticket",
-      header: t("access.ticket"),
-      sortBy: (row) => row.ticket,
-      cell: (row) => {
-        if (!row.ticket) return <span className={classes.muted}>{t("access.noTicket")}</span>;
-        if (row.ticketVisible === false) return <span title={t("access.hiddenTicket")}>{row.ticket}</span>;
-        return (
-          <span className={classes.stack}>
-            <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>
-            {row.reason && <span className={classes.reason} title={row.reason}>{row.reason}</span>}
-          </span>
-        );
-      },
-    },
+    { key: "ticket", header: t("access.ticket"), sortBy: (row) => row.ticket, nowrap: true, cell: (row) => <TicketLink of={row} /> },
+    { key: "reason", header: t("access.reason"), cell: (row) => <Reason of={row} /> },
   ];
   if (anyRevocable) {
     columns.push({

@@ -9,6 +9,7 @@ import { useHeading } from "../lib/use-heading";
 import { useWords } from "../lib/use-words";
 import { SensitivityBadge, TicketStateBadge } from "./Badge";
 import { ItemActions } from "./ItemActions";
+import { ItemFlowsLink } from "./ItemFlowsLink";
 import classes from "./ItemsTable.module.css";
 import { TableDownload } from "./TableDownload";
 import { TicketProgress } from "./TicketProgress";
@@ -26,12 +27,15 @@ function Row({ ticket, item, open, onToggle }: { ticket: Ticket; item: TicketIte
           <Chevron size={16} aria-hidden />
           <span>{heading.item(item, ticket.kind)}</span>
         </UnstyledButton>
-        {item.sensitivity && <SensitivityBadge sensitivity={item.sensitivity} />}
-        <TicketStateBadge state={item.state} testId={`item-state-${item.position}`} />
+        <div className={classes.badges}>
+          {item.sensitivity && <SensitivityBadge sensitivity={item.sensitivity} />}
+          <TicketStateBadge state={item.state} testId={`item-state-${item.position}`} />
+        </div>
         <div className={classes.second}>
           {item.workload && <code>{item.workload.before.length > 0 ? `${words.list(item.workload.before)} → ` : ""}{words.list(item.workload.after)}</code>}
           {item.actions && item.actions.length > 0 && <code>{words.list(item.actions)}</code>}
           <TicketProgress items={[item]} />
+          <ItemFlowsLink item={item} kind={ticket.kind} />
         </div>
         <div className={classes.actions}>
           <ItemActions ticket={ticket} item={item} />

@@ -1,9 +1,9 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { cleanup, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Ticket, TicketItem, TicketKind } from "../api/types";
 import { chooseLanguage } from "../i18n";
-import { alice, approved, bob, bobsCluster, carol, cluster, event, item, nodeSummary, step, ticket, ticketOf } from "../testing/fixtures";
+import { alice, approved, bob, bobsCluster, carol, cluster, event, item, me, nodeSummary, step, ticket, ticketOf } from "../testing/fixtures";
 import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { TicketDetail } from "./TicketDetail";
@@ -162,6 +162,29 @@ describe("a ticket in detail", () => {
     expect(within(screen.getByTestId("item-1")).queryByTestId("timeline")).toBeNull();
     await userEvent.click(screen.getByTestId("item-toggle-1"));
     expect(within(screen.getByTestId("item-1")).getByTestId("timeline-step-leader")).toHaveAttribute("data-value", "current");
+  });
+
+  it("leads from each item to its connections, for those who may see connections", async () => {
+    const orders = { ...bobsCluster, id: "orders", title: "Orders" };
+    const several = ticket({ items: [item(), item({ position: 1, resource: orders, actions: ["redis:*"] })] });
+    show(several, { "GET /me": () => ({ body: me({ roles: ["application-owner"] }) }) });
+    expect(await screen.findByTestId("item-flows-0")).toHaveAttribute("href", "/flows?subject=app-888&resource=bobs-cluster&action=redis%3Aconnect&window=31d");
+    expect(screen.getByTestId("item-flows-1")).toHaveAttribute("href", "/flows?subject=app-888&resource=orders&window=31d");
+    expect(screen.getByTestId("item-flows-1")).toHaveAccessibleName("Connections of Payments API to Orders");
+    cleanup();
+    show(several);
+    expect(screen.getByTestId("item-1")).toBeVisible();
+    expect(screen.queryByTestId("item-flows-0")).toBeNull();
+  });
+
+  it("leads to the statement in its policy, for the security team and auditors", async () => {
+    const granted = ticketOf("effective", { steps: decided, policy: "portal-redis" });
+    show(granted, { "GET /me": () => ({ body: me({ roles: ["auditor"] }) }) });
+    expect(await screen.findByTestId("ticket-statement")).toHaveAttribute("href", "/access-policies/portal-redis?sid=t-42-1");
+    cleanup();
+    show(granted, { "GET /me": () => ({ body: me({ roles: ["application-owner"] }) }) });
+    expect(await screen.findByTestId("ticket-flows")).toBeVisible();
+    expect(screen.queryByTestId("ticket-statement")).toBeNull();
   });
 
   it("shows on demand what changes, and what the approvals are bound to", async () => {

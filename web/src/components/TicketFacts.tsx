@@ -1,13 +1,15 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMe } from "../api/queries";
-import type { Role, Ticket, TicketItem } from "../api/types";
+import type { Ticket, TicketItem } from "../api/types";
 import { hoursText } from "../lib/hours";
 import { expiryOf, nodesByResource, sumClusters } from "../lib/items";
 import { endedAt } from "../lib/timeline";
-import { flowsPath } from "../lib/flow-link";
+import { statementPath } from "../lib/flow-link";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
+import { canSeeGovernance } from "./GovernanceOnly";
+import { useItemFlows } from "./ItemFlowsLink";
 import { MemberSummary, useWorstMembers } from "./MemberSummary";
 import { NodeSummary } from "./NodeSummary";
 import { CopyName, PersonName, RefName } from "./Names";
@@ -37,9 +39,6 @@ function Registration({ workload }: { workload: NonNullable<TicketItem["workload
   );
 }
 
-/** seesConnections contains the roles of people who may see connections, owners only their own. */
-const seesConnections: Role[] = ["application-owner", "resource-owner", "security", "auditor"];
-
 /** About shows the fields of the item that its kind has. */
 function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   const { t, i18n } = useTranslation();
@@ -48,7 +47,8 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   // Access that is being revoked ends before its expiry date.
   const expires = expiryOf(item);
   const lasts = ticket.kind === "grant" || ticket.kind === "extend";
-  const connections = useMe().data?.roles.some((role) => seesConnections.includes(role)) && flowsPath({ subject: item.application, resource: item.resource });
+  const connections = useItemFlows(item, ticket.kind);
+  const governs = canSeeGovernance(useMe().data);
   return (
     <>
       {item.application && (
@@ -82,6 +82,14 @@ function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
           <dt>{t("access.connections")}</dt>
           <dd>
             <Link to={connections} data-testid="ticket-flows">{t("connections.explore")}</Link>
+          </dd>
+        </>
+      )}
+      {governs && item.policy && item.sid && item.state !== "pending" && (
+        <>
+          <dt>{t("access.statement")}</dt>
+          <dd>
+            <Link to={statementPath(item.policy, item.sid)} data-testid="ticket-statement"><code className={tables.code}>{item.sid}</code></Link>
           </dd>
         </>
       )}

@@ -5,7 +5,7 @@
 import type {
   Access, AccessEdge, AccessPackage, AccessReview, ActiveDowngrade, Application, CatalogRef, CatalogSource, ClassInfo, ClusterState, Connection, Decision, Delegation, DeniedConnection,
   DowngradeRun, Entity, Finding, FlowLoss, Impact, ImpactLine, LedgerLine, Member, MemberCounts, MemberFinding, MemberUnit, PackageHolder, PackageSummary, Person, PolicyStatement,
-  PolicySummary, ProposalLine, RawFlow, Resource, ReviewLine, SessionInfo, SyncChange, Token, SeenEvidence, Ticket, TicketItem, UnattributedLine, Undelivered, UnknownPortLine, Unused,
+  PolicySummary, ProposalLine, RawFlow, Resource, ReviewLine, SessionInfo, SyncChange, Token, SeenEvidence, Ticket, TicketItem, UnattributedLine, Undelivered, UnknownPortLine, Unused, Use,
   Workload,
 } from "../api/types";
 import type { CsvTable } from "./csv";
@@ -61,8 +61,11 @@ export const ticketsCSV: CsvTable<Ticket> = {
   },
 };
 
+/** lastUsed returns when an access was last used, "not used" if it is known that it was not, and otherwise "unknown". */
+const lastUsed = (use: Use): string => use?.lastUsed ?? (use?.state === "unused" ? "not used" : "unknown");
+
 /** accessCSV is the table of the statements about one application or resource. */
-export const accessCSV = (about: string, lastUse: (row: Access) => string | null | undefined): CsvTable<Access> => ({
+export const accessCSV = (about: string, lastUse: (row: Access) => Use): CsvTable<Access> => ({
   file: `access-${about}`,
   columns: {
     ...ends<Access>(),
@@ -72,7 +75,7 @@ export const accessCSV = (about: string, lastUse: (row: Access) => string | null
     since: (row) => row.since,
     until: (row) => row.notAfter,
     hours: (row) => row.hours && hoursText(row.hours, "en"),
-    "last used": (row) => (lastUse(row) === undefined ? "unknown" : (lastUse(row) ?? "not seen")),
+    "last used": (row) => lastUsed(lastUse(row)),
     members: (row) => clusters(row.clusters, row.members),
     ticket: (row) => row.ticket,
     reason: (row) => row.reason,
@@ -96,9 +99,10 @@ export const edgesCSV: CsvTable<AccessEdge> = {
     counts: (row) => row.counting,
     until: (row) => row.notAfter,
     hours: (row) => row.hours && hoursText(row.hours, "en"),
-    "last used": (row) => row.lastUsed,
+    "last used": (row) => lastUsed({ state: row.use, lastUsed: row.lastUsed }),
     origin: (row) => row.origin.kind,
     ticket: (row) => row.ticket,
+    reason: (row) => row.reason,
     policy: (row) => row.policy,
     statement: (row) => row.sid,
   },
@@ -187,10 +191,11 @@ export const unusedCSV: CsvTable<Unused> = {
     "resource titles": (row) => titles(row.resources),
     effect: (row) => row.effect,
     actions: (row) => row.actions,
-    "last used": (row) => row.lastUsed,
+    "last used": (row) => row.lastUsed ?? "not used",
     "days observed": (row) => row.daysObserved,
-    reason: (row) => row.reason.text,
+    evidence: (row) => row.reason.text,
     ticket: (row) => row.ticket,
+    reason: (row) => row.ticketReason,
     policy: (row) => row.policy,
     statement: (row) => row.sid,
   },
@@ -328,7 +333,7 @@ export const policiesCSV: CsvTable<PolicySummary> = {
 };
 
 /** statementsCSV is the table of the statements of a policy. */
-export const statementsCSV = (policy: string): CsvTable<PolicyStatement> => ({
+export const statementsCSV = (policy: string, lastUse: (sid: string) => Use): CsvTable<PolicyStatement> => ({
   file: `statements-${policy}`,
   columns: {
     statement: (row) => row.sid,
@@ -339,7 +344,9 @@ export const statementsCSV = (policy: string): CsvTable<PolicyStatement> => ({
     from: (row) => row.notBefore,
     until: (row) => row.notAfter,
     hours: (row) => row.hours && hoursText(row.hours, "en"),
+    "last used": (row) => lastUsed(lastUse(row.sid)),
     ticket: (row) => row.ticket,
+    reason: (row) => row.reason,
     issues: (row) => row.issues.map(({ kind }) => kind),
   },
 });
@@ -583,9 +590,9 @@ export const deniedCSV: CsvTable<DeniedConnection> = {
 };
 
 /** expiringCSV is the table of accesses that end soon. */
-export const expiringCSV: CsvTable<{ ticket: Ticket; item: TicketItem; asked: string | undefined }> = {
+export const expiringCSV: CsvTable<{ ticket: Ticket; item: TicketItem; asked: string | undefined; use: Use }> = {
   file: "expiring-access",
-  columns: { ticket: ({ ticket }) => ticket.id, item: ({ item }) => itemText(item), actions: ({ item }) => item.actions, ends: ({ item }) => item.expiresAt, "extension requested in": ({ asked }) => asked },
+  columns: { ticket: ({ ticket }) => ticket.id, item: ({ item }) => itemText(item), actions: ({ item }) => item.actions, ends: ({ item }) => item.expiresAt, "last used": ({ use }) => lastUsed(use), reason: ({ ticket }) => ticket.reason, "extension requested in": ({ asked }) => asked },
 };
 
 /** ticketItemsCSV is the table of the items of a ticket. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { flowFilterOf } from "./flow-filter";
-import { flowsPath } from "./flow-link";
+import { item } from "../testing/fixtures";
+import { flowsPath, itemFlowsPath, statementPath } from "./flow-link";
 
 const app = { id: "app 888", name: "trnv1:rsc:a:iam:sa:app/888", title: "Shop" };
 const unknown = { name: "*", title: "*" };
@@ -16,5 +17,50 @@ describe("the path of connections", () => {
     expect(flowsPath({ subject: unknown, resource: app })).toBeUndefined();
     expect(flowsPath({ subject: app, resource: unknown })).toBeUndefined();
     expect(flowsPath({})).toBeUndefined();
+  });
+});
+
+describe("the path of the connections of an item", () => {
+  const filterOf = (...args: Parameters<typeof itemFlowsPath>) => flowFilterOf(new URL(itemFlowsPath(...args) ?? "/", "http://portal").searchParams);
+  const names = { effect: "Deny", subjects: ["trnv1:rsc:a:iam:sa:app/1", "trnv1:rsc:a:iam:sa:app/2"], resources: ["trnv1:rsc:a:redis:clusters:x"] } as const;
+  const statement = (over: Partial<Parameters<typeof itemFlowsPath>[0]>) => item({ application: undefined, resource: undefined, policy: "portal-statements", sid: "t-9-1", actions: ["redis:connect"], scope: { ...names, subjects: [...names.subjects], resources: [...names.resources] }, ...over });
+
+  it("selects the application, the resource and the actions of a grant", () => {
+    expect(filterOf(item({ actions: ["redis:connect", "redis:admin"] }), "grant")).toMatchObject({ subject: ["app-888"], resource: ["bobs-cluster"], action: ["redis:connect", "redis:admin"], window: "31d" });
+  });
+
+  it("selects every action of the pair where the grant names them by a wildcard", () => {
+    expect(filterOf(item({ actions: ["redis:*"] }), "grant")).toMatchObject({ subject: ["app-888"], action: [] });
+  });
+
+  it("selects the resource of a change of mode, and the application of an external workload", () => {
+    expect(filterOf(item({ application: undefined, actions: undefined, toMode: "Enforce" }), "mode")).toMatchObject({ subject: [], resource: ["bobs-cluster"] });
+    expect(filterOf(item({ resource: undefined, actions: undefined }), "workload")).toMatchObject({ subject: ["app-888"], resource: [] });
+  });
+
+  it("selects what a statement decided once it is written, and before that its names", () => {
+    expect(filterOf(statement({ state: "effective" }), "statement")).toMatchObject({ policy: "portal-statements", sid: "t-9-1", subject: [], action: [] });
+    expect(filterOf(statement({ state: "pending" }), "statement")).toMatchObject({ policy: undefined, subject: names.subjects, resource: names.resources, action: ["redis:connect"] });
+  });
+
+  it("searches the names that a class covers, and selects nothing while the class is not known", () => {
+    const change = item({ application: undefined, resource: undefined, actions: undefined, object: { kind: "ResourceClass", name: "redis", verb: "update" } });
+    const found = itemFlowsPath(change, "class", "trnv1:rsc:a:redis:clusters:*");
+    expect(flowFilterOf(new URL(found ?? "/", "http://portal").searchParams)).toMatchObject({ q: "trnv1:rsc:a:redis:clusters:", subject: [], resource: [], window: "31d" });
+    expect(itemFlowsPath(change, "class")).toBeUndefined();
+    expect(itemFlowsPath(change, "class", "trnv1:rsc:*:redis:*")).toBeUndefined();
+  });
+
+  it.each([
+    ["a wildcard", statement({ scope: { ...names, subjects: ["*"], resources: [...names.resources] } }), "statement"],
+    ["an address range", statement({ scope: { ...names, subjects: ["trnv1:rsc:a:net:cidr:10.0.0.0/8"], resources: [...names.resources] } }), "statement"],
+  ] as const)("does not exist for %s, which no filter selects", (_, of, kind) => {
+    expect(itemFlowsPath(of, kind)).toBeUndefined();
+  });
+});
+
+describe("the path of a statement", () => {
+  it("is on the page of its policy", () => {
+    expect(statementPath("portal/redis", "t-9-1")).toBe("/access-policies/portal%2Fredis?sid=t-9-1");
   });
 });

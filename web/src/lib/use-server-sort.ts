@@ -28,7 +28,10 @@ export const connectionOrdersOf = ({ subject, resource }: { subject: string[]; r
   subject.length + resource.length > 0 ? connectionOrders : [];
 
 export type AccessOrder = OrderOf<"/access">;
-export const accessOrders = ["subject", "-subject", "resource", "-resource", "policy", "-policy", "until", "-until"] as const satisfies readonly AccessOrder[];
+const accessOrders = ["subject", "-subject", "resource", "-resource", "policy", "-policy", "until", "-until"] as const satisfies readonly AccessOrder[];
+/** accessOrdersOf returns the orders of the rows of the access map: by the last use only with a name, because the server would have to sum up all connections. */
+export const accessOrdersOf = ({ subject, resource }: { subject?: string | undefined; resource?: string | undefined }): readonly AccessOrder[] =>
+  subject || resource ? [...accessOrders, "used", "-used"] : accessOrders;
 
 export type PolicyOrder = OrderOf<"/policies">;
 export const policyOrders = ["name", "-name", "statements", "-statements"] as const satisfies readonly PolicyOrder[];

@@ -25,6 +25,9 @@ const edge: AccessEdge = {
   origin: { kind: "portal" },
   ticket: "T-1",
   counting: true,
+  ticketVisible: true,
+  reason: "the new checkout",
+  use: "used",
   lastUsed: "2026-11-20T10:00:00Z",
 };
 const graph: AccessGraph = {
@@ -38,7 +41,7 @@ const graph: AccessGraph = {
   cut: false,
 };
 
-function start(at = "/access", over: Partial<AccessGraph> = {}) {
+function start(at = "/access", over: Partial<AccessGraph> = {}, answers: Parameters<typeof serve>[0] = {}) {
   const calls = serve({
     ...governor,
     "GET /access/graph": () => ({ body: { ...graph, ...over } }),
@@ -48,7 +51,8 @@ function start(at = "/access", over: Partial<AccessGraph> = {}) {
     "GET /resources": () => ({ body: { items: [resource()] } }),
     "GET /applications/app-888": () => ({ body: application() }),
     "GET /resources/bobs-cluster": () => ({ body: resource() }),
-    "GET /access/path": () => ({ body: { from: app888, to: bobsCluster, decisions: [{ cluster: "", action: "redis:connect", mode: "Enforce", decision: "allowed", policy: "portal-redis", sid: "t-1-1" }], direct: [edge], against: [], chains: [], cut: false } }),
+    "GET /access/path": () => ({ body: { from: app888, to: bobsCluster, decisions: [{ cluster: "", action: "redis:connect", mode: "Enforce", decision: "allowed", policy: "portal-redis", sid: "t-1-1" }], direct: [edge], against: [], chains: [], cut: false, flowsAvailable: true } }),
+    ...answers,
   });
   const { router } = renderPage(<AccessMapPage />, { path: "/access", at });
   return { calls, router };
@@ -100,10 +104,45 @@ describe("the access map", () => {
     expect(within(screen.getByTestId("path-finder")).getByText("There is no indirect way.")).toBeVisible();
     const asked = calls.find(({ path }) => path === "/access/path")?.search;
     expect([asked?.get("from"), asked?.get("to")]).toEqual(["app-888", "bobs-cluster"]);
+    const row = within(screen.getByTestId("path-edges"));
+    expect(row.getByText("the new checkout")).toBeVisible();
+    expect(row.getByTestId("last-use")).toHaveAttribute("data-value", "used");
+  });
+
+  it("says why each access was given and when it was last used, and of what was not watched that this is not known", async () => {
+    const rows: AccessEdge[] = [
+      edge,
+      { ...edge, sid: "t-2-1", ticket: "T-2", ticketVisible: false, reason: undefined, use: "unused", lastUsed: undefined },
+      { ...edge, sid: "base", ticket: undefined, reason: undefined, use: "unknown", lastUsed: undefined },
+    ];
+    start("/access", {}, { "GET /access": () => ({ body: { items: rows, total: 3, flowsAvailable: true } }) });
+    const table = within(await screen.findByTestId("access-table"));
+    expect(table.getAllByTestId("last-use").map((each) => [each.dataset.value, each.textContent])).toEqual([["used", expect.any(String)], ["unused", "not used"], ["unknown", "not known"]]);
+    expect(table.getByRole("time").closest("a")).toHaveAttribute("href", "/flows?subject=app-888&resource=bobs-cluster&window=31d");
+    expect(table.getByText("the new checkout")).toBeVisible();
+    expect(table.getByText("hidden")).toBeVisible();
+    expect(table.queryByRole("link", { name: "T-2" })).toBeNull();
+  });
+
+  it("says of no access that it was not used while the flows cannot be read", async () => {
+    start("/access", {}, { "GET /access": () => ({ body: { items: [{ ...edge, use: "unknown", lastUsed: undefined }], total: 1, flowsAvailable: false } }) });
+    expect(await screen.findByTestId("flows-unavailable")).toBeVisible();
+    expect(screen.getByTestId("last-use")).toHaveAttribute("data-value", "unavailable");
+  });
+
+  it("lets the server sort by last use once a client or a resource is named", async () => {
+    const { calls, router } = start("/access?sort=used", {}, { "GET /access": () => ({ body: { items: [edge, { ...edge, sid: "two" }], total: 200, nextCursor: "c2", flowsAvailable: true } }) });
+    await screen.findByTestId("access-table");
+    expect(calls.find(({ path }) => path === "/access")?.search.get("sort")).toBeNull();
+    await router.navigate("/access?resource=bobs-cluster&sort=used");
+    await waitFor(() => expect(calls.some(({ path, search }) => path === "/access" && search.get("sort") === "used")).toBe(true));
+    expect(screen.getByRole("columnheader", { name: "Last used" })).toHaveAttribute("aria-sort", "ascending");
   });
 });
 
 describe("access policies", () => {
+  const noUses = { "GET /policies/wide/uses": () => ({ body: { items: [], since: "2025-11-20T10:00:00Z", available: false } }) };
+
   it("are listed with origin and issues, which narrow the list", async () => {
     const calls = serve({
       ...governor,
@@ -131,12 +170,46 @@ describe("access policies", () => {
       unusedKnown: true,
       yaml: "kind: AccessControlPolicy\n",
     };
-    serve({ ...governor, "GET /policies/wide": () => ({ body: detail }) });
+    serve({ ...governor, "GET /policies/wide": () => ({ body: detail }), ...noUses });
     renderPage(<AccessPolicyPage />, { path: "/access-policies/:name", at: "/access-policies/wide" });
     const row = within(await screen.findByTestId("statement-one"));
     for (const text of ["redundant", "because of x/y", "denies"]) expect(row.getByText(text)).toBeVisible();
     expect(screen.queryByText(/AccessControlPolicy/)).toBeNull();
     await userEvent.click(screen.getByText("YAML"));
     expect(await screen.findByText(/kind: AccessControlPolicy/)).toBeVisible();
+  });
+
+  const statement = (sid: string, over: Partial<PolicyDetail["statements"][number]> = {}): PolicyDetail["statements"][number] => ({ sid, effect: "Allow", subjects: [app888], actions: ["redis:connect"], resources: [bobsCluster], issues: [], ...over });
+  const two: PolicyDetail = {
+    policy: { name: "wide", origin: { kind: "portal" }, statements: 2, issues: {}, accepted: true },
+    statements: [statement("t-1-1", { ticket: "T-1", ticketVisible: true, reason: "the new checkout" }), statement("t-2-1")],
+    managers: [],
+    unusedKnown: true,
+  };
+
+  it("say of each statement when it was last used and why it was given", async () => {
+    const uses = { items: [{ sid: "t-1-1", state: "used", lastUsed: "2026-11-20T10:00:00Z" }, { sid: "t-2-1", state: "unknown" }], since: "2025-11-20T10:00:00Z", available: true };
+    serve({ ...governor, "GET /policies/wide": () => ({ body: two }), "GET /policies/wide/uses": () => ({ body: uses }) });
+    renderPage(<AccessPolicyPage />, { path: "/access-policies/:name", at: "/access-policies/wide" });
+    const first = within(await screen.findByTestId("statement-t-1-1"));
+    expect(first.getByText("the new checkout")).toBeVisible();
+    expect((await first.findByRole("time")).closest("a")).toHaveAttribute("href", "/flows?policy=wide&sid=t-1-1&window=31d");
+    expect(within(screen.getByTestId("statement-t-2-1")).getByTestId("last-use")).toHaveTextContent("not known");
+  });
+
+  it("show one statement alone to those who came for it, and the others when asked", async () => {
+    serve({ ...governor, "GET /policies/wide": () => ({ body: two }), ...noUses });
+    renderPage(<AccessPolicyPage />, { path: "/access-policies/:name", at: "/access-policies/wide?sid=t-2-1" });
+    await screen.findByTestId("statement-t-2-1");
+    expect(screen.queryByTestId("statement-t-1-1")).toBeNull();
+    await userEvent.click(screen.getByRole("button", { name: "Show all statements" }));
+    expect(await screen.findByTestId("statement-t-1-1")).toBeVisible();
+  });
+
+  it("say that the statement is not there any more, and show the others", async () => {
+    serve({ ...governor, "GET /policies/wide": () => ({ body: two }), ...noUses });
+    renderPage(<AccessPolicyPage />, { path: "/access-policies/:name", at: "/access-policies/wide?sid=t-9-1" });
+    expect(await screen.findByTestId("chosen-statement")).toHaveTextContent("no statement t-9-1 any more");
+    expect(screen.getByTestId("statement-t-1-1")).toBeVisible();
   });
 });

@@ -1,8 +1,8 @@
-import { Button } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link, useParams } from "react-router";
-import { useAccessPolicy } from "../api/fleet";
-import type { CatalogRef, PolicyDetail, PolicyStatement, StatementIssue } from "../api/types";
+import { useAccessPolicy, useAccessPolicyUses } from "../api/fleet";
+import type { CatalogRef, PolicyDetail, PolicyStatement, StatementIssue, Use } from "../api/types";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
@@ -10,15 +10,18 @@ import classes from "../components/govern/Govern.module.css";
 import { IssueBadge } from "../components/govern/badges";
 import { PolicyOriginText } from "../components/govern/PolicyOriginText";
 import { Hours } from "../components/Hours";
+import { LastUse } from "../components/LastUse";
 import { RefName } from "../components/Names";
 import type { RefKind } from "../components/Names";
 import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page, Section } from "../components/Page";
 import { YamlDetails, YamlText } from "../components/policies/YamlDetails";
 import tables from "../components/Tables.module.css";
+import { Reason, TicketLink } from "../components/TicketLink";
 import { RelativeTime, DayAndTime } from "../components/Time";
 import { statementsCSV } from "../lib/csv-tables";
 import { flowsPath } from "../lib/flow-link";
+import { useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
 import { instant } from "../lib/table-sort";
 
@@ -57,8 +60,21 @@ function Issue({ issue }: { issue: StatementIssue }) {
   );
 }
 
+/** useStatementUses returns the last use of a statement; undefined while the flows were not read. */
+function useStatementUses(policy: string): (sid: string) => Use {
+  const { data } = useAccessPolicyUses(policy);
+  if (!data?.available) return () => undefined;
+  const found = new Map(data.items.map((use) => [use.sid, use]));
+  return (sid) => found.get(sid) ?? { state: "unknown" };
+}
+
 function Statements({ detail }: { detail: PolicyDetail }) {
   const { t } = useTranslation();
+  const [search, change] = useFilters();
+  const lastUse = useStatementUses(detail.policy.name);
+  const sid = search.get("sid");
+  const chosen = sid === null ? [] : detail.statements.filter((row) => row.sid === sid);
+  const rows = chosen.length > 0 ? chosen : detail.statements;
   const columns: Column<PolicyStatement>[] = [
     {
       key: "sid",
@@ -68,7 +84,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
         <span className={tables.stack}>
           <code className={tables.code}>{row.sid}</code>
           {row.effect === "Deny" && <strong>{t("effect.Deny")}</strong>}
-          {row.ticket && <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>}
+          {row.ticket && <TicketLink of={row} />}
           <Link to={flowsPath({ policy: detail.policy.name, sid: row.sid }) ?? ""} aria-label={t("acp.connectionsOf", { sid: row.sid })} data-testid={`flows-${row.sid}`}>{t("access.connections")}</Link>
         </span>
       ),
@@ -89,6 +105,8 @@ function Statements({ detail }: { detail: PolicyDetail }) {
     },
     { key: "resources", header: t("accessMap.resource"), cell: (row) => <Refs kind="resources" refs={row.resources} />, sortBy: (row) => row.resources[0]?.title },
     { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => <span className={tables.stack}>{row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>}<Hours hours={row.hours} /></span>, sortBy: (row) => instant(row.notAfter) },
+    { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse use={lastUse(row.sid)} to={flowsPath({ policy: detail.policy.name, sid: row.sid })} label={t("acp.connectionsOf", { sid: row.sid })} />, sortBy: (row) => instant(lastUse(row.sid)?.lastUsed) },
+    { key: "reason", header: t("access.reason"), cell: (row) => <Reason of={row} /> },
     {
       key: "issues",
       header: t("acp.issues"),
@@ -98,7 +116,13 @@ function Statements({ detail }: { detail: PolicyDetail }) {
   return (
     <Section title={t("acp.statementsTitle")} count={detail.statements.length}>
       {!detail.unusedKnown && <Notice>{t("acp.unusedUnknown")}</Notice>}
-      {detail.statements.length > 0 ? <DataTable csv={statementsCSV(detail.policy.name)} label={t("acp.statementsTitle")} columns={columns} rows={detail.statements} rowKey={(row) => row.sid} rowTestId={(row) => `statement-${row.sid}`} testId="statements" /> : <EmptyState>{t("acp.noStatements")}</EmptyState>}
+      {sid !== null && (
+        <Group gap="sm" my="sm" data-testid="chosen-statement">
+          <span>{t(chosen.length > 0 ? "acp.onlyStatement" : "acp.statementGone", { sid })}</span>
+          <Button size="compact-sm" variant="default" onClick={() => change({ sid: undefined })}>{t("acp.allStatements")}</Button>
+        </Group>
+      )}
+      {rows.length > 0 ? <DataTable csv={statementsCSV(detail.policy.name, lastUse)} label={t("acp.statementsTitle")} columns={columns} rows={rows} rowKey={(row) => row.sid} rowTestId={(row) => `statement-${row.sid}`} testId="statements" /> : <EmptyState>{t("acp.noStatements")}</EmptyState>}
     </Section>
   );
 }

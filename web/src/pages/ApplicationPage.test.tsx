@@ -55,9 +55,9 @@ describe("an application", () => {
 
   it("says when the access was last used and why it was given, and leads to its connections", async () => {
     start({
-      "GET /applications/app-888/access": () => ({ body: { items: [{ ...grant, reason: "the new cache" }, { ...grant, sid: "t-43-1", ticket: "T-43" }] } }),
+      "GET /applications/app-888/access": () => ({ body: { items: [{ ...grant, reason: "the new cache" }, { ...grant, sid: "t-43-1", ticket: "T-43" }, { ...grant, sid: "t-44-1", ticket: "T-44" }] } }),
       "GET /applications/app-888/access/uses": () => ({
-        body: { items: [{ policy: grant.policy, sid: grant.sid, subject: app888.name, resource: bobsCluster.name, lastUsed: "2026-11-20T10:00:00Z" }], since: "2025-11-20T10:00:00Z", available: true },
+        body: { items: [{ policy: grant.policy, sid: grant.sid, subject: app888.name, resource: bobsCluster.name, state: "used", lastUsed: "2026-11-20T10:00:00Z" }, { policy: grant.policy, sid: "t-43-1", subject: app888.name, resource: bobsCluster.name, state: "unused" }], since: "2025-11-20T10:00:00Z", available: true },
       }),
     });
     const row = within(await screen.findByTestId("access-row-t-42-1"));
@@ -65,14 +65,15 @@ describe("an application", () => {
     const used = await row.findByRole("time");
     expect(used).toHaveAttribute("dateTime", "2026-11-20T10:00:00Z");
     expect(used.closest("a")).toHaveAttribute("href", "/flows?subject=app-888&resource=bobs-cluster&window=31d");
-    expect(within(screen.getByTestId("access-row-t-43-1")).getByText("not seen")).toBeVisible();
+    expect(within(screen.getByTestId("access-row-t-43-1")).getByText("not used")).toBeVisible();
+    expect(within(screen.getByTestId("access-row-t-44-1")).getByText("not known")).toBeVisible();
   });
 
   it("does not say that access was not used while the flows cannot be read", async () => {
     start({ "GET /applications/app-888/access/uses": () => ({ body: { items: [], since: "2025-11-20T10:00:00Z", available: false } }) });
     const row = within(await screen.findByTestId("access-row-t-42-1"));
     expect(row.getByText("not known")).toBeVisible();
-    expect(row.queryByText("not seen")).toBeNull();
+    expect(row.queryByText("not used")).toBeNull();
   });
 
   it("shows the grant instead of asking for what is there already", async () => {

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Connection } from "../api/types";
-import { bob, connection } from "../testing/fixtures";
+import { bob, connection, me } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Call } from "../testing/render";
 import { FlowsPage } from "./FlowsPage";
@@ -66,6 +66,17 @@ describe("the explorer", () => {
     expect(drawer.getByTestId("chain-approvers")).toHaveTextContent("Bob Li");
     expect(drawer.getByTestId("narrow-statement")).toHaveAttribute("href", "/flows?policy=redis&sid=t-9-1");
     expect(router.state.location.search).toMatch(/^\?row=\w+$/);
+  });
+
+  it.each([
+    ["security", "/access-policies/redis?sid=t-9-1", "/access-policies/redis"],
+    ["resource-owner", null, null],
+  ] as const)("leads from the flow to the statement and its policy: %s", async (role, statement, policy) => {
+    start([connection({ decision: "allowed", verdict: "forwarded", policy: "redis", sid: "t-9-1" })], "/flows", { "GET /me": () => ({ body: me({ roles: [role] }) }) });
+    await userEvent.click(await screen.findByTestId("flow-open"));
+    const chain = within(await screen.findByTestId("chain-statement"));
+    expect(chain.getByText("t-9-1").closest("a")?.getAttribute("href") ?? null).toBe(statement);
+    expect(chain.getByText("redis").closest("a")?.getAttribute("href") ?? null).toBe(policy);
   });
 
   it("ends the chain where nobody may look further", async () => {

@@ -106,6 +106,16 @@ describe("home", () => {
     expect(section.getByText("2")).toBeVisible();
   });
 
+  it("says of each access that ends when it was last used and why it was given", async () => {
+    const ends = (position: number) => item({ position, state: "effective", expiresAt: "2026-12-04T10:00:00Z" });
+    const uses = [{ ticket: "T-12", item: 0, state: "used" as const, lastUsed: "2026-11-20T10:00:00Z" }, { ticket: "T-12", item: 1, state: "unused" as const }];
+    start({ expiring: [ticket({ id: "T-12", reason: "the new checkout", items: [ends(0), ends(1), ends(2)] })], expiringCount: 1, expiringUses: uses });
+    const section = within(await screen.findByTestId("expiring"));
+    expect(section.getAllByTestId("last-use").map((each) => each.dataset.value)).toEqual(["used", "unused", "unavailable"]);
+    expect(section.getAllByText("the new checkout")).toHaveLength(3);
+    expect(section.getAllByTestId("last-use")[0]?.querySelector("a")).toHaveAttribute("href", "/flows?subject=app-888&resource=bobs-cluster&action=redis%3Aconnect&window=31d");
+  });
+
   it("says how many stopped rollouts it does not name", async () => {
     const stopped = ["a", "b", "c", "d", "e"].map((id) => ({ id, name: id, title: id.toUpperCase() }));
     start({ stopped });

@@ -60,6 +60,23 @@ describe("protection", () => {
   });
 });
 
+describe("who can reach it", () => {
+  it.each([
+    [["requester"], 1],
+    [["auditor"], 0],
+  ] as const)("says that others are hidden only to those for whom they are: %s", async (roles, hints) => {
+    serve({
+      "GET /me": () => ({ body: me({ roles: [...roles] }) }),
+      "GET /resources/bobs-cluster": () => ({ body: resource() }),
+      "GET /resources/bobs-cluster/access": () => ({ body: { items: [grant] } }),
+    });
+    renderPage(<ResourcePage />, { path: "/resources/:id", at: "/resources/bobs-cluster" });
+    const section = within(await screen.findByTestId("access"));
+    await section.findByTestId("access-row-t-42-1");
+    await waitFor(() => expect(section.queryAllByText("You see only rows of your own applications here.")).toHaveLength(hints));
+  });
+});
+
 describe("the nodes of a resource", () => {
   it("stand above the members", async () => {
     serve({

@@ -76,7 +76,7 @@ function Sections({ resource }: { resource: Resource }) {
   return (
     <>
       {answers && resource.class && <RolloutNextStep resource={resource} />}
-      <Section title={t("resource.who")} count={access.data?.items.length} aside={resource.mine ? undefined : t("resource.othersHidden")} testId="access">
+      <Section title={t("resource.who")} count={access.data?.items.length} aside={answers ? undefined : t("resource.othersHidden")} testId="access">
         <Loaded query={access}>
           {({ items }) =>
             items.length === 0 ? (

@@ -15,14 +15,16 @@ import { NoRows } from "../govern/NoRows";
 import { PolicyOriginText } from "../govern/PolicyOriginText";
 import { LoadMore } from "../LoadMore";
 import { Hours } from "../Hours";
+import { LastUse } from "../LastUse";
 import { Owners, RefName } from "../Names";
 import type { RefKind } from "../Names";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
 import classes from "./Access.module.css";
-import { RelativeTime, DayAndTime } from "../Time";
+import { Reason, TicketLink } from "../TicketLink";
+import { DayAndTime } from "../Time";
 import { instant } from "../../lib/table-sort";
-import { accessOrders, useServerSort } from "../../lib/use-server-sort";
+import { accessOrdersOf, useServerSort } from "../../lib/use-server-sort";
 
 /** EdgeEnd shows one end of an edge. An end that covers many names has its own text. */
 export function EdgeEnd({ about, kind, anyone, teams }: { about: CatalogRef; kind: RefKind; anyone?: boolean; teams: AccessEdge["subjectTeams"] }) {
@@ -39,8 +41,8 @@ export function EdgeEnd({ about, kind, anyone, teams }: { about: CatalogRef; kin
   );
 }
 
-/** useEdgeColumns returns the columns of a table of statements between two names. */
-export function useEdgeColumns(): Column<AccessEdge>[] {
+/** useEdgeColumns returns the columns of a table of statements between two names. flows reports whether the flows could be read. */
+function useEdgeColumns(flows: boolean): Column<AccessEdge>[] {
   const { t } = useTranslation();
   return [
     { key: "subject", header: t("accessMap.subject"), cell: (row) => <div className={classes.end}><EdgeEnd about={row.subject} kind="applications" anyone={row.subjectKind === "anyone"} teams={row.subjectTeams} /></div>, sortBy: (row) => (row.subjectKind === "anyone" ? "*" : row.subject.title || row.subject.name) },
@@ -93,39 +95,34 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
       header: t("accessMap.origin"),
       cell: (row) => (
         <span className={tables.stack}>
-          {row.ticket ? <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link> : null}
+          {row.ticket ? <TicketLink of={row} /> : null}
           <PolicyOriginText origin={row.origin} ticket={row.ticket} />
         </span>
       ),
     },
     { key: "until", header: t("accessMap.until"), cell: (row) => <span className={tables.stack}>{row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>}<Hours hours={row.hours} /></span>, sortBy: (row) => instant(row.notAfter) },
+    { key: "reason", header: t("access.reason"), cell: (row) => <Reason of={row} /> },
+    { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse use={flows ? { state: row.use, lastUsed: row.lastUsed } : undefined} to={flowsPath({ subject: row.subject, resource: row.resource })} label={t("access.connectionsOf", { subject: row.subject.title, resource: row.resource.title })} />, sortBy: (row) => instant(row.lastUsed) },
   ];
 }
+
 
 const edgeKey = (row: AccessEdge) => `${row.subject.name} ${row.resource.name} ${row.policy} ${row.sid}`;
 
 /** EdgeTable lists the statements of a path on the access map. */
-export function EdgeTable({ rows, label }: { rows: AccessEdge[]; label: string }) {
-  return <DataTable csv={edgesCSV} sortParam="path-sort" label={label} columns={useEdgeColumns()} rows={rows} rowKey={edgeKey} />;
-}
-
-/** LastUsed shows when a statement was last used, as a link to the connections of its two names. */
-function LastUsed({ row }: { row: AccessEdge }) {
-  const { t } = useTranslation();
-  if (!row.lastUsed) return <span className={tables.muted}>{t("accessMap.notSeen")}</span>;
-  const path = flowsPath({ subject: row.subject, resource: row.resource });
-  return path ? <Link to={path}><RelativeTime at={row.lastUsed} /></Link> : <RelativeTime at={row.lastUsed} />;
+export function EdgeTable({ rows, label, flows }: { rows: AccessEdge[]; label: string; flows: boolean }) {
+  return <DataTable csv={edgesCSV} sortParam="path-sort" label={label} columns={useEdgeColumns(flows)} rows={rows} rowKey={edgeKey} testId="path-edges" />;
 }
 
 /** AccessEdges lists the selection of the graph as rows. */
 export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear: (() => void) | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
-  const query = useAccessEdges({ ...filter, ...useServerSort(accessOrders) });
-  const last: Column<AccessEdge> = { key: "used", header: t("accessMap.lastUsed"), nowrap: true, cell: (row) => <LastUsed row={row} />, sortBy: (row) => instant(row.lastUsed) };
-  const columns = useEdgeColumns();
+  const orders = accessOrdersOf(filter);
+  const query = useAccessEdges({ ...filter, ...useServerSort(orders) });
   const first = query.data?.pages[0];
-  const used = first?.flowsAvailable !== false;
+  const flows = first?.flowsAvailable !== false;
+  const columns = useEdgeColumns(flows);
   return (
     <Section title={t("accessMap.rows")} aside={first && t("govern.total", { count: first.total, number: words.number(first.total) })} testId="access-edges">
       <Loaded query={query}>
@@ -133,8 +130,8 @@ export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear
           const rows = pages.flatMap((page) => page.items);
           return (
             <>
-              {!used && <Notice testId="flows-unavailable">{t("accessMap.flowsUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable query={query} csv={edgesCSV} orders={accessOrders} label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <NoRows onClear={onClear}>{t("accessMap.empty")}</NoRows>}
+              {!flows && <Notice testId="flows-unavailable">{t("accessMap.flowsUnknown")}</Notice>}
+              {rows.length > 0 ? <DataTable query={query} csv={edgesCSV} orders={orders} label={t("accessMap.title")} columns={columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <NoRows onClear={onClear}>{t("accessMap.empty")}</NoRows>}
             </>
           );
         }}

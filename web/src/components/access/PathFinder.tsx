@@ -32,12 +32,13 @@ function Answer({ path }: { path: AccessPath }) {
   return (
     <>
       <Decisions path={path} />
+      {!path.flowsAvailable && <Notice testId="path-flows-unavailable">{t("accessMap.flowsUnknown")}</Notice>}
       <h3>{t("accessMap.direct")}</h3>
-      {path.direct.length > 0 ? <EdgeTable rows={path.direct} label={t("accessMap.direct")} /> : <EmptyState testId="path-none">{t("accessMap.pathNone")}</EmptyState>}
+      {path.direct.length > 0 ? <EdgeTable flows={path.flowsAvailable} rows={path.direct} label={t("accessMap.direct")} /> : <EmptyState testId="path-none">{t("accessMap.pathNone")}</EmptyState>}
       {path.against.length > 0 && (
         <>
           <h3>{t("accessMap.against")}</h3>
-          <EdgeTable rows={path.against} label={t("accessMap.against")} />
+          <EdgeTable flows={path.flowsAvailable} rows={path.against} label={t("accessMap.against")} />
         </>
       )}
       <h3>{t("accessMap.chains")}</h3>
@@ -45,7 +46,7 @@ function Answer({ path }: { path: AccessPath }) {
       {path.chains.map(({ steps }, index) => (
         <div key={steps.map((each) => each.resource.name).join(" ")}>
           <h4>{t("accessMap.chain", { number: index + 1 })}</h4>
-          <EdgeTable rows={steps} label={t("accessMap.chain", { number: index + 1 })} />
+          <EdgeTable flows={path.flowsAvailable} rows={steps} label={t("accessMap.chain", { number: index + 1 })} />
         </div>
       ))}
       {path.cut && <Notice>{t("accessMap.chainsCut")}</Notice>}

@@ -198,6 +198,13 @@ describe("a proposal", () => {
 describe("unused grants", () => {
   const unused = (sid: string, over: Partial<Unused> = {}): Unused => ({ policy: "p", sid, effect: "Allow", subjects: [app888], resources: [bobsCluster], actions: ["redis:connect"], daysObserved: 14, reason: verbatim("Quiet."), ticket: `T-${sid}`, ticketItem: 0, ticketVisible: true, canRevoke: true, ...over });
 
+  it("have the reasons for which they were granted, as far as the reader may see them", async () => {
+    serve({});
+    renderPage(<UnusedTable rows={[unused("1", { ticketReason: "the new checkout" }), unused("2", { ticketVisible: false })]} label="Unused" />, { path: "/", at: "/" });
+    expect(within(await screen.findByTestId("unused-row-1")).getByText("the new checkout")).toBeVisible();
+    expect(within(screen.getByTestId("unused-row-2")).getByText("hidden")).toBeVisible();
+  });
+
   it("can be asked to end by who may not revoke them, where the ticket is visible", async () => {
     serve({});
     renderPage(<UnusedTable rows={[unused("1", { canRevoke: false }), unused("2"), unused("3", { canRevoke: false, ticketVisible: false })]} label="Unused" />, { path: "/", at: "/" });

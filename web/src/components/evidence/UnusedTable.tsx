@@ -14,6 +14,7 @@ import { RefName } from "../Names";
 import { RequestAccessLink } from "../RequestAccessLink";
 import type { RefKind } from "../Names";
 import tables from "../Tables.module.css";
+import { Reason, TicketLink } from "../TicketLink";
 import { RelativeTime } from "../Time";
 import classes from "./Evidence.module.css";
 import { RevokeUnusedDialog } from "./RevokeUnusedDialog";
@@ -85,16 +86,8 @@ export function UnusedTable({ rows, label, about, query }: Props) {
     },
     { key: "last", header: t("unused.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <RelativeTime at={row.lastUsed} /> : <span className={tables.muted}>{t("unused.never")}</span>), sortBy: (row) => instant(row.lastUsed) },
     { key: "observed", header: t("unused.observed"), cell: (row) => <span className={tables.why}>{words.message(row.reason)}</span> },
-    {
-      key: "ticket",
-      header: t("access.ticket"),
-      sortBy: (row) => row.ticket,
-      nowrap: true,
-      cell: (row) => {
-        if (!row.ticket) return <span className={tables.muted}>{t("access.noTicket")}</span>;
-        return row.ticketVisible === false ? <span title={t("access.hiddenTicket")}>{row.ticket}</span> : <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>;
-      },
-    },
+    { key: "ticket", header: t("access.ticket"), sortBy: (row) => row.ticket, nowrap: true, cell: ({ ticket, ticketVisible }) => <TicketLink of={{ ticket, ticketVisible }} /> },
+    { key: "reason", header: t("access.reason"), cell: ({ ticket, ticketVisible, ticketReason }) => <Reason of={{ ticket, ticketVisible, reason: ticketReason }} /> },
   );
   // A person who may not revoke the grant can request its revocation. The owners of the grant decide that request.
   const requestable = (row: Unused) => row.ticket !== undefined && row.ticketItem !== undefined && !row.canRevoke && row.ticketVisible !== false;

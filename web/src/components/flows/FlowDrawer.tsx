@@ -4,14 +4,18 @@ import type { Icon } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { useMe } from "../../api/queries";
 import type { CatalogRef, Connection } from "../../api/types";
 import { isRefused } from "../../lib/fold";
+import { statementPath } from "../../lib/flow-link";
 import { DecisionBadge } from "../Badge";
 import { ConnectionCount } from "../ConnectionCount";
 import { Notice } from "../Feedback";
+import { canSeeGovernance } from "../GovernanceOnly";
 import { CopyName, PersonName, RefName } from "../Names";
 import { RequestAccessLink } from "../RequestAccessLink";
 import tables from "../Tables.module.css";
+import { TicketLink } from "../TicketLink";
 import { RelativeTime, DayAndTime } from "../Time";
 import { FlowVerdict } from "./FlowTable";
 import classes from "./Flows.module.css";
@@ -70,8 +74,7 @@ function Ticket({ row }: { row: Connection }) {
   const { t } = useTranslation();
   return (
     <Step icon={IconTicket} title={t("flows.chain.ticket")} testId="chain-ticket">
-      {!row.ticket && <span className={tables.muted}>{t("access.noTicket")}</span>}
-      {row.ticket && (row.ticketVisible === false ? <span title={t("access.hiddenTicket")}>{row.ticket}</span> : <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>)}
+      <TicketLink of={row} />
     </Step>
   );
 }
@@ -89,17 +92,18 @@ function Approvers({ row }: { row: Connection }) {
 /** Chain links the flow to the statement that decided, its ticket, and the people who approved it. */
 function Chain({ row }: { row: Connection }) {
   const { t } = useTranslation();
+  const governs = canSeeGovernance(useMe().data);
   return (
     <ol className={classes.chain}>
       <Flow row={row} />
       <Step icon={IconFileText} title={t("flows.chain.statement")} testId="chain-statement">
         {row.sid ? (
           <>
-            <code className={tables.code}>{row.sid}</code>
+            {governs && row.policy ? <Link to={statementPath(row.policy, row.sid)} data-testid="flow-statement"><code className={tables.code}>{row.sid}</code></Link> : <code className={tables.code}>{row.sid}</code>}
             <CopyName name={row.sid} />
             {row.policy && (
-              <div className={tables.muted}>
-                {t("flows.inPolicy")} <code>{row.policy}</code>
+              <div className={`${tables.muted} ${tables.sentence}`}>
+                {t("flows.inPolicy")} {governs ? <Link to={`/access-policies/${encodeURIComponent(row.policy)}`} data-testid="flow-policy"><code>{row.policy}</code></Link> : <code>{row.policy}</code>}
                 <CopyName name={row.policy} />
               </div>
             )}

@@ -3,8 +3,9 @@ import { IconChevronDown } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import type { Home, Ticket, TicketItem } from "../../api/types";
+import type { Home, Ticket, TicketItem, Use } from "../../api/types";
 import { expiringCSV } from "../../lib/csv-tables";
+import { itemFlowsPath } from "../../lib/flow-link";
 import { secondsPerDay } from "../../lib/time";
 import { textLimit } from "../../lib/request";
 import { useHeading } from "../../lib/use-heading";
@@ -13,8 +14,10 @@ import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
 import { ExtendDialog } from "../ExtendDialog";
 import { ErrorState } from "../Feedback";
+import { LastUse } from "../LastUse";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
+import { Reason } from "../TicketLink";
 import { RelativeTime } from "../Time";
 import { useToast } from "../toast-context";
 import classes from "./Home.module.css";
@@ -33,15 +36,19 @@ interface Row {
   item: TicketItem;
   /** The id of the ticket in which the access is already requested. */
   asked: string | undefined;
+  use: Use;
 }
 
-function rowsOf({ expiring, expiringUntil, expiringRequested = [] }: Home): Row[] {
+function rowsOf({ expiring, expiringUntil, expiringRequested = [], expiringUses = [] }: Home): Row[] {
   const soon = ({ expiresAt, state }: TicketItem) => expiresAt !== undefined && ending.includes(state) && (expiringUntil === undefined || Date.parse(expiresAt) <= Date.parse(expiringUntil));
   return expiring
     .flatMap((ticket) =>
       ticket.items
         .filter(soon)
-        .map((item) => ({ ticket, item, asked: expiringRequested.find((each) => each.ticket === ticket.id && each.item === item.position)?.requestedIn })),
+        .map((item) => {
+          const isIt = (each: { ticket: string; item: number }) => each.ticket === ticket.id && each.item === item.position;
+          return { ticket, item, asked: expiringRequested.find(isIt)?.requestedIn, use: expiringUses.find(isIt) };
+        }),
     )
     .sort((a, b) => (a.item.expiresAt ?? "").localeCompare(b.item.expiresAt ?? ""));
 }
@@ -125,6 +132,8 @@ export function ExpiringAccess({ home }: { home: Home }) {
             ),
           },
           { key: "ends", header: t("ticket.expires"), nowrap: true, cell: ({ item }) => item.expiresAt && <RelativeTime at={item.expiresAt} />, sortBy: ({ item }) => instant(item.expiresAt) },
+          { key: "used", header: t("access.lastUsed"), nowrap: true, cell: ({ ticket, item, use }) => <LastUse use={use} to={itemFlowsPath(item, ticket.kind)} label={t("ticket.flowsOf", { item: heading.item(item, "grant") })} />, sortBy: ({ use }) => instant(use?.lastUsed) },
+          { key: "reason", header: t("access.reason"), cell: ({ ticket }) => <Reason of={{ ticket: ticket.id, reason: ticket.reason }} /> },
           { key: "extend", header: t("action.column"), silent: true, end: true, cell: (row) => (row.item.can.extend || row.asked ? <Extend row={row} /> : null) },
         ]}
       />

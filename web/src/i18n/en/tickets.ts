@@ -90,6 +90,7 @@ export const tickets = {
     resource: "Resource",
     actions: "Actions",
     target: "Grant",
+    flowsOf: "Connections of {{item}}",
     mode: "Mode",
     objectName: "Object",
     workload: "Workload",

@@ -90,6 +90,7 @@ export const tickets = {
     resource: "资源",
     actions: "操作",
     target: "授权",
+    flowsOf: "{{item}}的连接",
     mode: "模式",
     objectName: "对象",
     workload: "工作负载",
