@@ -244,10 +244,10 @@ func TestStatementIsVoidedByAResource(t *testing.T) {
 	r.Items[0].Scope.Resources = []string{redisPrefix}
 	x := m.submit("alice", r)
 	first := m.get(x.Number).Items[0]
-	m.approve(x.Number, first.Able(&first.Steps[first.Current()])[0])
+	m.approve(x.Number, first.RemainingApprovers(&first.Steps[first.Current()])[0])
 	m.catalog = added(t)
 	second := m.get(x.Number).Items[0]
-	who := second.Able(&second.Steps[second.Current()])[0]
+	who := second.RemainingApprovers(&second.Steps[second.Current()])[0]
 	_, err := m.svc.Decide(t.Context(), m.actorOf(who), x.Number, approval.EveryItem, m.version(x.Number), true, "")
 	now := m.get(x.Number)
 	if !slices.ContainsFunc(now.Events, func(e approval.Event) bool { return e.Kind == approval.EventVoided }) {

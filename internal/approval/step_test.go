@@ -8,7 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-func TestAble(t *testing.T) {
+func TestRemainingApprovers(t *testing.T) {
 	voted := func(name string, by ...string) approval.Step {
 		s := approval.Step{Name: name, Approvers: []string{"bob", "carol", "dan"}, Quorum: 2}
 		for _, p := range by {

@@ -130,7 +130,7 @@ func itemOf(t *approval.Ticket, g policy.Grant) int {
 
 // scopeCovers reports whether a ticket's statement is about a grant, whose names are as written or those of a connection. The source of a
 // connection from outside the fleet has no name; only an address range, or anyone, covers it.
-func scopeCovers(s *approval.Scope, g policy.Grant) bool {
+func scopeCovers(s *approval.StatementScope, g policy.Grant) bool {
 	if base, _ := policy.SplitPolicyShard(g.Ref.Policy); base != policy.StatementsPolicy {
 		return false
 	}

@@ -49,14 +49,14 @@ func TestItemOfStatement(t *testing.T) {
 		redis = "trnv1:rsc:trip-com:redis:clusters:"
 		cidr  = "trnv1:rsc:trip-com:net:cidr:10.0.0.0/8"
 	)
-	scope := func(subjects ...string) *approval.Scope {
-		return &approval.Scope{Effect: v1alpha1.EffectDeny, Subjects: subjects, Resources: []string{redis + "a", redis + "b*"}}
+	scope := func(subjects ...string) *approval.StatementScope {
+		return &approval.StatementScope{Effect: v1alpha1.EffectDeny, Subjects: subjects, Resources: []string{redis + "a", redis + "b*"}}
 	}
 	grant := func(policyName, subject, resource string) policy.Grant {
 		return policy.Grant{Ref: policy.Ref{Policy: policyName, SID: approval.SID(7, 0)}, Subject: subject, Resource: resource}
 	}
 	for name, tc := range map[string]struct {
-		scope *approval.Scope
+		scope *approval.StatementScope
 		grant policy.Grant
 		want  bool
 	}{
