@@ -66,8 +66,8 @@ type Config struct {
 	// WriteLimits bounds what KubeFed has to propagate to each member at a time; the zero value means
 	// writequeue.DefaultLimits.
 	WriteLimits writequeue.Limits
-	// ConcurrentDirectWrites is the number of urgent objects that the adapter itself writes concurrently into each member of
-	// KubeFed while KubeFed is behind; 0 means memberwriter.DefaultPerMember.
+	// ConcurrentDirectWrites is the number of objects that the adapter itself writes concurrently into each member: all objects in a member
+	// of the direct engine, and urgent ones in a member of KubeFed while KubeFed is behind; 0 means memberwriter.DefaultPerMember.
 	ConcurrentDirectWrites int
 	// Workers is the number of resources that are reconciled concurrently; 0 means protectedresource.DefaultWorkers.
 	Workers int

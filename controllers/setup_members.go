@@ -110,7 +110,7 @@ func (s *setup) addMemberWriter() error {
 		Host:             s.stores,
 		Secrets:          s.core.CoreV1(),
 		KubeFedNamespace: s.config.KubeFedNamespace,
-		Behind:           func() bool { return s.backlog.Exceeds(s.config.WriteLimits.MaxPending) },
+		Behind:           func() bool { return s.backlog.KubeFedIsBehind(s.config.WriteLimits.MaxPending) },
 		Timeout:          s.config.WriteLimits.PendingTimeout,
 		PerMember:        s.config.ConcurrentDirectWrites,
 		Pauses:           s.config.Pauses,

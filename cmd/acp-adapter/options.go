@@ -202,7 +202,7 @@ func settings(o *options) *configuration.Settings {
 		&o.directWrites,
 		"direct-writes",
 		memberwriter.DefaultPerMember,
-		"urgent `objects` that the adapter itself writes into a member at the same time while KubeFed lags",
+		"`objects` that the adapter itself writes into a member at the same time: all with the direct engine, urgent ones while KubeFed is behind",
 	)
 	f.IntVar(&o.workers, "workers", protectedresource.DefaultWorkers, "`resources` that are reconciled at the same time")
 	o.tracing.Define(s)

@@ -32,7 +32,8 @@ func openStore(ctx context.Context, where flowstore.Address, log *slog.Logger) (
 	return s, nil
 }
 
-// remoteStore is an audit.Writer that opens its store when it becomes reachable.
+// remoteStore is a flowstore.Writer that opens its store when it becomes reachable. Until then its methods fail with
+// audit.ErrUnavailable.
 type remoteStore struct {
 	open func(context.Context) (flowstore.Writer, error)
 

@@ -68,7 +68,7 @@ func notifier(
 		return notify.Directory{Catalog: company(), Delegations: active, Now: now, WhoIsOnCall: onCall}, err
 	}
 	router := notify.NewRouter(notify.RouterConfig{Store: store, Ticket: tickets.Get, Delegation: delegation, People: people, Channels: channels.People,
-		Broadcasts: channels.Broadcasts, OnInbox: arrived, Now: wallclock.Now, Log: log, Poll: notifyEvery, Keep: notifyKeep,
+		SharedChannels: channels.SharedChannels, OnInbox: arrived, Now: wallclock.Now, Log: log, Poll: notifyEvery, Keep: notifyKeep,
 		Gone: func(err error) bool { return approval.CodeOf(err) == approval.CodeNotFound }})
 	run := []func(context.Context){router.Run}
 	for name, sender := range channels.Senders {

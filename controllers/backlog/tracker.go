@@ -56,10 +56,10 @@ func (t *Tracker) UpdateAll() {
 	}
 }
 
-// Exceeds reports whether more than 2*limit objects of the fleet are unreported; KubeFed then counts as behind, and
+// KubeFedIsBehind reports whether KubeFed has not reported on more than 2*limit objects of the fleet. Then
 // revocations and changes that open are written directly. The factor 2 accounts for the difference in scope:
 // the limit is the queue's limit for one member, whereas the unreported objects of all members are counted together.
-func (t *Tracker) Exceeds(limit int) bool {
+func (t *Tracker) KubeFedIsBehind(limit int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.unreported) > 2*limit

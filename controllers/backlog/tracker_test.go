@@ -32,8 +32,8 @@ func (unread) Observe(string, string) federation.Observation {
 	return federation.Observation{Registered: true, Unknown: true}
 }
 
-// TestExceeds checks that an object counts from its write until KubeFed reports on it, or it is deleted.
-func TestExceeds(t *testing.T) {
+// TestKubeFedIsBehind checks that an object counts from its write until KubeFed reports on it, or it is deleted.
+func TestKubeFedIsBehind(t *testing.T) {
 	const limit = 2
 	host := objects{all: map[string]*federation.Object{}}
 	tracker := &Tracker{
@@ -43,7 +43,7 @@ func TestExceeds(t *testing.T) {
 		Clock:   clocktesting.NewFakeClock(time.Unix(1e9, 0)),
 	}
 	for i := range 2*limit + 1 {
-		if tracker.Exceeds(limit) {
+		if tracker.KubeFedIsBehind(limit) {
 			t.Fatalf("%d objects exceed twice %d", i, limit)
 		}
 		name := fmt.Sprint("acp-", i)
@@ -51,19 +51,19 @@ func TestExceeds(t *testing.T) {
 		tracker.Update(name)
 		tracker.Update(name) // a second event about the same object
 	}
-	if !tracker.Exceeds(limit) {
+	if !tracker.KubeFedIsBehind(limit) {
 		t.Fatal("KubeFed has reported on no object")
 	}
 	host.all["acp-0"].Propagation.Seen = true
 	tracker.Update("acp-0")
-	if tracker.Exceeds(limit) {
+	if tracker.KubeFedIsBehind(limit) {
 		t.Error("an object that KubeFed reported on counts")
 	}
 	host.all["acp-0"].Propagation.Seen = false
 	tracker.Update("acp-0")
 	delete(host.all, "acp-1")
 	tracker.Update("acp-1")
-	if tracker.Exceeds(limit) {
+	if tracker.KubeFedIsBehind(limit) {
 		t.Error("an object that was deleted counts")
 	}
 }
@@ -84,7 +84,7 @@ func TestUpdateOfOtherEngines(t *testing.T) {
 		Clock:   clocktesting.NewFakeClock(time.Unix(1e9, 0)),
 	}
 	tracker.Update("acp-0")
-	if tracker.Exceeds(0) {
+	if tracker.KubeFedIsBehind(0) {
 		t.Error("the object counts as one that KubeFed has not reported on")
 	}
 }

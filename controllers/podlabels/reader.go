@@ -29,7 +29,8 @@ const (
 	FirstReadInterval = 50 * time.Millisecond
 )
 
-// Reader reads the labels.
+// Reader passes the labels of the members' pods, as Cilium's identities have them, to the policy cache, which expands prefixes of
+// names to the names that exist.
 //
 // A member that is unreachable keeps its last labels. For a member whose labels this process never read, the labels
 // that were pushed before are used, or every restart would remove allows and add them again. That opens nothing: the

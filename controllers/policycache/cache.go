@@ -182,7 +182,7 @@ func (v *View) GroupsOf(u *policy.Unit) []string {
 	return slices.Compact(out)
 }
 
-// SetGroupsSupported sets whether groups of external workloads can be pushed to the members.
+// SetGroupsSupported sets whether groups of external workloads can be pushed to the members, which they can until it is called.
 func (x *Cache) SetGroupsSupported(groups bool) {
 	x.mu.Lock()
 	if x.unsupported.Groups == !groups {
@@ -199,7 +199,7 @@ func (x *Cache) SetGroupsSupported(groups bool) {
 	x.EnqueueWorkloads()
 }
 
-// GroupsSupported returns the value of SetGroupsSupported.
+// GroupsSupported reports whether groups of external workloads can be pushed to the members; true until SetGroupsSupported says otherwise.
 func (x *Cache) GroupsSupported() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

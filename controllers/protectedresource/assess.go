@@ -136,8 +136,9 @@ type hostObject struct {
 	everPlaced []string
 }
 
-// clusterState returns the state of the unit in one member, and whether KubeFed confirms it. relevant is false for a
-// member that has nothing of the unit and needs nothing.
+// clusterState returns the state of the unit in one member, and whether the member's engine confirms it. The worst state of the unit's
+// objects counts, then whether the member enforces them, and at last whether the member's policies are suspended. relevant is false for
+// a member that has nothing of the unit and needs nothing.
 func (f *facts) clusterState(
 	done *outcome,
 	byKey map[string]hostObject,
@@ -326,8 +327,8 @@ func (s *objectState) relevant() bool {
 	return s.MayExist && (!s.Settled || !s.Observation.Reachable)
 }
 
-// state returns the state of an object in a member, and why: whether the member can be reached, has the wanted revision,
-// and enforces it.
+// state returns the state of an object in a member, and why: whether the member can be reached, and has the wanted revision. Whether
+// the member enforces it is decided by enforcementState and auditState.
 func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	o := s.Observation
 	switch {

@@ -30,7 +30,8 @@ import (
 	"github.com/acp-io/acp/internal/tracing"
 )
 
-// Reconciler reconciles resources by name, so that several ProtectedResources of one name are reconciled together.
+// Reconciler reconciles one unit at a time, by the name of its resource (spec.resource) or its wildcard. All ProtectedResources of one
+// resource are one unit.
 type Reconciler struct {
 	Client    client.Client
 	Cache     *policycache.Cache

@@ -6,11 +6,13 @@
 // (apply.go), and reports what the members have (assess.go, conditions.go, status.go). Planning and assessing are pure
 // functions of the facts, which are values. The outcome (outcome.go) determines when the next reconcile happens.
 //
-// Three decisions have a file each: how urgent a write is, such as that of a revocation (priority.go; policycache ranks the
-// reconcile before, and memberwriter passes urgent writes on to the members), whether a member
-// enforces what was read back from it, without which it is never called Realized (enforced.go; assess.go decides about members
-// that cannot be reached or have something else), and in which members
-// Enforce must wait (waiting.go).
+// Three decisions have a file each: how urgent a write is, such as that of a revocation (priority.go), whether a member
+// enforces what was read back from it, without which it is never called Realized (enforced.go), and in which members Enforce
+// must wait (waiting.go). facts.clusterState in assess.go combines everything into the state of a member.
+//
+// The urgency of a write takes effect in three places: package policycache ranks the reconcile before it, writequeue admits the
+// write before others (admit in apply.go), and the engine of each member writes it first (propagation.Engine.Expedite; for
+// KubeFed package memberwriter).
 //
 // The package owns the Federated objects, and the finalizer and the status of ProtectedResources. It writes neither
 // policies nor anything in a member.

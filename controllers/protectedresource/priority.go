@@ -41,7 +41,7 @@ func effect(e, next *federation.Object) enforcer.Effect {
 	case e == nil:
 		return enforcer.Grants
 	case e.ForeignFields || effects[e.Kind] == nil:
-		return enforcer.Revokes // the effect cannot be determined, so the strictest is assumed
+		return enforcer.Revokes // the effect cannot be determined, so a revocation is assumed
 	}
 	worst := enforcer.Grants
 	for _, c := range slices.Concat(e.Placement, next.Placement) {

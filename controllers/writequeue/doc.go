@@ -5,6 +5,8 @@
 // meanwhile finds a short queue. How many objects KubeFed has not propagated yet is read from its status and from the members,
 // so that a restart loses nothing.
 //
+// Urgent writes do not depend on KubeFed's queue alone: while KubeFed is behind, package memberwriter writes them into the members.
+//
 // Each member has a capacity of its own: a slow member delays only what has to be written into it. The package imports neither
 // policies nor members, performs no I/O, and takes the time as an argument.
 package writequeue

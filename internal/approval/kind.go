@@ -7,16 +7,18 @@ package approval
 //   - internal/approval/rules/request.go: kinds, which entities' owners can be approvers.
 //   - api/openapi.yaml: TicketKind and NewTicketItem; then make generate.
 //   - internal/portal/ticketapi/request.go: reads the item, if it has new fields.
-//   - internal/approval/plan.go, with planaccess.go or planobject.go: validates the request and computes the item.
+//   - internal/approval/plan.go, with planaccess.go, planobject.go or planstatement.go: validates the request and computes the item.
 //   - internal/approval/builtin.go: the chain without an approval policy.
 //   - internal/approval/access.go: mayAsk, who may request it, if neither Access nor the resource's owners decide that.
 //   - internal/approval/shown.go: the lines that the approvers see.
 //   - internal/approval/worker.go, written.go, transitions.go, item.go and tick.go, if it is written or ended differently.
-//   - internal/portal/host/objects.go, if it changes another kind of object.
+//   - internal/approval/revoke.go and rechain.go: whether its items can be revoked, and are approved anew when owners change.
+//   - internal/portal/host/objects.go, if it changes another kind of object, and internal/portal/host/compiled.go: the difference of each enforcer.
+//   - internal/ledger/texts.go and internal/message/catalogue.json: the kind in the ledger's lines; then make generate.
 //   - internal/portal/change/change.go: the comparison before and after.
 //   - internal/portal/ticketapi/approvalpolicies.go: the page of the built-in chain, if it has another one.
 //   - internal/cli/request.go, if the command line can request it.
-//   - web/src/lib/items.ts, web/src/lib/use-heading.ts, web/src/components/ItemSentence.tsx and
+//   - web/src/lib/items.ts, web/src/lib/request.ts, web/src/lib/use-heading.ts, web/src/components/ItemSentence.tsx and
 //     web/src/pages/NewRequestPage.tsx: the form and the description.
 //   - web/src/i18n/en/tickets.ts, web/src/i18n/zh/tickets.ts, web/src/i18n/en/request.ts and web/src/i18n/zh/request.ts:
 //     the texts.

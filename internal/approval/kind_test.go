@@ -84,7 +84,7 @@ func TestFilesForANewKindExist(t *testing.T) {
 	if !found {
 		t.Fatal("kind.go does not declare Kind")
 	}
-	names := regexp.MustCompile(`[\w/.-]+\.(?:go|yaml|tsx?|md)\b`).FindAllString(comment, -1)
+	names := regexp.MustCompile(`[\w/.-]+\.(?:go|json|yaml|tsx?|md)\b`).FindAllString(comment, -1)
 	if len(names) < 20 {
 		t.Errorf("the comment names only %d files: %v", len(names), names)
 	}

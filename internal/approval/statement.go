@@ -6,7 +6,8 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Statement returns the statement that grants an item, until its expiry if it has one.
+// Statement returns the statement that an approved item becomes in its policy, for every kind with Kind.Access, until its expiry if it
+// has one. Worker writes it.
 func Statement(it Item) v1alpha1.Statement {
 	if it.Scope != nil {
 		return it.Scope.statement(it)

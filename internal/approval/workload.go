@@ -33,7 +33,7 @@ func boundRegistrations(r Request) error {
 		if n := len(it.Workload.Addresses); n > workloads.MaxAddresses {
 			return invalid(fmt.Sprintf("items[%d].workload.addresses", i), message.RequestWorkloadAddresses(workloads.MaxAddresses, n))
 		}
-		addresses += workloads.Workload{Addresses: it.Workload.Addresses}.Count()
+		addresses += workloads.Workload{Addresses: it.Workload.Addresses}.AddressCount()
 	}
 	if addresses > MaxTicketAddresses {
 		return invalid("items", message.RequestTicketAddresses(MaxTicketAddresses, addresses))

@@ -50,7 +50,7 @@ const MaxContent = 64 << 10
 // kindPolicy is the kind whose entries have statements in the place of specs.
 const kindPolicy = "AccessControlPolicy"
 
-// Content is the content of one generation of an object.
+// Content is the spec of one generation of an object, and when the object was created.
 type Content struct {
 	// Spec is the spec in canonical JSON: keys are sorted, and there is no white space. It is nil if it is not known.
 	Spec json.RawMessage

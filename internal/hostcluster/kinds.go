@@ -36,7 +36,8 @@ func DecisionKinds() []Kind {
 	return append(Kinds(), Kind{"MemberCluster", "memberclusters", &v1alpha1.MemberCluster{}})
 }
 
-// KindsWithApprovals returns the Kinds, ApprovalPolicy, and Organization, which limits the classes and approval policies of its teams.
+// KindsWithApprovals returns the kinds that people write, directly or by tickets, and that a backup therefore contains: the Kinds,
+// ApprovalPolicy, and Organization. MemberCluster is not among them, because the adapter writes it.
 func KindsWithApprovals() []Kind {
 	return append(Kinds(), Kind{"ApprovalPolicy", "approvalpolicies", &v1alpha1.ApprovalPolicy{}},
 		Kind{"Organization", "organizations", &v1alpha1.Organization{}})

@@ -57,11 +57,11 @@ type office struct {
 	log     strings.Builder
 }
 
-func open(t *testing.T, channels []notify.Channel, broadcasts ...notify.Broadcast) *office {
+func open(t *testing.T, channels []notify.Channel, broadcasts ...notify.SharedChannel) *office {
 	t.Helper()
 	db := databasetest.Open(t, databasetest.SQLite(t))
 	o := &office{t: t, db: db, tickets: approvalstore.New(db), store: gormstore.New(db), now: start}
-	o.router = notify.NewRouter(notify.RouterConfig{Store: o.store, Ticket: o.tickets.Get, Channels: channels, Broadcasts: broadcasts,
+	o.router = notify.NewRouter(notify.RouterConfig{Store: o.store, Ticket: o.tickets.Get, Channels: channels, SharedChannels: broadcasts,
 		Delegation: func(ctx context.Context, id int64) (approval.Delegation, error) {
 			all, err := o.tickets.Delegations(ctx, approval.DelegationFilter{})
 			for _, d := range all {
@@ -151,8 +151,8 @@ func TestTicketIsSentToInboxesMailAndReceivers(t *testing.T) {
 	o := open(
 		t,
 		[]notify.Channel{notify.ChannelMail},
-		notify.Broadcast{Channel: "webhook:siem"},
-		notify.Broadcast{Channel: "webhook:glass", Kinds: []notify.Kind{notify.KindBreakGlass}},
+		notify.SharedChannel{Channel: "webhook:siem"},
+		notify.SharedChannel{Channel: "webhook:glass", Kinds: []notify.Kind{notify.KindBreakGlass}},
 	)
 	x := o.submit("cache")
 	approver := x.Items[0].Steps[0].Approvers[0]
@@ -252,7 +252,7 @@ func TestFailures(t *testing.T) {
 		}, nil, 1, false, "a b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := open(t, nil, notify.Broadcast{Channel: "webhook:x"})
+			o := open(t, nil, notify.SharedChannel{Channel: "webhook:x"})
 			o.submit("cache")
 			o.route()
 			x := &outbox{answer: tc.answer}
@@ -276,7 +276,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestCollectorExportsQueueStats(t *testing.T) {
-	o := open(t, nil, notify.Broadcast{Channel: "webhook:x"}, notify.Broadcast{Channel: "webhook:y"})
+	o := open(t, nil, notify.SharedChannel{Channel: "webhook:x"}, notify.SharedChannel{Channel: "webhook:y"})
 	o.submit("cache")
 	o.route()
 	o.submit("db")
@@ -329,7 +329,7 @@ func TestPeopleWithoutAddressBecomeDeadLetters(t *testing.T) {
 }
 
 func TestInterruptedDeliveryIsRepeatedWithTheSameID(t *testing.T) {
-	o := open(t, nil, notify.Broadcast{Channel: "webhook:x"})
+	o := open(t, nil, notify.SharedChannel{Channel: "webhook:x"})
 	o.submit("cache")
 	o.route()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -406,7 +406,7 @@ func TestFromTheFileToTheReceiver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := open(t, channels.People, channels.Broadcasts...)
+	o := open(t, channels.People, channels.SharedChannels...)
 	x := o.submit("cache")
 	o.route()
 	ctx, cancel := context.WithCancel(t.Context())

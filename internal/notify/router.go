@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// Broadcast is a channel that does not belong to a person.
-type Broadcast struct {
+// SharedChannel is a channel that belongs to no person, such as that of a team, with the kinds of notifications that it gets.
+type SharedChannel struct {
 	Channel Channel
 	Kinds   []Kind // kinds that are sent; empty means all
 }
@@ -23,7 +23,7 @@ type RouterConfig struct {
 	Delegation func(ctx context.Context, id int64) (approval.Delegation, error)
 	People     func(ctx context.Context) (People, error)
 	Channels   []Channel // channels of people, except the inbox
-	Broadcasts []Broadcast
+	SharedChannels []SharedChannel
 	OnInbox    func(person string) // called when a person's inbox gets a message
 	Now        func() time.Time
 	Log        *slog.Logger
@@ -187,7 +187,7 @@ func (r *Router) queuedMessages(messages []Message, chosen map[string]Preference
 	now := r.Now()
 	for _, m := range messages {
 		if m.Person == "" {
-			for _, b := range r.Broadcasts {
+			for _, b := range r.SharedChannels {
 				if b.wants(m) {
 					out = append(out, QueuedMessage{Message: m, Channel: b.Channel, RunAfter: now})
 				}
@@ -209,7 +209,7 @@ func (r *Router) queuedMessages(messages []Message, chosen map[string]Preference
 }
 
 // wants reports whether the broadcast sends the kind of the message, or a kind of one of its recipients.
-func (b Broadcast) wants(m Message) bool {
+func (b SharedChannel) wants(m Message) bool {
 	if len(b.Kinds) == 0 {
 		return true
 	}

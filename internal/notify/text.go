@@ -12,7 +12,7 @@ import (
 // Text is a rendered message. Title is one line and not repeated in Body; Link is the address of the page with the details.
 type Text struct{ Title, Body, Link string }
 
-// Renderer renders messages.
+// Renderer turns notifications into texts. The links in them begin with the address Portal.
 type Renderer struct{ Portal *url.URL }
 
 // maxTitle and maxNote bound parts of a rendered message, in characters.

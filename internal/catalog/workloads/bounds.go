@@ -175,8 +175,9 @@ func (r *Registrar) Propose(person string, w Workload) (Workload, error) {
 	return w, tooMany(was, sums.of(w.Subject))
 }
 
-// Count returns the number of addresses of a workload in its normal form, as the bounds count them.
-func (w Workload) Count() int { return w.count() }
+// AddressCount returns the number of addresses of a workload in its normal form, as the bounds count them: a range of IPv6 counts by the
+// bits that it leaves open, like one of IPv4.
+func (w Workload) AddressCount() int { return w.count() }
 
 // NeedsApproval reports whether a refusal is one that an approval lifts.
 func NeedsApproval(err error) bool {

@@ -62,7 +62,7 @@ type Answers struct {
 // Channels are the configured channels and their senders.
 type Channels struct {
 	People     []notify.Channel
-	Broadcasts []notify.Broadcast
+	SharedChannels []notify.SharedChannel
 	Senders    map[notify.Channel]notify.Sender
 	// Slack is the bot in whose messages people can decide, or nil.
 	Slack *slack.Bot
@@ -202,7 +202,7 @@ func (c *Channels) broadcast(prefix, name string, kinds []notify.Kind, s notify.
 			return fmt.Errorf("there is no kind %q: use %v", k, notify.Kinds())
 		}
 	}
-	c.Broadcasts = append(c.Broadcasts, notify.Broadcast{Channel: channel, Kinds: kinds})
+	c.SharedChannels = append(c.SharedChannels, notify.SharedChannel{Channel: channel, Kinds: kinds})
 	c.Senders[channel] = s
 	return nil
 }

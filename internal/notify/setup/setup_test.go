@@ -47,19 +47,19 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []notify.Broadcast{
+	want := []notify.SharedChannel{
 		{Channel: "slack:security", Kinds: []notify.Kind{notify.KindBreakGlass, notify.KindVoided}},
 		{Channel: "webhook:siem"},
 		{Channel: "webhook:jira"},
 	}
-	if d := cmp.Diff(want, c.Broadcasts); d != "" || !slices.Equal(c.People, []notify.Channel{notify.ChannelMail, notify.ChannelSlack}) || len(c.Senders) != 5 {
+	if d := cmp.Diff(want, c.SharedChannels); d != "" || !slices.Equal(c.People, []notify.Channel{notify.ChannelMail, notify.ChannelSlack}) || len(c.Senders) != 5 {
 		t.Errorf("got people %v, senders %v, diff %s", c.People, c.Senders, d)
 	}
 	if c.Slack == nil || len(c.Receivers) != 1 || c.Receivers["jira"] == nil {
 		t.Errorf("got the bot %v and the receivers %v, want jira only", c.Slack, c.Receivers)
 	}
 	none, err := Load("")
-	if err != nil || none.Slack != nil || len(none.Receivers) > 0 || len(none.People)+len(none.Broadcasts)+len(none.Senders) != 0 {
+	if err != nil || none.Slack != nil || len(none.Receivers) > 0 || len(none.People)+len(none.SharedChannels)+len(none.Senders) != 0 {
 		t.Errorf("Load without a file: got %+v %v, want no channels", none, err)
 	}
 }
