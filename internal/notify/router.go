@@ -18,17 +18,17 @@ type SharedChannel struct {
 
 // RouterConfig configures a Router. OnInbox is optional, the other fields are required.
 type RouterConfig struct {
-	Store      Store
-	Ticket     func(ctx context.Context, number int64) (*approval.Ticket, error)
-	Delegation func(ctx context.Context, id int64) (approval.Delegation, error)
-	People     func(ctx context.Context) (People, error)
-	Channels   []Channel // channels of people, except the inbox
+	Store          Store
+	Ticket         func(ctx context.Context, number int64) (*approval.Ticket, error)
+	Delegation     func(ctx context.Context, id int64) (approval.Delegation, error)
+	People         func(ctx context.Context) (People, error)
+	Channels       []Channel // channels of people, except the inbox
 	SharedChannels []SharedChannel
-	OnInbox    func(person string) // called when a person's inbox gets a message
-	Now        func() time.Time
-	Log        *slog.Logger
-	Poll       time.Duration
-	Keep       time.Duration // how long read, sent and dead messages are kept
+	OnInbox        func(person string) // called when a person's inbox gets a message
+	Now            func() time.Time
+	Log            *slog.Logger
+	Poll           time.Duration
+	Keep           time.Duration // how long read, sent and dead messages are kept
 	// Gone reports whether an error means that the ticket or delegation does not exist, so that a retry does not help.
 	Gone func(error) bool
 }

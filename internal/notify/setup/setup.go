@@ -61,9 +61,9 @@ type Answers struct {
 
 // Channels are the configured channels and their senders.
 type Channels struct {
-	People     []notify.Channel
+	People         []notify.Channel
 	SharedChannels []notify.SharedChannel
-	Senders    map[notify.Channel]notify.Sender
+	Senders        map[notify.Channel]notify.Sender
 	// Slack is the bot in whose messages people can decide, or nil.
 	Slack *slack.Bot
 	// Receivers are the receivers of webhooks that may answer, by name.
