@@ -165,7 +165,7 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 	facts := sound()
 	changes := 0
 	i := checkedMember(t, func() preflight.Facts { return facts }, func() { changes++ })
-	if i.MeshProblem("m1", key, "a", true).IsZero() {
+	if i.MeshProblem("m1", key, "a", true, "").IsZero() {
 		t.Error("nothing was read yet")
 	}
 	bare := map[federation.Label][]string{{Key: key, Value: "a"}: {"ns/redis-0"}}
@@ -199,13 +199,13 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 		facts = sound()
 		c.change(&facts)
 		i.checkAll(t.Context())
-		if got := i.MeshProblem("m1", key, "a", true).Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) || changes != c.changes {
+		if got := i.MeshProblem("m1", key, "a", true, "").Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) || changes != c.changes {
 			t.Errorf("%s: %q, %d changes", c.reason, got, changes)
 		}
-		if got := i.MeshProblem("m1", key, "a", false).Text; strings.Contains(c.says, "declares sidecars") != (got == "" && c.says != "") {
+		if got := i.MeshProblem("m1", key, "a", false, "").Text; strings.Contains(c.says, "declares sidecars") != (got == "" && c.says != "") {
 			t.Errorf("%s: without rules about requests %q", c.reason, got)
 		}
-		if c.says == "ns/redis-0" && !i.MeshProblem("m1", key, "b", true).IsZero() {
+		if c.says == "ns/redis-0" && !i.MeshProblem("m1", key, "b", true, "").IsZero() {
 			t.Errorf("%s: a pod of another resource counts", c.reason)
 		}
 	}
@@ -272,6 +272,7 @@ func TestConfigurationThatCannotBeReadExpires(t *testing.T) {
 				redisKey[0],
 				"a",
 				false,
+				"",
 			).Text; strings.Contains(mesh, c.unknown) != (outdated || c.unknown == "") ||
 				(mesh != "") != outdated {
 				t.Errorf("%s: Istio %q", c.reason, mesh)

@@ -31,6 +31,40 @@ func TestParseConfig(t *testing.T) {
 			reason: "a range with host bits is a mistake",
 			text:   good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [10.0.0.7/16]}}\n", wrong: "host bits",
 		},
+		"Waypoints": {
+			reason: "a waypoint for each of two resources",
+			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}, {resource: b, gateway: y, port: 80}]}}\n",
+		},
+		"WaypointOfSidecars": {
+			reason: "sidecars see requests",
+			text:   good + "members: {m1: {dataplane: sidecar, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}}\n", wrong: "ambient",
+		},
+		"SharedWaypoint": {
+			reason: "routes of one resource would lead to the other",
+			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}, {resource: b, gateway: x, port: 81}]}}\n",
+			wrong:  "waypoint x is dedicated to two",
+		},
+		"SecondWaypoint": {
+			reason: "one resource has one",
+			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}, {resource: a, gateway: y, port: 80}]}}\n",
+			wrong:  "two waypoints",
+		},
+		"WaypointOfWildcard": {
+			reason: "a wildcard is many resources",
+			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: 'a*', gateway: x, port: 80}]}}\n", wrong: "exact name",
+		},
+		"WaypointWithoutPort": {
+			reason: "pods would accept it on every port",
+			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x}]}}\n", wrong: "port 0",
+		},
+		"WaypointElsewhere": {
+			reason: "it has to be in the root namespace",
+			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: shop/x, port: 80}]}}\n", wrong: "shop/x",
+		},
+		"WaypointOfAll": {
+			reason: "a Gateway is in one member",
+			text:   "default: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}\n", wrong: "single member",
+		},
 		"NoRange": {reason: "not an address range", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [pods]}}\n", wrong: "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
