@@ -214,6 +214,50 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 	}
 }
 
+// TestInspectorKnowsDedicatedWaypoints checks that a pod behind the waypoint of its resource does not count, one behind another does, one behind none
+// counts for a policy about requests, and what is known about the Gateway.
+func TestInspectorKnowsDedicatedWaypoints(t *testing.T) {
+	const key = "com.trip/redis"
+	facts := configured(nil)
+	facts.Istio = preflight.Istio{Served: true, Declared: `{"dataplane": "ambient", "version": "1.31.2"}`}
+	facts.MeshPods = listedMeshPods([]string{key})
+	of := func(value string, pods ...string) map[federation.Label][]string {
+		return map[federation.Label][]string{{Key: key, Value: value}: pods}
+	}
+	facts.Dedicated.Pods, facts.Direct.Pods = of("a", "ns/redis-0 (istio-system/w)"), of("b", "ns/redis-1")
+	facts.Gateways = map[string]string{"w": "", "x": "another class"}
+	i := checkedMember(t, func() preflight.Facts { return facts }, func() {})
+	if _, known := i.GatewayProblem("m1", "w"); known {
+		t.Error("nothing was read yet")
+	}
+	i.MeshProblem("m1", key, "a", false, "")
+	i.checkAll(t.Context())
+	for _, c := range []struct {
+		reason, value, gateway string
+		requests               bool
+		says                   string
+	}{
+		{"behind its waypoint", "a", "w", true, ""},
+		{"the waypoint of another resource", "a", "v", false, "istio-system/w"},
+		{"its resource has none", "a", "", false, "istio-system/w"},
+		{"behind none, and requests are decided there", "b", "w", true, "ns/redis-1"},
+		{"behind none", "b", "w", false, ""},
+		{"its resource has none, and it is behind none", "b", "", true, ""},
+	} {
+		if got := i.MeshProblem("m1", key, c.value, c.requests, c.gateway).Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q", c.reason, got)
+		}
+	}
+	for gateway, want := range map[string]string{"w": "", "x": "another class"} {
+		if got, known := i.GatewayProblem("m1", gateway); got != want || !known {
+			t.Errorf("%s: %q, known %t", gateway, got, known)
+		}
+	}
+	if _, known := i.GatewayProblem("m1", "y"); known {
+		t.Error("a Gateway that does not exist is known")
+	}
+}
+
 // listedMeshPods are the pods of a member in which none with these keys has a problem.
 func listedMeshPods(keys []string) preflight.MeshPods {
 	none := preflight.LabeledPods{Keys: keys}

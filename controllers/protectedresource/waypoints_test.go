@@ -47,7 +47,8 @@ func (s *waypointScene) facts() *facts {
 	}
 	in := policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.ResourceClassSpec{
-			Pattern: "trnv1:rsc:trip-com:web:sites:*", LabelKey: "k", Actions: []v1alpha1.ClassAction{{Name: "web:read", Ports: []v1alpha1.Port{{Port: 8080}}}}}}},
+			Pattern: "trnv1:rsc:trip-com:web:sites:*", LabelKey: "k",
+			Actions: []v1alpha1.ClassAction{{Name: "web:read", Ports: []v1alpha1.Port{{Port: 8080}}}}}}},
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "shop"},
 			Spec: v1alpha1.ProtectedResourceSpec{Resource: waypointResource, Mode: v1alpha1.ModeEnforce}}},
 	}

@@ -91,7 +91,8 @@ func TestIstioOpensWaypoints(t *testing.T) {
 			false, false},
 		{"a Service may use any", `{metadata: {namespace: pay}, spec: {targetRefs: [{kind: Service, name: shop}], rules: [{}]}}`, true, true},
 		{"a ServiceEntry, too", `{metadata: {namespace: pay}, spec: {targetRefs: [{kind: ServiceEntry, name: shop}], rules: [{}]}}`, true, true},
-		{"a deny opens nothing", `{metadata: {namespace: istio-system}, spec: {action: DENY, targetRefs: [{kind: Gateway, name: own}], rules: [{}]}}`, false, false},
+		{"a deny opens nothing",
+			`{metadata: {namespace: istio-system}, spec: {action: DENY, targetRefs: [{kind: Gateway, name: own}], rules: [{}]}}`, false, false},
 		{"nor does one without rules", `{metadata: {namespace: istio-system}, spec: {targetRefs: [{kind: Gateway, name: own}]}}`, false, false},
 		{"nor one of pods", `{metadata: {namespace: istio-system}, spec: {rules: [{}]}}`, false, false},
 	} {

@@ -14,6 +14,9 @@ import (
 
 func TestParseConfig(t *testing.T) {
 	const good = "default: {dataplane: none}\n"
+	waypoints := func(list string) string {
+		return good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [" + list + "]}}\n"
+	}
 	for name, tc := range map[string]struct {
 		reason, text, wrong string
 	}{
@@ -33,7 +36,7 @@ func TestParseConfig(t *testing.T) {
 		},
 		"Waypoints": {
 			reason: "a waypoint for each of two resources",
-			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}, {resource: b, gateway: y, port: 80}]}}\n",
+			text:   waypoints("{resource: a, gateway: x, port: 80}, {resource: b, gateway: y, port: 80}"),
 		},
 		"WaypointOfSidecars": {
 			reason: "sidecars see requests",
@@ -41,25 +44,25 @@ func TestParseConfig(t *testing.T) {
 		},
 		"SharedWaypoint": {
 			reason: "routes of one resource would lead to the other",
-			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}, {resource: b, gateway: x, port: 81}]}}\n",
+			text:   waypoints("{resource: a, gateway: x, port: 80}, {resource: b, gateway: x, port: 81}"),
 			wrong:  "waypoint x is dedicated to two",
 		},
 		"SecondWaypoint": {
 			reason: "one resource has one",
-			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}, {resource: a, gateway: y, port: 80}]}}\n",
+			text:   waypoints("{resource: a, gateway: x, port: 80}, {resource: a, gateway: y, port: 80}"),
 			wrong:  "two waypoints",
 		},
 		"WaypointOfWildcard": {
 			reason: "a wildcard is many resources",
-			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: 'a*', gateway: x, port: 80}]}}\n", wrong: "exact name",
+			text:   waypoints("{resource: 'a*', gateway: x, port: 80}"), wrong: "exact name",
 		},
 		"WaypointWithoutPort": {
 			reason: "pods would accept it on every port",
-			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x}]}}\n", wrong: "port 0",
+			text:   waypoints("{resource: a, gateway: x}"), wrong: "port 0",
 		},
 		"WaypointElsewhere": {
 			reason: "it has to be in the root namespace",
-			text:   good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: shop/x, port: 80}]}}\n", wrong: "shop/x",
+			text:   waypoints("{resource: a, gateway: shop/x, port: 80}"), wrong: "shop/x",
 		},
 		"WaypointOfAll": {
 			reason: "a Gateway is in one member",

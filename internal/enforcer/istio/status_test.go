@@ -69,10 +69,12 @@ func TestWaypointStatus(t *testing.T) {
 		want                     WaypointStatus
 	}{
 		{"istiod has not reported", targets, `[]`, WaypointStatus{}},
-		{"the Gateway exists", targets, `[{"type":"WaypointAccepted","status":"True","reason":"Accepted","observedGeneration":"1"}]`, WaypointStatus{Bound: true}},
+		{"the Gateway exists", targets,
+			`[{"type":"WaypointAccepted","status":"True","reason":"Accepted","observedGeneration":"1"}]`, WaypointStatus{Bound: true}},
 		{"only some targets exist", targets, `[{"type":"WaypointAccepted","status":"True","reason":"PartiallyInvalid","message":"some"}]`,
 			WaypointStatus{Problem: "some"}},
-		{"it does not", targets, `[{"type":"Other","status":"True"},{"type":"WaypointAccepted","status":"False","reason":"TargetNotFound","message":"not bound"}]`,
+		{"it does not", targets, `[{"type":"Other","status":"True"},
+			{"type":"WaypointAccepted","status":"False","reason":"TargetNotFound","message":"not bound"}]`,
 			WaypointStatus{Problem: "not bound"}},
 		{"a policy of pods has no waypoint", `{"action":"ALLOW"}`, `[{"type":"WaypointAccepted","status":"True","reason":"Accepted"}]`, WaypointStatus{}},
 	} {

@@ -168,7 +168,8 @@ func TestWaypointAgreesWithDecide(t *testing.T) {
 	if n := len(out.disagreements); n > 0 {
 		t.Fatalf("%d disagreements", n)
 	}
-	t.Logf("%d decisions through the waypoint (%d pass, %v), %d without it (%d pass), %d others", out.exact, out.let, out.words, out.direct, out.directLet, out.mixed)
+	t.Logf("%d decisions through the waypoint (%d pass, %v), %d without it (%d pass), %d others",
+		out.exact, out.let, out.words, out.direct, out.directLet, out.mixed)
 	for _, w := range []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
 		if *worlds >= 1000 && out.words[w] < 60 {
 			t.Errorf("only %d of the compared decisions are %s", out.words[w], w)

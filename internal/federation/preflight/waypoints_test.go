@@ -186,9 +186,10 @@ func TestDedicatedWaypoints(t *testing.T) {
 	}{
 		{"it is", []*unstructured.Unstructured{good, inRoot}, declared, "w", ""},
 		{"it is not declared", []*unstructured.Unstructured{good, inRoot}, `{"dataplane": "ambient", "version": "1.31"}`, "", ""},
-		{"a Gateway with this name elsewhere", []*unstructured.Unstructured{stored(gatewayResource, "shop", "w", map[string]any{"gatewayClassName": "istio-waypoint"}),
-			service(use, "w")}, declared, "", ""},
-		{"its class is another one", []*unstructured.Unstructured{gateway("w", "istio-agentgateway-waypoint", "Selector"), inRoot}, declared, "", "gatewayClassName"},
+		{"a Gateway with this name elsewhere", []*unstructured.Unstructured{
+			stored(gatewayResource, "shop", "w", map[string]any{"gatewayClassName": "istio-waypoint"}), service(use, "w")}, declared, "", ""},
+		{"its class is another one", []*unstructured.Unstructured{gateway("w", "istio-agentgateway-waypoint", "Selector"), inRoot}, declared, "",
+			"gatewayClassName"},
 		{"its account is another one", []*unstructured.Unstructured{account, inRoot}, declared, "", "service-account"},
 		{"everybody may use it", []*unstructured.Unstructured{gateway("w", "istio-waypoint", "All"), inRoot}, declared, "", "from All"},
 		{"another Service uses another one", []*unstructured.Unstructured{good, inRoot, stored(gatewayResource, "shop", "v", nil),
@@ -220,7 +221,10 @@ func TestWaypointOther(t *testing.T) {
 		BehindWaypoint: LabeledPods{Pods: map[federation.Label][]string{label: {"shop/a (shop/v)"}}},
 		Dedicated:      LabeledPods{Pods: map[federation.Label][]string{label: {"shop/b (istio-system/w)", "shop/c (istio-system/ww)"}}},
 	}
-	for gateway, want := range map[string]string{"w": "shop/a (shop/v), shop/c (istio-system/ww)", "": "shop/a (shop/v), shop/b (istio-system/w), shop/c (istio-system/ww)"} {
+	for gateway, want := range map[string]string{
+		"w": "shop/a (shop/v), shop/c (istio-system/ww)",
+		"":  "shop/a (shop/v), shop/b (istio-system/w), shop/c (istio-system/ww)",
+	} {
 		if got := p.WaypointOther("app", "redis", gateway).Text; got != want {
 			t.Errorf("%q: %q, want %q", gateway, got, want)
 		}
