@@ -104,6 +104,11 @@ func permission(p *rbacv3.Permission, t istiotest.Traffic) (bool, error) {
 		return !yes, err
 	case *rbacv3.Permission_DestinationPort:
 		return r.DestinationPort == uint32(t.Port), nil
+	case *rbacv3.Permission_DestinationIp:
+		if !t.Destination.IsValid() {
+			return false, fmt.Errorf("the address of the destination: %w", errUnknown)
+		}
+		return inRange(r.DestinationIp, t.Destination)
 	case *rbacv3.Permission_Header:
 		return matchHeader(r.Header, t)
 	case *rbacv3.Permission_UrlPath:

@@ -183,13 +183,13 @@ func podName(w *world, i int) string { return fmt.Sprintf("pod-%d-%d", w.seed, i
 
 // selects reports whether a policy selects pods with these labels.
 func selects(o *enforcer.Object, labels map[string]string) bool {
-	matched, _, err := unstructured.NestedStringMap(o.Spec, "selector", "matchLabels")
+	matched, has, err := unstructured.NestedStringMap(o.Spec, "selector", "matchLabels")
 	for k, v := range matched {
 		if labels[k] != v {
 			return false
 		}
 	}
-	return err == nil
+	return err == nil && has
 }
 
 // TestZtunnelAgrees compares the decisions of random worlds in ambient with what istiod sends to ztunnel.

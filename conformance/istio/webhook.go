@@ -102,13 +102,15 @@ type warnings struct {
 	texts []string
 	// ignored drops them, for a test of mistakes of which istiod warns.
 	ignored bool
+	// expected, if it is not "", is a text in warnings that are dropped.
+	expected string
 }
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.ignored {
+	if !w.ignored && (w.expected == "" || !strings.Contains(text, w.expected)) {
 		w.texts = append(w.texts, text)
 	}
 }

@@ -20,8 +20,8 @@ type world struct {
 	in        policy.Input
 	s         *policy.Snapshot
 	plain     bool
-	// member is the name of the member.
-	member string
+	// member is the name of the member, and capabilities are those of all members.
+	member, capabilities string
 	// objects are the AuthorizationPolicies of the member, and refused reports whether a statement is missing in them.
 	objects []enforcer.Object
 	refused bool
@@ -30,7 +30,7 @@ type world struct {
 // newWorld generates and renders the world of a seed for a member. Its names end with suffix. In three of four worlds, nothing is refused.
 // A mutant changes the specs.
 func newWorld(seed uint64, suffix, member string, mutant func(map[string]any) map[string]any) (*world, error) {
-	w := &world{seed: seed, generator: istiotest.NewGenerator(seed, 7), plain: seed%4 != 0, member: member}
+	w := &world{seed: seed, generator: istiotest.NewGenerator(seed, 7), plain: seed%4 != 0, member: member, capabilities: istiotest.Capabilities}
 	w.generator.Suffix = suffix
 	return w, w.render(w.generator.World(w.plain), mutant)
 }
@@ -50,7 +50,7 @@ func inMode(random policy.Input, mode v1alpha1.Mode) policy.Input {
 // render compiles and renders the objects of the world.
 func (w *world) render(random policy.Input, mutant func(map[string]any) map[string]any) error {
 	seed, member := w.seed, w.member
-	fleet, err := registry.WithDeclared(random.Fleet(), map[v1alpha1.EnforcerName][]byte{v1alpha1.EnforcerIstio: []byte(istiotest.Capabilities)})
+	fleet, err := registry.WithDeclared(random.Fleet(), map[v1alpha1.EnforcerName][]byte{v1alpha1.EnforcerIstio: []byte(w.capabilities)})
 	if err != nil {
 		return fmt.Errorf("read the capabilities of the members: %w", err)
 	}
@@ -71,6 +71,9 @@ func (w *world) render(random policy.Input, mutant func(map[string]any) map[stri
 			continue // the member gets no object
 		}
 		for _, o := range r.Objects {
+			if !o.IsIn(member) {
+				continue
+			}
 			out := o.Object
 			if spec, own := o.Overrides[member]; own {
 				out.Spec = spec

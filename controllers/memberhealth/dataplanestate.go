@@ -110,10 +110,11 @@ func (i *Inspector) HostPodProblem(cluster, key, value string) message.Message {
 
 // MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
 // Istio's, or for every client: pods have no proxy, or are behind a waypoint, the member accepts plain text, or it is not known.
-// For a policy about requests, pods of ztunnel count, too, in a member that declares sidecars. It returns zero if the last check
+// For a policy about requests, pods of ztunnel count, too, in a member that declares sidecars. The Gateway that the member dedicates to the
+// resource, or "", does not count, but for a policy about requests all pods have to be behind it. It returns zero if the last check
 // found nothing. If that did not consider the label, because its class is new or was enforced by Cilium, it requests another
 // check.
-func (i *Inspector) MeshProblem(cluster, key, value string, requests bool) message.Message {
+func (i *Inspector) MeshProblem(cluster, key, value string, requests bool, gateway string) message.Message {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
@@ -136,8 +137,11 @@ func (i *Inspector) MeshProblem(cluster, key, value string, requests bool) messa
 	if pods := m.facts.InAmbient.Describe(key, value); requests && !pods.IsZero() {
 		return message.StateInAmbient(pods)
 	}
-	if pods := m.facts.BehindWaypoint.Describe(key, value); !pods.IsZero() {
+	if pods := m.facts.WaypointOther(key, value, gateway); !pods.IsZero() {
 		return message.StateBehindWaypoint(pods)
+	}
+	if pods := m.facts.Direct.Describe(key, value); gateway != "" && requests && !pods.IsZero() {
+		return message.StateNotBehindWaypoint(gateway, pods)
 	}
 	switch why := m.facts.BehindWaypoint.Unread; {
 	case !why.IsZero():
@@ -149,6 +153,19 @@ func (i *Inspector) MeshProblem(cluster, key, value string, requests bool) messa
 		return message.StatePlainText(why)
 	}
 	return message.Message{}
+}
+
+// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, or "". known is false if the
+// Gateway does not exist, or was not read.
+func (i *Inspector) GatewayProblem(cluster, gateway string) (problem string, known bool) {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	m := i.members[cluster]
+	if !m.known || !m.outdated.IsZero() {
+		return "", false
+	}
+	problem, known = m.facts.Gateways[gateway]
+	return problem, known
 }
 
 // MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero if they have all of

@@ -165,7 +165,7 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 	facts := sound()
 	changes := 0
 	i := checkedMember(t, func() preflight.Facts { return facts }, func() { changes++ })
-	if i.MeshProblem("m1", key, "a", true).IsZero() {
+	if i.MeshProblem("m1", key, "a", true, "").IsZero() {
 		t.Error("nothing was read yet")
 	}
 	bare := map[federation.Label][]string{{Key: key, Value: "a"}: {"ns/redis-0"}}
@@ -199,18 +199,62 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 		facts = sound()
 		c.change(&facts)
 		i.checkAll(t.Context())
-		if got := i.MeshProblem("m1", key, "a", true).Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) || changes != c.changes {
+		if got := i.MeshProblem("m1", key, "a", true, "").Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) || changes != c.changes {
 			t.Errorf("%s: %q, %d changes", c.reason, got, changes)
 		}
-		if got := i.MeshProblem("m1", key, "a", false).Text; strings.Contains(c.says, "declares sidecars") != (got == "" && c.says != "") {
+		if got := i.MeshProblem("m1", key, "a", false, "").Text; strings.Contains(c.says, "declares sidecars") != (got == "" && c.says != "") {
 			t.Errorf("%s: without rules about requests %q", c.reason, got)
 		}
-		if c.says == "ns/redis-0" && !i.MeshProblem("m1", key, "b", true).IsZero() {
+		if c.says == "ns/redis-0" && !i.MeshProblem("m1", key, "b", true, "").IsZero() {
 			t.Errorf("%s: a pod of another resource counts", c.reason)
 		}
 	}
 	if len(i.trigger) == 0 {
 		t.Error("a label that was not listed requests no check")
+	}
+}
+
+// TestInspectorKnowsDedicatedWaypoints checks that a pod behind the waypoint of its resource does not count, one behind another does, one behind none
+// counts for a policy about requests, and what is known about the Gateway.
+func TestInspectorKnowsDedicatedWaypoints(t *testing.T) {
+	const key = "com.trip/redis"
+	facts := configured(nil)
+	facts.Istio = preflight.Istio{Served: true, Declared: `{"dataplane": "ambient", "version": "1.31.2"}`}
+	facts.MeshPods = listedMeshPods([]string{key})
+	of := func(value string, pods ...string) map[federation.Label][]string {
+		return map[federation.Label][]string{{Key: key, Value: value}: pods}
+	}
+	facts.Dedicated.Pods, facts.Direct.Pods = of("a", "ns/redis-0 (istio-system/w)"), of("b", "ns/redis-1")
+	facts.Gateways = map[string]string{"w": "", "x": "another class"}
+	i := checkedMember(t, func() preflight.Facts { return facts }, func() {})
+	if _, known := i.GatewayProblem("m1", "w"); known {
+		t.Error("nothing was read yet")
+	}
+	i.MeshProblem("m1", key, "a", false, "")
+	i.checkAll(t.Context())
+	for _, c := range []struct {
+		reason, value, gateway string
+		requests               bool
+		says                   string
+	}{
+		{"behind its waypoint", "a", "w", true, ""},
+		{"the waypoint of another resource", "a", "v", false, "istio-system/w"},
+		{"its resource has none", "a", "", false, "istio-system/w"},
+		{"behind none, and requests are decided there", "b", "w", true, "ns/redis-1"},
+		{"behind none", "b", "w", false, ""},
+		{"its resource has none, and it is behind none", "b", "", true, ""},
+	} {
+		if got := i.MeshProblem("m1", key, c.value, c.requests, c.gateway).Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q", c.reason, got)
+		}
+	}
+	for gateway, want := range map[string]string{"w": "", "x": "another class"} {
+		if got, known := i.GatewayProblem("m1", gateway); got != want || !known {
+			t.Errorf("%s: %q, known %t", gateway, got, known)
+		}
+	}
+	if _, known := i.GatewayProblem("m1", "y"); known {
+		t.Error("a Gateway that does not exist is known")
 	}
 }
 
@@ -272,6 +316,7 @@ func TestConfigurationThatCannotBeReadExpires(t *testing.T) {
 				redisKey[0],
 				"a",
 				false,
+				"",
 			).Text; strings.Contains(mesh, c.unknown) != (outdated || c.unknown == "") ||
 				(mesh != "") != outdated {
 				t.Errorf("%s: Istio %q", c.reason, mesh)

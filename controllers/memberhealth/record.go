@@ -161,7 +161,8 @@ func (s *dataplaneState) keepUnread(before *dataplaneState) {
 	if keep(now.Unproxied.Unread, earlier.Unproxied.Unread, before.meshPodsOld) {
 		now.MeshPods, s.meshPodsOld = earlier.MeshPods, true
 	} else if keep(now.BehindWaypoint.Unread, earlier.BehindWaypoint.Unread, before.meshPodsOld) {
-		now.BehindWaypoint, s.meshPodsOld = earlier.BehindWaypoint, true
+		now.BehindWaypoint, now.Dedicated, now.Direct, now.Gateways, s.meshPodsOld =
+			earlier.BehindWaypoint, earlier.Dedicated, earlier.Direct, earlier.Gateways, true
 	}
 	if keep(now.Istio.MTLS.Unread, earlier.Istio.MTLS.Unread, before.mtlsOld) {
 		now.Istio.MTLS, s.mtlsOld = earlier.Istio.MTLS, true

@@ -132,7 +132,7 @@ func (r *Reconciler) combineVersions(f *facts, name v1alpha1.EnforcerName, e enf
 		return enforcer.Versions{}, err
 	}
 	if len(f.Settled) == 0 {
-		return enforcer.Versions{Rendering: present}, nil
+		return enforcer.Combine(present, f.Placement, nil), nil
 	}
 	var others []enforcer.Version
 	for i := range f.Settled {
@@ -195,7 +195,8 @@ func (p *plan) placePartial(f *facts, i int, targets []string, common map[string
 	members := f.renderedMembers(key, targets)
 	if e := f.existing(key); e != nil {
 		for _, c := range e.Placement {
-			if slices.Contains(targets, c) && !slices.Contains(members, c) && !f.forgotten(c) && !f.revisionsObservedIn(c, common) {
+			if slices.Contains(targets, c) && !slices.Contains(members, c) && !f.forgotten(c) &&
+				(!f.revisionsObservedIn(c, common) || f.restrictsWaypoint(e, c)) {
 				members = append(members, c)
 			}
 		}

@@ -22,8 +22,12 @@ type Members interface {
 	// pods use the network of their node, or this is not known.
 	HostPodProblem(cluster, key, value string) message.Message
 	// MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label, or for every
-	// client, or zero. requests reports whether the policy has rules about requests.
-	MeshProblem(cluster, key, value string, requests bool) message.Message
+	// client, or zero. requests reports whether the policy has rules about requests, and gateway is the Gateway whose waypoint is dedicated to the
+	// resource, or "".
+	MeshProblem(cluster, key, value string, requests bool, gateway string) message.Message
+	// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, or "". known is false if the
+	// Gateway does not exist, or was not read.
+	GatewayProblem(cluster, gateway string) (problem string, known bool)
 	// RequestsIncomplete reports whether HTTP rules are not enforced on some nodes of a member to which they are distributed.
 	RequestsIncomplete(cluster string) bool
 	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero.
@@ -80,6 +84,9 @@ func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.
 	}
 	if !in.ZtunnelProblem.IsZero() {
 		return v1alpha1.MemberPending, in.ZtunnelProblem
+	}
+	if why := f.waypointProblem(cluster); !why.IsZero() {
+		return v1alpha1.MemberPending, why
 	}
 	for _, name := range dataplanes {
 		if by := in.Foreign[name].OpenedBy; by != "" {

@@ -89,6 +89,8 @@ type facts struct {
 	MissingLabels map[string]message.Message
 	// UnmatchedRules names the members whose pods the rules of the unit may not match, or is zero.
 	UnmatchedRules message.Message
+	// Held contains, by member, the reason why pods do not accept the waypoint of the resource yet.
+	Held map[string]message.Message
 	// Nodes contains what is known about the nodes of the members that run acp-node.
 	Nodes map[string]*federation.NodeView
 	// Marks are the downgrade marks that were read in members.

@@ -42,6 +42,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	f.LastReport, _ = r.Reports.Get(resource)
 	f.LastStates = lastStates(append([][]v1alpha1.ClusterState{f.LastReport.Clusters}, r.reportedStates(f)...)...)
 	r.observe(f)
+	f.holdBack()
 	return f, nil
 }
 

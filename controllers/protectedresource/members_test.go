@@ -11,11 +11,13 @@ import (
 // sound are members that enforce everything.
 type sound struct{}
 
-func (sound) Unenforced(string, []string) (none message.Message)        { return none }
-func (sound) MissingLabels(string, []string) (none message.Message)     { return none }
-func (sound) HostPodProblem(_, _, _ string) (none message.Message)      { return none }
-func (sound) MeshProblem(_, _, _ string, _ bool) (none message.Message) { return none }
-func (sound) MeaningChanged(string) (none message.Message)              { return none }
+func (sound) Unenforced(string, []string) (none message.Message)                  { return none }
+func (sound) MissingLabels(string, []string) (none message.Message)               { return none }
+func (sound) HostPodProblem(_, _, _ string) (none message.Message)                { return none }
+func (sound) MeshProblem(_, _, _ string, _ bool, _ string) (none message.Message) { return none }
+
+func (sound) GatewayProblem(_, _ string) (string, bool)    { return "", true }
+func (sound) MeaningChanged(string) (none message.Message) { return none }
 
 func (sound) RequestsIncomplete(string) bool              { return false }
 func (sound) MembersLacking([]string) []memberhealth.Lack { return nil }
@@ -26,10 +28,12 @@ type unsound map[string]string
 func (u unsound) Unenforced(cluster string, _ []string) message.Message {
 	return message.Verbatim(u[cluster])
 }
-func (unsound) MissingLabels(string, []string) (none message.Message)     { return none }
-func (unsound) HostPodProblem(_, _, _ string) (none message.Message)      { return none }
-func (unsound) MeshProblem(_, _, _ string, _ bool) (none message.Message) { return none }
-func (unsound) MeaningChanged(string) (none message.Message)              { return none }
+func (unsound) MissingLabels(string, []string) (none message.Message)               { return none }
+func (unsound) HostPodProblem(_, _, _ string) (none message.Message)                { return none }
+func (unsound) MeshProblem(_, _, _ string, _ bool, _ string) (none message.Message) { return none }
+
+func (unsound) GatewayProblem(_, _ string) (string, bool)    { return "", true }
+func (unsound) MeaningChanged(string) (none message.Message) { return none }
 
 func (unsound) RequestsIncomplete(string) bool              { return false }
 func (unsound) MembersLacking([]string) []memberhealth.Lack { return nil }
@@ -54,10 +58,12 @@ func (l labelless) MissingLabels(cluster string, keys []string) message.Message 
 	return l.lack(cluster, keys).Reason
 }
 
-func (labelless) HostPodProblem(_, _, _ string) (none message.Message)      { return none }
-func (labelless) MeshProblem(_, _, _ string, _ bool) (none message.Message) { return none }
-func (labelless) RequestsIncomplete(string) bool                            { return false }
-func (labelless) MeaningChanged(string) (none message.Message)              { return none }
+func (labelless) HostPodProblem(_, _, _ string) (none message.Message)                { return none }
+func (labelless) MeshProblem(_, _, _ string, _ bool, _ string) (none message.Message) { return none }
+
+func (labelless) GatewayProblem(_, _ string) (string, bool)    { return "", true }
+func (labelless) RequestsIncomplete(string) bool               { return false }
+func (labelless) MeaningChanged(string) (none message.Message) { return none }
 
 func (l labelless) MembersLacking(keys []string) []memberhealth.Lack {
 	var out []memberhealth.Lack
@@ -89,7 +95,7 @@ type unmeshed struct {
 	requests           bool
 }
 
-func (u unmeshed) MeshProblem(cluster, key, value string, requests bool) message.Message {
+func (u unmeshed) MeshProblem(cluster, key, value string, requests bool, _ string) message.Message {
 	if cluster == u.member && key == u.key && value == u.value && requests == u.requests {
 		return message.StateUnproxied(message.Verbatim("ns/redis-0"))
 	}

@@ -59,6 +59,10 @@ type enforcement struct {
 	MeshProblem message.Message
 	// ZtunnelProblem is the reason why ztunnel does not get the policy as it is written, or zero.
 	ZtunnelProblem message.Message
+	// GatewayProblem is the reason why the Gateway that the member dedicates to the resource is not suited for that, or "". GatewayRead reports
+	// that this was read.
+	GatewayProblem string
+	GatewayRead    bool
 	// Foreign contains what policies of others open for each dataplane of the unit.
 	Foreign map[v1alpha1.EnforcerName]foreignPolicies
 }
@@ -190,12 +194,22 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 		}
 	}
 	if f.enforcedBy(v1alpha1.EnforcerIstio) {
-		e.MeshProblem = r.Members.MeshProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue, hasHTTPStatements(f.unitIn(cluster)))
+		gateway := f.waypointIn(cluster).Gateway
+		e.MeshProblem = r.Members.MeshProblem(cluster, f.Unit.LabelKey, f.Unit.LabelValue, hasHTTPStatements(f.unitIn(cluster)), gateway)
 		e.ZtunnelProblem = f.ztunnelProblem(cluster)
+		if gateway != "" {
+			e.GatewayProblem, e.GatewayRead = r.Members.GatewayProblem(cluster, gateway)
+		}
 	}
 	for _, name := range dataplanes {
 		if f.enforcedBy(name) {
 			e.Foreign[name] = foreignPolicies{OpenedBy: r.OpenedBy(name, cluster, f.Unit.LabelKey, f.Unit.LabelValue), Unknown: r.ForeignUnknown(name, cluster)}
+		}
+	}
+	if of := e.Foreign[v1alpha1.EnforcerIstio]; of.OpenedBy == "" && f.enforcedBy(v1alpha1.EnforcerIstio) {
+		if gateway := f.waypointIn(cluster).Gateway; gateway != "" {
+			of.OpenedBy = r.OpenedBy(v1alpha1.EnforcerIstio, cluster, federation.WaypointKey, gateway)
+			e.Foreign[v1alpha1.EnforcerIstio] = of
 		}
 	}
 	if of := e.Foreign[v1alpha1.EnforcerCilium]; of.OpenedBy == "" && f.enforcedBy(v1alpha1.EnforcerCilium) {
@@ -227,12 +241,21 @@ func (f *facts) ztunnelProblem(cluster string) message.Message {
 
 // inAmbient reports whether a member declares that ztunnel enforces there.
 func (f *facts) inAmbient(cluster string) bool {
-	i := slices.IndexFunc(f.Clusters, func(c federation.Cluster) bool { return c.Name == cluster })
-	if i < 0 || !strings.Contains(f.Clusters[i].Istio, string(istio.Ambient)) {
-		return false // Most declarations are not parsed for each unit.
+	return f.declared(cluster, string(istio.Ambient)).Dataplane == istio.Ambient
+}
+
+// declared returns what a member declares about its Istio, or zero if the declaration cannot be parsed or does not contain a text: most
+// declarations are not parsed for each unit.
+func (f *facts) declared(cluster, text string) istio.Capabilities {
+	c := f.cluster(cluster)
+	if c == nil || !strings.Contains(c.Istio, text) {
+		return istio.Capabilities{}
 	}
-	declared, err := istio.ParseCapabilities(f.Clusters[i].Istio)
-	return err == nil && declared.Dataplane == istio.Ambient
+	declared, err := istio.ParseCapabilities(c.Istio)
+	if err != nil {
+		return istio.Capabilities{}
+	}
+	return declared
 }
 
 // foreignGroup returns an address group of others in a member whose addresses the unit allows, because a rule about a whole class selects

@@ -75,7 +75,8 @@ func planWanted(f *facts) (plan, error) {
 	for i := range f.ReplacedRenderings {
 		r := &f.ReplacedRenderings[i]
 		kind := renderedKind(r)
-		if retained := f.notReplaced(kind, targets, replaced); len(retained) > 0 {
+		retained := slices.DeleteFunc(f.notReplaced(kind, targets, replaced), func(c string) bool { return !r.IsIn(c) })
+		if len(retained) > 0 {
 			wanted[renderedKey(r)] = true
 			if err := p.place(f, r, retained); err != nil {
 				return plan{}, err
@@ -98,7 +99,7 @@ func planWanted(f *facts) (plan, error) {
 		needed := f.notReplaced(e.Kind, e.Placement, replaced)
 		needed = slices.DeleteFunc(slices.Clone(e.Placement), func(c string) bool {
 			return !slices.Contains(targets, c) || f.forgotten(c) ||
-				f.revisionsObservedIn(c, successors) && (!slices.Contains(needed, c) || f.hasReplacedRendering(e.Kind))
+				f.revisionsObservedIn(c, successors) && !f.restrictsWaypoint(e, c) && (!slices.Contains(needed, c) || f.hasReplacedRendering(e.Kind))
 		})
 		if len(needed) == 0 {
 			surplus = append(surplus, e)

@@ -205,9 +205,12 @@ func (o *renderOptions) documents(objects []rendered, members []manifest.Member)
 func (r *rendered) everywhere() []map[string]any {
 	var out []map[string]any
 	members := r.differing()
-	if r.mode == v1alpha1.ModeObserve {
+	switch {
+	case r.object.Only != nil:
+		members = r.object.Only
+	case r.mode == v1alpha1.ModeObserve:
 		members = slices.Sorted(maps.Keys(r.modes)) // no other member has the object
-	} else {
+	default:
 		out = append(out, plain(&r.object.Object, r.object.Object.Spec, r.object.Revision))
 	}
 	for _, c := range members {

@@ -195,9 +195,9 @@ func plain(o *enforcer.Object, spec map[string]any, revision string) map[string]
 	return map[string]any{"apiVersion": o.GroupVersion, "kind": o.Kind, "metadata": metadata, "spec": spec}
 }
 
-// in returns the object as one member gets it; false if it gets none, because its mode is Observe there.
+// in returns the object as one member gets it; false if it gets none, because its mode is Observe there, or because only others have it.
 func (r *rendered) in(cluster string) (map[string]any, bool) {
-	if r.modeIn(cluster) == v1alpha1.ModeObserve {
+	if r.modeIn(cluster) == v1alpha1.ModeObserve || !r.object.IsIn(cluster) {
 		return nil, false
 	}
 	spec := r.object.Object.Spec
@@ -221,6 +221,9 @@ func (r *rendered) differing() []string { return slices.Sorted(maps.Keys(r.objec
 // known.
 func (r *rendered) placed(members []manifest.Member) ([]string, bool, error) {
 	out := []string{}
+	if r.object.Only != nil && len(members) == 0 {
+		return r.object.Only, true, nil
+	}
 	for _, p := range r.placements {
 		names, known, err := placed(p, members)
 		if err != nil || !known {
@@ -229,7 +232,7 @@ func (r *rendered) placed(members []manifest.Member) ([]string, bool, error) {
 		out = append(out, names...)
 	}
 	slices.Sort(out)
-	return slices.Compact(out), true, nil
+	return slices.DeleteFunc(slices.Compact(out), func(c string) bool { return !r.object.IsIn(c) }), true, nil
 }
 
 // selector returns the selector of a placement of members that are not known. Several different selectors cannot be

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/message"
@@ -40,6 +41,21 @@ type Rendered struct {
 	// Revision is the revision of the object's spec. Revisions are the revisions of Overrides.
 	Revision  string
 	Revisions map[string]string
+	// Only are the members that have the object, sorted; nil means every member in which the unit is placed.
+	Only []string
+	// Held are the members that must have another spec until another object of the unit is in force there.
+	Held map[string]Held
+}
+
+// Held is the spec that a member has until another object is in force there, which restricts what the final spec opens.
+type Held struct {
+	// Object is the name of the other object.
+	Object string
+	// Mark is a text that is in the final spec and not in the one before.
+	Mark string
+	// Spec is the spec before, and Revision its revision.
+	Spec     map[string]any
+	Revision string
 }
 
 // RevisionIn returns the revision that a member must have.
@@ -48,6 +64,11 @@ func (r *Rendered) RevisionIn(cluster string) string {
 		return rev
 	}
 	return r.Revision
+}
+
+// IsIn reports whether a member in which the unit is placed has the object.
+func (r *Rendered) IsIn(cluster string) bool {
+	return r.Only == nil || slices.Contains(r.Only, cluster)
 }
 
 // Rendering is the translation of a unit for one dataplane.

@@ -25,6 +25,11 @@ type Versions struct {
 // version its objects. A member must not have several other versions.
 func Combine(present Rendering, members []string, others []Version) Versions {
 	out := Versions{Rendering: present, Members: map[string][]string{}}
+	for i := range present.Objects {
+		if o := &present.Objects[i]; o.Only != nil {
+			out.Members[o.Object.Name] = o.among(members)
+		}
+	}
 	out.Objects, out.RefusedIn = slices.Clone(present.Objects), maps.Clone(present.RefusedIn)
 	if out.RefusedIn == nil {
 		out.RefusedIn = map[string][]policy.Refusal{}
@@ -34,19 +39,36 @@ func Combine(present Rendering, members []string, others []Version) Versions {
 		for _, c := range other.In {
 			out.RefusedIn[c] = other.RefusedBy(c)
 		}
-		for k := range other.Objects {
-			out.add(&other.Objects[k], other.In)
-		}
 		for k := range present.Objects {
-			if name := present.Objects[k].Object.Name; other.index(name) < 0 {
-				if _, listed := out.Members[name]; !listed {
-					out.Members[name] = slices.Clone(members)
+			name := present.Objects[k].Object.Name
+			having := other.having(name)
+			if _, listed := out.Members[name]; !listed {
+				if len(having) == len(other.In) {
+					continue
 				}
-				out.Members[name] = slices.DeleteFunc(out.Members[name], func(c string) bool { return slices.Contains(other.In, c) })
+				out.Members[name] = slices.Clone(members)
 			}
+			out.Members[name] = slices.DeleteFunc(out.Members[name], func(c string) bool { return slices.Contains(other.In, c) && !slices.Contains(having, c) })
+		}
+		for k := range other.Objects {
+			out.add(&other.Objects[k], other.having(other.Objects[k].Object.Name))
 		}
 	}
 	return out
+}
+
+// having returns the members of a version that have an object.
+func (v *Version) having(name string) []string {
+	i := v.index(name)
+	if i < 0 {
+		return nil
+	}
+	return v.Objects[i].among(v.In)
+}
+
+// among returns those of some members that have the object.
+func (r *Rendered) among(members []string) []string {
+	return slices.DeleteFunc(slices.Clone(members), func(c string) bool { return !r.IsIn(c) })
 }
 
 // index returns the index of the object with a name, or -1.
@@ -66,8 +88,15 @@ func (v *Versions) add(r *Rendered, in []string) {
 		v.Members[name] = union(listed, in)
 	}
 	o := &v.Objects[i]
-	o.Overrides, o.Revisions = maps.Clone(o.Overrides), maps.Clone(o.Revisions)
+	o.Overrides, o.Revisions, o.Held = maps.Clone(o.Overrides), maps.Clone(o.Revisions), maps.Clone(o.Held)
 	for _, c := range in {
+		delete(o.Held, c)
+		if held, ok := r.Held[c]; ok {
+			if o.Held == nil {
+				o.Held = map[string]Held{}
+			}
+			o.Held[c] = held
+		}
 		spec, has := r.Overrides[c]
 		if !has {
 			spec = r.Object.Spec

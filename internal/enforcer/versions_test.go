@@ -76,3 +76,45 @@ func TestCombineGivesEachMemberItsVersion(t *testing.T) {
 		t.Error("the present version was changed")
 	}
 }
+
+// TestCombineKeepsPartialObjects checks which members have an object that some members of a version do not have, and what is held there.
+func TestCombineKeepsPartialObjects(t *testing.T) {
+	partial := func(r Rendering, name string, only ...string) Rendering {
+		o := &r.Objects[r.index(name)]
+		o.Only, o.Held = only, map[string]Held{}
+		for _, m := range only {
+			o.Held[m] = Held{Object: name + " of " + m}
+		}
+		return r
+	}
+	members := []string{"m1", "m2", "m3", "m4"}
+	all := map[string]string{"a": "all", "b": "some"}
+	for _, c := range []struct {
+		reason           string
+		present, earlier Rendering
+		want             []string // of b; nil means every member
+		held             []string
+	}{
+		{"both have it in some", partial(versionOf(t, all, nil), "b", "m1", "m3"), partial(versionOf(t, all, nil), "b", "m1", "m2"), []string{"m1", "m2"},
+			[]string{"m1", "m2"}},
+		{"the present one has it everywhere", versionOf(t, all, nil), partial(versionOf(t, all, nil), "b", "m2"), []string{"m1", "m2", "m4"}, []string{"m2"}},
+		{"the earlier one has it everywhere", partial(versionOf(t, all, nil), "b", "m1"), versionOf(t, all, nil), []string{"m1", "m2", "m3"}, []string{"m1"}},
+		{"only the earlier one has it", versionOf(t, map[string]string{"a": "all"}, nil), partial(versionOf(t, all, nil), "b", "m3", "m4"), []string{"m3"},
+			[]string{"m3"}},
+		{"only the present one has it", partial(versionOf(t, all, nil), "b", "m2", "m4"), versionOf(t, map[string]string{"a": "all"}, nil), []string{"m4"}, nil},
+	} {
+		v := Combine(c.present, members, []Version{{c.earlier, []string{"m2", "m3"}}})
+		if diff := cmp.Diff(c.want, v.Members["b"]); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", c.reason, diff)
+		}
+		for _, m := range c.held {
+			if got := v.Objects[v.index("b")].Held[m].Object; got != "b of "+m {
+				t.Errorf("%s: held in %s: %q", c.reason, m, got)
+			}
+		}
+	}
+	alone := Combine(partial(versionOf(t, all, nil), "b", "m2"), members, nil)
+	if diff := cmp.Diff(map[string][]string{"b": {"m2"}}, alone.Members); diff != "" {
+		t.Errorf("one version: -want +got:\n%s", diff)
+	}
+}

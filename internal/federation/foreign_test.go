@@ -143,7 +143,7 @@ func TestSelectsByLabels(t *testing.T) {
 		"another key":             {[]Label{{Key: "a", Value: "1"}, {Key: "c", Value: "2"}}, false},
 		"all pods of a namespace": {nil, false},
 	} {
-		if got := host.selectsByLabels(c.labels); got != c.want {
+		if got := host.isOf(&IstioAllow{labels: c.labels}); got != c.want {
 			t.Errorf("%s: %t", reason, got)
 		}
 	}

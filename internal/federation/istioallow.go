@@ -18,7 +18,15 @@ type IstioAllow struct {
 	allows  bool
 	labels  []Label
 	allowed *istio.Allowed
+	// gateways are the waypoints in Istio's root namespace to which the policy may let in connections: by name, or AnyGateway.
+	gateways []string
 }
+
+// WaypointKey stands for the waypoint of a resource in the place of the key of a label, and AnyGateway for all waypoints.
+const (
+	WaypointKey = "waypoint"
+	AnyGateway  = "*"
+)
 
 // String returns the policy's name for messages.
 func (o IstioAllow) String() string {
@@ -30,11 +38,17 @@ func (o IstioAllow) String() string {
 
 // Equal reports whether two values describe the same policy with the same pods.
 func (o IstioAllow) Equal(p IstioAllow) bool {
-	return o.Kind == p.Kind && o.Namespace == p.Namespace && o.Name == p.Name && o.allows == p.allows && slices.Equal(o.labels, p.labels)
+	return o.Kind == p.Kind && o.Namespace == p.Namespace && o.Name == p.Name && o.allows == p.allows && slices.Equal(o.labels, p.labels) &&
+		slices.Equal(o.gateways, p.gateways)
 }
 
 // Opens reports whether the policy lets any connection in.
-func (o IstioAllow) Opens() bool { return o.allows }
+func (o IstioAllow) Opens() bool { return o.allows || len(o.gateways) > 0 }
+
+// opensWaypoint reports whether the policy may let in connections to the waypoint of a Gateway in Istio's root namespace.
+func (o IstioAllow) opensWaypoint(gateway string) bool {
+	return slices.Contains(o.gateways, AnyGateway) || slices.Contains(o.gateways, gateway)
+}
 
 // namespaceKey is the key of the identity label with a pod's namespace.
 const namespaceKey = "io.kubernetes.pod.namespace"

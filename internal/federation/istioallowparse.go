@@ -23,7 +23,8 @@ func (o *IstioAllow) parseRules(u *unstructured.Unstructured) {
 		return
 	}
 	selector, selects, _ := unstructured.NestedStringMap(spec, "selector", "matchLabels")
-	if !selects && isForGateway(spec) {
+	if targets := targetsOf(spec); !selects && len(targets) > 0 {
+		o.gateways = o.waypointsOf(targets)
 		return
 	}
 	o.allows, o.allowed = true, istio.ParseAllowed(spec, o.Namespace)
@@ -41,12 +42,33 @@ func isDryRun(u *unstructured.Unstructured) bool {
 	return err == nil && on
 }
 
-// isForGateway reports whether the policy applies to gateways or waypoints, in front of the pods: the policies of the pods
+// targetsOf returns the gateways, waypoints and Services to which the policy refers. It applies in front of the pods: the policies of the pods
 // still decide what these let through.
-func isForGateway(spec map[string]any) bool {
-	one, _ := spec["targetRef"].(map[string]any)
-	many, _ := spec["targetRefs"].([]any)
-	return len(one) > 0 || len(many) > 0
+func targetsOf(spec map[string]any) []any {
+	out, _ := spec["targetRefs"].([]any)
+	if one, _ := spec["targetRef"].(map[string]any); len(one) > 0 {
+		out = append(slices.Clone(out), one)
+	}
+	return out
+}
+
+// waypointsOf returns the waypoints in Istio's root namespace to which targets may refer. Which waypoint a Service uses is not considered.
+func (o *IstioAllow) waypointsOf(targets []any) []string {
+	inRoot := o.Namespace == IstioPolicy.Namespace
+	var out []string
+	for _, t := range targets {
+		ref, _ := t.(map[string]any)
+		kind, _ := ref["kind"].(string)
+		name, _ := ref["name"].(string)
+		switch {
+		case kind == "Service", kind == "ServiceEntry", kind == "GatewayClass" && inRoot:
+			out = append(out, AnyGateway)
+		case kind == "Gateway" && inRoot:
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // mayMatch reports whether a pod of an identity may have all the labels. Identities lack the labels that the dataplane

@@ -57,7 +57,7 @@ func TestIstioOpening(t *testing.T) {
 		{"not tried out any more", `{metadata: {namespace: pay, annotations: {istio.io/dry-run: "false"}}, spec: {rules: [{}]}}`, true, true, true},
 		{
 			"it is the waypoint's, and the pods decide after it",
-			`{metadata: {namespace: pay}, spec: {targetRefs: [{kind: Service, name: fraud}], rules: [{}]}}`, false, false, false,
+			`{metadata: {namespace: pay}, spec: {targetRefs: [{kind: Service, name: fraud}], rules: [{}]}}`, true, false, false,
 		},
 		{"or the gateway's", `{metadata: {namespace: pay}, spec: {targetRef: {kind: Gateway, name: g}, rules: [{}]}}`, false, false, false},
 		{"rules that nobody can read open", `{metadata: {namespace: pay}, spec: {rules: all}}`, true, true, true},
@@ -74,5 +74,67 @@ func TestIstioOpening(t *testing.T) {
 				t.Errorf("opens %v, selects %v, may select %v, %v", o.Opens(), o.Selects(pod, known), o.MaySelect("com.trip/grpc", "fraud"), err)
 			}
 		})
+	}
+}
+
+// TestIstioOpensWaypoints checks to which waypoints in Istio's root namespace a policy may let connections in.
+func TestIstioOpensWaypoints(t *testing.T) {
+	for _, c := range []struct {
+		reason, policy string
+		own, other     bool
+	}{
+		{"its Gateway", `{metadata: {namespace: istio-system}, spec: {targetRefs: [{kind: Gateway, name: own}], rules: [{}]}}`, true, false},
+		{"so it was written earlier", `{metadata: {namespace: istio-system}, spec: {targetRef: {kind: Gateway, name: own}, rules: [{}]}}`, true, false},
+		{"a Gateway of another namespace", `{metadata: {namespace: pay}, spec: {targetRefs: [{kind: Gateway, name: own}], rules: [{}]}}`, false, false},
+		{"every waypoint", `{metadata: {namespace: istio-system}, spec: {targetRefs: [{kind: GatewayClass, name: istio-waypoint}], rules: [{}]}}`, true, true},
+		{"which only the root namespace can", `{metadata: {namespace: pay}, spec: {targetRefs: [{kind: GatewayClass, name: istio-waypoint}], rules: [{}]}}`,
+			false, false},
+		{"a Service may use any", `{metadata: {namespace: pay}, spec: {targetRefs: [{kind: Service, name: shop}], rules: [{}]}}`, true, true},
+		{"a ServiceEntry, too", `{metadata: {namespace: pay}, spec: {targetRefs: [{kind: ServiceEntry, name: shop}], rules: [{}]}}`, true, true},
+		{"a deny opens nothing",
+			`{metadata: {namespace: istio-system}, spec: {action: DENY, targetRefs: [{kind: Gateway, name: own}], rules: [{}]}}`, false, false},
+		{"nor does one without rules", `{metadata: {namespace: istio-system}, spec: {targetRefs: [{kind: Gateway, name: own}]}}`, false, false},
+		{"nor one of pods", `{metadata: {namespace: istio-system}, spec: {rules: [{}]}}`, false, false},
+	} {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(c.policy), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		u.SetKind(IstioPolicy.Target.Kind)
+		u.SetName("theirs")
+		o, err := parseIstioAllow(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := FindIstioExposure([]IstioAllow{o}, nil, nil, func(func([]Handle)) {})
+		if own, other := found.OpenedBy(WaypointKey, "own") != "", found.OpenedBy(WaypointKey, "other") != ""; own != c.own || other != c.other {
+			t.Errorf("%s: opens its own %t, another one %t", c.reason, own, other)
+		}
+		if found.Equal(IstioExposure{}) == c.own {
+			t.Errorf("%s: a change would not be noticed", c.reason)
+		}
+	}
+}
+
+// TestOwnWaypointPoliciesAreOwn checks that ACP's policy of a waypoint does not count as one of others, and that one with its name for another
+// waypoint does.
+func TestOwnWaypointPoliciesAreOwn(t *testing.T) {
+	parse := func(gateway string) IstioAllow {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"targetRefs": []any{map[string]any{"kind": "Gateway", "name": gateway}}, "rules": []any{map[string]any{}}}}}
+		u.SetNamespace("istio-system")
+		o, err := parseIstioAllow(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	own := &Object{TemplateSpec: map[string]any{"targetRefs": []any{map[string]any{"kind": "Gateway", "name": "a"}}},
+		Overrides: map[string]Override{"m2": {Spec: map[string]any{"targetRefs": []any{map[string]any{"kind": "Gateway", "name": "b"}}}}}}
+	for gateway, want := range map[string]bool{"a": true, "b": true, "c": false} {
+		p := parse(gateway)
+		if got := own.isOf(&p); got != want {
+			t.Errorf("%s: own %t", gateway, got)
+		}
 	}
 }

@@ -50,20 +50,28 @@ func (o *IstioAllows) In(cluster string, ours func(IstioAllow) bool) []IstioAllo
 func (o *Objects) IsOwn(p IstioAllow) bool {
 	found, ok := o.Get(p.Name)
 	return ok && p.Kind == o.kind.Target.Kind && p.Namespace == o.kind.Namespace && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy &&
-		found.selectsByLabels(p.labels)
+		found.isOf(&p)
 }
 
-// selectsByLabels reports whether the object selects, in some member, exactly the pods with some labels.
-func (o *Object) selectsByLabels(labels []Label) bool {
-	selects := func(spec map[string]any) bool {
-		selector, ok, err := unstructured.NestedStringMap(spec, "selector", "matchLabels")
-		return ok && err == nil && len(selector) == len(labels) &&
-			!slices.ContainsFunc(labels, func(l Label) bool { v, has := selector[l.Key]; return !has || v != l.Value })
+// isOf reports whether the object applies, in some member, to the same pods or waypoints as a policy.
+func (o *Object) isOf(p *IstioAllow) bool {
+	is := func(spec map[string]any) bool {
+		if len(p.gateways) > 0 {
+			return slices.Equal(p.gateways, p.waypointsOf(targetsOf(spec)))
+		}
+		return selectsByLabels(spec, p.labels)
 	}
 	for _, own := range o.Overrides {
-		if own.Spec != nil && selects(own.Spec) {
+		if own.Spec != nil && is(own.Spec) {
 			return true
 		}
 	}
-	return selects(o.TemplateSpec)
+	return is(o.TemplateSpec)
+}
+
+// selectsByLabels reports whether a policy selects exactly the pods with some labels.
+func selectsByLabels(spec map[string]any, labels []Label) bool {
+	selector, ok, err := unstructured.NestedStringMap(spec, "selector", "matchLabels")
+	return ok && err == nil && len(selector) == len(labels) &&
+		!slices.ContainsFunc(labels, func(l Label) bool { v, has := selector[l.Key]; return !has || v != l.Value })
 }

@@ -17,6 +17,8 @@ type IstioExposure struct {
 	unsure []IstioAllow
 	// keys are the label keys of the classes, and whether unsure applies to them.
 	keys map[string]bool
+	// waypoints are the policies that may let in connections to waypoints.
+	waypoints []IstioAllow
 	// harmless are the policies of unsure that let in nothing beyond ACP's policies, by label.
 	harmless map[harmless]bool
 }
@@ -52,6 +54,9 @@ func FindIstioExposure(policies []IstioAllow, own []*OwnAllowed, keys map[string
 	}
 	byNamespace := map[string][]IstioAllow{}
 	for _, p := range policies {
+		if len(p.gateways) > 0 {
+			out.waypoints = append(out.waypoints, p)
+		}
 		byNamespace[p.namespace()] = append(byNamespace[p.namespace()], p)
 	}
 	each(func(labels []Handle) {
@@ -86,8 +91,16 @@ func FindIstioExposure(policies []IstioAllow, own []*OwnAllowed, keys map[string
 	return out
 }
 
-// OpenedBy returns the name of a policy that opens, or may open, the pods with a label; "" if there is none.
+// OpenedBy returns the name of a policy that opens, or may open, the pods with a label, or for WaypointKey the waypoint of a Gateway; "" if there
+// is none.
 func (o IstioExposure) OpenedBy(key, value string) string {
+	if key == WaypointKey {
+		i := slices.IndexFunc(o.waypoints, func(p IstioAllow) bool { return p.opensWaypoint(value) })
+		if i < 0 {
+			return ""
+		}
+		return o.waypoints[i].String()
+	}
 	if name := o.labels[Label{Key: key, Value: value}]; name != "" || !o.keys[key] {
 		return name
 	}
@@ -102,5 +115,5 @@ func (o IstioExposure) OpenedBy(key, value string) string {
 // Equal reports whether two values are equal.
 func (o IstioExposure) Equal(p IstioExposure) bool {
 	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && maps.Equal(o.harmless, p.harmless) &&
-		slices.EqualFunc(o.unsure, p.unsure, IstioAllow.Equal)
+		slices.EqualFunc(o.unsure, p.unsure, IstioAllow.Equal) && slices.EqualFunc(o.waypoints, p.waypoints, IstioAllow.Equal)
 }

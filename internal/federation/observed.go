@@ -38,6 +38,8 @@ type Observed struct {
 	Invalid string
 	// Ztunnel is what istiod reports about a policy of Istio's for ztunnel.
 	Ztunnel istio.ZtunnelStatus
+	// Waypoint is what istiod reports about a policy of Istio's for a waypoint.
+	Waypoint istio.WaypointStatus
 }
 
 // Observation is the current state of one object in one member.
@@ -90,7 +92,7 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 		LastWriter: writer, WrittenDirectly: writtenDirectly(u) || labels[LabelWorkAgent] == "true",
 		Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
 		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, KubeFed: labels[LabelKubeFed] == "true",
-		Invalid: rejection, Ztunnel: istio.ZtunnelStatusOf(u.Object),
+		Invalid: rejection, Ztunnel: istio.ZtunnelStatusOf(u.Object), Waypoint: istio.WaypointStatusOf(u.Object),
 	}, nil
 }
 

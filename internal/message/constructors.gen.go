@@ -2179,6 +2179,46 @@ func IstioVersion(version string) Message {
 	return build("istio.version", param{"version", version})
 }
 
+// IstioWaypointDataplane is "waypoints can be dedicated to resources only in a member whose dataplane is ambient".
+func IstioWaypointDataplane() Message {
+	return Message{Code: "istio.waypoint-dataplane", Text: "waypoints can be dedicated to resources only in a member whose dataplane is ambient"}
+}
+
+// IstioWaypointGateway is "\"{gateway}\" is not the name of a Gateway in Istio's root namespace".
+func IstioWaypointGateway(gateway string) Message {
+	return build("istio.waypoint-gateway", param{"gateway", gateway})
+}
+
+// IstioWaypointOtherPorts is "connections through the waypoint {gateway} reach only one port".
+func IstioWaypointOtherPorts(gateway string) Message {
+	return build("istio.waypoint-other-ports", param{"gateway", gateway})
+}
+
+// IstioWaypointPort is "the waypoint {gateway} connects to the port {port}, which is not a number from 1 to 65535".
+func IstioWaypointPort(gateway string, port int) Message {
+	return build("istio.waypoint-port", param{"gateway", gateway}, param{"port", port})
+}
+
+// IstioWaypointResource is "\"{resource}\" is not the exact name of a resource to which a waypoint can be dedicated".
+func IstioWaypointResource(resource string) Message {
+	return build("istio.waypoint-resource", param{"resource", resource})
+}
+
+// IstioWaypointSecond is "the resource {resource} has two waypoints; it can have one".
+func IstioWaypointSecond(resource string) Message {
+	return build("istio.waypoint-second", param{"resource", resource})
+}
+
+// IstioWaypointShared is "the waypoint {gateway} is dedicated to two resources; each needs its own".
+func IstioWaypointShared(gateway string) Message {
+	return build("istio.waypoint-shared", param{"gateway", gateway})
+}
+
+// IstioWaypointsOfOne is "waypoints belong to a single member, and cannot be in the default".
+func IstioWaypointsOfOne() Message {
+	return Message{Code: "istio.waypoints-of-one", Text: "waypoints belong to a single member, and cannot be in the default"}
+}
+
 // IstioWildcardSubject is "{subject}: Istio's principals cannot express the service accounts of a wildcard: name each subject".
 func IstioWildcardSubject(subject string) Message {
 	return build("istio.wildcard-subject", param{"subject", subject})
@@ -6879,6 +6919,11 @@ func StateNotAccepted(object Message, reason Message) Message {
 	return build("state.not-accepted", param{"object", object}, param{"reason", reason})
 }
 
+// StateNotBehindWaypoint is "the policy is there, and statements about requests are enforced by the waypoint {gateway} only, but connections to pods of the resource do not pass it, so such requests are refused: {pods}".
+func StateNotBehindWaypoint(gateway string, pods Message) Message {
+	return build("state.not-behind-waypoint", param{"gateway", gateway}, param{"pods", pods})
+}
+
 // StateNotRemovedYet is "KubeFed has not removed {object} yet".
 func StateNotRemovedYet(object Message) Message {
 	return build("state.not-removed-yet", param{"object", object})
@@ -6967,6 +7012,21 @@ func StateUnproxiedUnknown(reason Message) Message {
 // StateWaitsForGroup is "{state}; it waits until group {group} is there, or whom that stands for would be refused".
 func StateWaitsForGroup(state Message, group string) Message {
 	return build("state.waits-for-group", param{"group", group}, param{"state", state})
+}
+
+// StateWaypointHeld is "pods refuse the waypoint {gateway} until istiod reports that {object}, which decides about its clients, is in force there (condition WaypointAccepted)".
+func StateWaypointHeld(gateway string, object string) Message {
+	return build("state.waypoint-held", param{"gateway", gateway}, param{"object", object})
+}
+
+// StateWaypointUnbound is "istiod does not apply {object} to a waypoint: {reason}".
+func StateWaypointUnbound(object string, reason Message) Message {
+	return build("state.waypoint-unbound", param{"object", object}, param{"reason", reason})
+}
+
+// StateWaypointUnsuited is "the Gateway {gateway} cannot be dedicated to the resource as it is, and pods refuse its waypoint: {reason}".
+func StateWaypointUnsuited(gateway string, reason string) Message {
+	return build("state.waypoint-unsuited", param{"gateway", gateway}, param{"reason", reason})
 }
 
 // StateZtunnelIncomplete is "istiod does not pass {object} to ztunnel as it is written: {reason}".

@@ -42,6 +42,8 @@ type Capabilities struct {
 	// Ranges are the addresses of the member's pods and nodes. Without them no address range can be a subject, because
 	// it may contain pods.
 	Ranges []netip.Prefix `json:"ranges,omitempty"`
+	// Waypoints are dedicated to one resource each, in ambient. They enforce what node proxies cannot see.
+	Waypoints []Waypoint `json:"waypoints,omitempty"`
 
 	// Reason is the reason why there is no dataplane, if one was declared but cannot be used.
 	Reason message.Message `json:"-"`
@@ -76,6 +78,9 @@ func (c *Config) check() error {
 	if err := c.Default.check(); err != nil {
 		return message.IstioConfigurationDefault(message.Of(err)).WithKind(ErrInvalidConfig)
 	}
+	if len(c.Default.Waypoints) > 0 {
+		return message.IstioConfigurationDefault(message.IstioWaypointsOfOne()).WithKind(ErrInvalidConfig)
+	}
 	for name, m := range c.Members {
 		if err := m.check(); err != nil {
 			return message.IstioConfigurationMember(name, message.Of(err)).WithKind(ErrInvalidConfig)
@@ -93,6 +98,9 @@ func (c *Capabilities) check() error {
 		}
 	default:
 		return message.IstioDataplane(message.Quoted(string(c.Dataplane))).Err()
+	}
+	if err := c.checkWaypoints(); err != nil {
+		return err
 	}
 	for _, p := range c.Ranges {
 		if !p.IsValid() || p != p.Masked() {
@@ -120,6 +128,14 @@ type profile struct {
 	unsupported message.Message
 	ambient     bool
 	strict      bool
+	// waypoint is the one that is dedicated to the resource of the unit; zero if there is none.
+	waypoint Waypoint
+}
+
+// direct returns the profile without a waypoint.
+func (p profile) direct() profile {
+	p.waypoint = Waypoint{}
+	return p
 }
 
 func (c *Capabilities) profile() profile {

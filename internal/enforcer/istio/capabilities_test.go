@@ -14,6 +14,9 @@ import (
 
 func TestParseConfig(t *testing.T) {
 	const good = "default: {dataplane: none}\n"
+	waypoints := func(list string) string {
+		return good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [" + list + "]}}\n"
+	}
 	for name, tc := range map[string]struct {
 		reason, text, wrong string
 	}{
@@ -30,6 +33,40 @@ func TestParseConfig(t *testing.T) {
 		"HostBits": {
 			reason: "a range with host bits is a mistake",
 			text:   good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [10.0.0.7/16]}}\n", wrong: "host bits",
+		},
+		"Waypoints": {
+			reason: "a waypoint for each of two resources",
+			text:   waypoints("{resource: a, gateway: x, port: 80}, {resource: b, gateway: y, port: 80}"),
+		},
+		"WaypointOfSidecars": {
+			reason: "sidecars see requests",
+			text:   good + "members: {m1: {dataplane: sidecar, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}}\n", wrong: "ambient",
+		},
+		"SharedWaypoint": {
+			reason: "routes of one resource would lead to the other",
+			text:   waypoints("{resource: a, gateway: x, port: 80}, {resource: b, gateway: x, port: 81}"),
+			wrong:  "waypoint x is dedicated to two",
+		},
+		"SecondWaypoint": {
+			reason: "one resource has one",
+			text:   waypoints("{resource: a, gateway: x, port: 80}, {resource: a, gateway: y, port: 80}"),
+			wrong:  "two waypoints",
+		},
+		"WaypointOfWildcard": {
+			reason: "a wildcard is many resources",
+			text:   waypoints("{resource: 'a*', gateway: x, port: 80}"), wrong: "exact name",
+		},
+		"WaypointWithoutPort": {
+			reason: "pods would accept it on every port",
+			text:   waypoints("{resource: a, gateway: x}"), wrong: "port 0",
+		},
+		"WaypointElsewhere": {
+			reason: "it has to be in the root namespace",
+			text:   waypoints("{resource: a, gateway: shop/x, port: 80}"), wrong: "shop/x",
+		},
+		"WaypointOfAll": {
+			reason: "a Gateway is in one member",
+			text:   "default: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}\n", wrong: "single member",
 		},
 		"NoRange": {reason: "not an address range", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [pods]}}\n", wrong: "invalid"},
 	} {

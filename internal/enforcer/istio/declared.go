@@ -64,7 +64,7 @@ func Declared(members map[string]Declaration) Config {
 	if most == 0 {
 		out.Default = Capabilities{Dataplane: NoDataplane}
 	}
-	out.Default.Ranges = nil // Ranges belong to a single member.
+	out.Default.Ranges, out.Default.Waypoints = nil, nil // They belong to a single member.
 	return out
 }
 

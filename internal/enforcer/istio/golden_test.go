@@ -105,10 +105,19 @@ func render(t *testing.T, e Enforcer, in policy.Input) []byte {
 			t.Fatal(err)
 		}
 		for _, o := range r.Objects {
-			write(t, &out, "", o.Object)
+			only := ""
+			if o.Only != nil {
+				only = fmt.Sprintf("# only in %s\n", strings.Join(o.Only, ", "))
+			}
+			write(t, &out, only, o.Object)
 			for _, cluster := range slices.Sorted(maps.Keys(o.Overrides)) {
 				o.Object.Spec = o.Overrides[cluster]
 				write(t, &out, fmt.Sprintf("# in %s, with revision %s\n", cluster, o.Revisions[cluster]), o.Object)
+			}
+			for _, cluster := range slices.Sorted(maps.Keys(o.Held)) {
+				h := o.Held[cluster]
+				o.Object.Spec = h.Spec
+				write(t, &out, fmt.Sprintf("# in %s until %s is in force, with revision %s\n", cluster, h.Object, h.Revision), o.Object)
 			}
 		}
 		writeRefused(&refused, "", r.Refused)

@@ -10,6 +10,7 @@ package istio
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,6 +46,8 @@ type Enforcer struct {
 	fleet []fleetRange
 	// foreign contains the unenforced denies that other units may have, by the profile of members.
 	foreign map[profile][]foreignDeny
+	// denies are the denies of all units, which a pod does not enforce for connections through a waypoint of another unit.
+	denies []foreignDeny
 }
 
 var _ enforcer.Enforcer = Enforcer{}
@@ -72,6 +75,7 @@ func (e Enforcer) WithUnits(units []policy.Unit) Enforcer {
 	for p := range profiles {
 		e.foreign[p] = e.foreignDenies(units, p)
 	}
+	e.denies = allDenies(units)
 	return e
 }
 
@@ -108,11 +112,12 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 		byMember[cluster] = base
 	}
 	out := enforcer.Rendering{Refused: base.refused, Unenforced: []message.Message{message.IstioTCPOnly()}}
-	for cluster, c := range e.config.Members {
-		t, ok := byProfile[c.profile()]
+	for cluster := range e.config.Members {
+		p := e.config.profileFor(cluster, u.Resource)
+		t, ok := byProfile[p]
 		if !ok {
-			t = e.translate(&u, c.profile())
-			byProfile[c.profile()] = t
+			t = e.translate(&u, p)
+			byProfile[p] = t
 		}
 		byMember[cluster] = t
 		if !slices.Equal(t.refused, base.refused) {
@@ -128,10 +133,27 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 	if hasDenies(&u) {
 		denied.least = 1
 	}
+	throughGateways := map[string]*throughGateway{}
 	for cluster, t := range byMember {
 		allowed.members[cluster], denied.members[cluster] = parts(t.allow), parts(t.deny)
+		if t.through == nil {
+			continue
+		}
+		name := t.through.waypoint.Gateway
+		g := throughGateways[name]
+		if g == nil {
+			g = newThroughGateway(allowed.name, name, denied.least)
+			throughGateways[name] = g
+		}
+		g.add(cluster, t.through)
+		denied.members[cluster] = parts(append([]any{t.through.fromWaypointElsewhere()}, t.deny...))
+		allowed.hold(cluster, parts(append([]any{t.through.fromWaypoint()}, t.allow...)), enforcer.Held{Object: g.allowed.partName(0), Mark: t.through.account})
 	}
-	for _, f := range []family{allowed, denied} {
+	families := []family{allowed, denied}
+	for _, name := range slices.Sorted(maps.Keys(throughGateways)) {
+		families = append(families, throughGateways[name].allowed, throughGateways[name].denied)
+	}
+	for _, f := range families {
 		objects, err := e.objects(&u, f)
 		if err != nil {
 			return enforcer.Rendering{}, err
@@ -148,6 +170,31 @@ type family struct {
 	least        int
 	base         [][]any
 	members      map[string][][]any
+	// gateway is the Gateway that the objects are about, or "" if they are about pods. Only the members have them.
+	gateway string
+	// held are the members that have other rules until another object is in force, and before are these rules.
+	held   map[string]enforcer.Held
+	before map[string][][]any
+}
+
+// hold gives a member other rules once another object is in force there.
+func (f *family) hold(cluster string, rules [][]any, until enforcer.Held) {
+	if f.held == nil {
+		f.held, f.before = map[string]enforcer.Held{}, map[string][][]any{}
+	}
+	f.held[cluster], f.before[cluster], f.members[cluster] = until, f.members[cluster], rules
+}
+
+// partName returns the name of an object of the family. That of a Gateway is part of it, so that another Gateway has other objects.
+func (f *family) partName(i int) string {
+	name := f.name
+	if i > 0 {
+		name = fmt.Sprintf("%s-%d", name, i+1)
+	}
+	if f.gateway != "" {
+		name += "." + f.gateway
+	}
+	return name
 }
 
 func (e Enforcer) objects(u *policy.Unit, f family) ([]enforcer.Rendered, error) {
@@ -155,24 +202,45 @@ func (e Enforcer) objects(u *policy.Unit, f family) ([]enforcer.Rendered, error)
 	for _, parts := range f.members {
 		n = max(n, len(parts))
 	}
+	to := map[string]any{"selector": map[string]any{"matchLabels": map[string]any{u.LabelKey: u.LabelValue}}}
+	if f.gateway != "" {
+		to = targetOf(f.gateway)
+	}
 	var out []enforcer.Rendered
 	for i := range n {
-		o := enforcer.Object{GroupVersion: groupVersion, Kind: kind, Namespace: e.config.RootNamespace, Name: f.name}
-		if i > 0 {
-			o.Name = fmt.Sprintf("%s-%d", f.name, i+1)
-		}
-		o.Spec = spec(u, u.Mode, f.action, part(f.base, i))
-		specs := map[string]map[string]any{}
+		o := enforcer.Object{GroupVersion: groupVersion, Kind: kind, Namespace: e.config.RootNamespace, Name: f.partName(i)}
+		o.Spec = spec(to, u.Mode, f.action, part(f.base, i))
+		specs, before := map[string]map[string]any{}, map[string]map[string]any{}
 		for cluster, parts := range f.members {
 			mode, ok := u.ClusterModes[cluster]
 			if !ok {
 				mode = u.Mode
 			}
-			specs[cluster] = spec(u, mode, f.action, part(parts, i))
+			specs[cluster] = spec(to, mode, f.action, part(parts, i))
+			if _, held := f.held[cluster]; held && mode == v1alpha1.ModeEnforce {
+				before[cluster] = spec(to, mode, f.action, part(f.before[cluster], i))
+			}
 		}
 		r, err := enforcer.Render(o, u.ID, specs)
 		if err != nil {
 			return nil, err
+		}
+		switch {
+		case f.gateway != "":
+			r.Only = slices.Sorted(maps.Keys(f.members))
+		case f.least == 0 && len(f.base) == 0: // only the rules about waypoints deny something
+			r.Only = slices.DeleteFunc(slices.Sorted(maps.Keys(f.members)), func(c string) bool { return len(f.members[c]) == 0 })
+		}
+		for cluster, spec := range before {
+			h := f.held[cluster]
+			h.Spec, h.Revision = spec, enforcer.Revision(spec)
+			if h.Revision == r.RevisionIn(cluster) {
+				continue
+			}
+			if r.Held == nil {
+				r.Held = map[string]enforcer.Held{}
+			}
+			r.Held[cluster] = h
 		}
 		out = append(out, r)
 	}
@@ -186,21 +254,19 @@ func part(parts [][]any, i int) []any {
 	return nil
 }
 
-// spec returns an object's spec in one mode. AUDIT decides nothing; Istio's dry-run annotation would not survive
-// federation, and a policy without it enforces. An ALLOW policy whose only rule matches nobody closes the workload. A
+// spec returns an object's spec in one mode, with the field that says what it applies to. AUDIT decides nothing; Istio's dry-run annotation would not
+// survive federation, and a policy without it enforces. An ALLOW policy whose only rule matches nobody closes the workload. A
 // DENY policy without rules matches nothing, but Istio rejects it, so that the previous one would stay in force; AUDIT has
 // the same effect.
-func spec(u *policy.Unit, mode v1alpha1.Mode, action string, rules []any) map[string]any {
+func spec(to map[string]any, mode v1alpha1.Mode, action string, rules []any) map[string]any {
 	if mode != v1alpha1.ModeEnforce || action == deny && len(rules) == 0 {
 		action = audit
 	}
 	if action == allow && len(rules) == 0 {
 		rules = []any{nobody()}
 	}
-	s := map[string]any{
-		"selector": map[string]any{"matchLabels": map[string]any{u.LabelKey: u.LabelValue}},
-		"action":   action,
-	}
+	s := maps.Clone(to)
+	s["action"] = action
 	if len(rules) > 0 {
 		s["rules"] = rules
 	}

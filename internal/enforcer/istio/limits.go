@@ -12,12 +12,15 @@ var _ policy.Translation = Enforcer{}
 // Profile implements policy.Translation.
 func (e Enforcer) Profile(member string) string {
 	p := e.config.profileOf(member)
+	if waypoints := e.config.Members[member].Waypoints; len(waypoints) > 0 {
+		return fmt.Sprintf("%t %t %s %v", p.ambient, p.strict, p.unsupported.Text, waypoints)
+	}
 	return fmt.Sprintf("%t %t %s", p.ambient, p.strict, p.unsupported.Text)
 }
 
 // Limits implements policy.Translation. It considers the same denies of other units as Render.
 func (e Enforcer) Limits(u *policy.Unit, member string) policy.UnitLimits {
-	return e.selectStatements(u, e.config.profileOf(member)).limits
+	return e.selectStatements(u, e.config.profileFor(member, u.Resource)).limits
 }
 
 // Enforces reports whether an AuthorizationPolicy can refuse connections of a protocol.
@@ -29,4 +32,13 @@ func (c *Config) profileOf(member string) profile {
 		m = c.Default
 	}
 	return m.profile()
+}
+
+// profileFor returns the profile of a member for the unit of a resource.
+func (c *Config) profileFor(member, resource string) profile {
+	p := c.profileOf(member)
+	if m, listed := c.Members[member]; listed && p.ambient && p.unsupported.IsZero() {
+		p.waypoint = m.WaypointOf(resource)
+	}
+	return p
 }

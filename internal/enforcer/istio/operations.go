@@ -26,7 +26,7 @@ func operationsOf(st *policy.UnitStatement, p profile) ([]any, *flaw) {
 			whole = append(whole, ports...)
 			continue
 		}
-		if p.ambient {
+		if p.ambient && !p.waypoint.carriesOnly(ports) {
 			return nil, unsupported(message.IstioAmbientRequests(a.Name))
 		}
 		for _, h := range a.HTTP {

@@ -19,6 +19,11 @@ type authorizationPolicy struct {
 	Selector *struct {
 		MatchLabels map[string]string `json:"matchLabels"`
 	} `json:"selector"`
+	TargetRefs []struct {
+		Group string `json:"group"`
+		Kind  string `json:"kind"`
+		Name  string `json:"name"`
+	} `json:"targetRefs"`
 	Action string              `json:"action"`
 	Rules  []authorizationRule `json:"rules"`
 }
@@ -78,7 +83,10 @@ func (p *authorizationPolicy) check() error {
 	if p.Action == "DENY" && p.Rules == nil {
 		return fmt.Errorf("DENY without rules is never triggered")
 	}
-	if p.Selector == nil || len(p.Selector.MatchLabels) == 0 {
+	if len(p.TargetRefs) > 0 && p.Selector != nil {
+		return fmt.Errorf("a policy has a selector or targetRefs")
+	}
+	if len(p.TargetRefs) == 0 && (p.Selector == nil || len(p.Selector.MatchLabels) == 0) {
 		return fmt.Errorf("the policy selects every workload of the mesh")
 	}
 	if len(p.Rules) > 512 {
@@ -117,9 +125,26 @@ func (p *authorizationPolicy) check() error {
 // passes is the order of evaluation: a DENY that matches denies; without ALLOW policies all is allowed; an ALLOW that
 // matches allows; the rest is denied. AUDIT decides nothing.
 func (m *mesh) passes(labels map[string]string, t istiotest.Traffic) bool {
+	return m.decide(t, func(p *authorizationPolicy) bool { return p.selects(labels) })
+}
+
+// passesWaypoint decides by the policies about the Gateway of a waypoint, which sees requests, and the port of a Service instead of the pod's.
+func (m *mesh) passesWaypoint(gateway string, t istiotest.Traffic) bool {
+	waypoint := mesh{policies: m.policies}
+	return waypoint.decide(t, func(p *authorizationPolicy) bool {
+		for _, r := range p.TargetRefs {
+			if r.Group == "gateway.networking.k8s.io" && r.Kind == "Gateway" && r.Name == gateway {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (m *mesh) decide(t istiotest.Traffic, applies func(p *authorizationPolicy) bool) bool {
 	var denies, allows []authorizationPolicy
 	for _, p := range m.policies {
-		if !p.selects(labels) {
+		if !applies(&p) {
 			continue
 		}
 		switch p.Action {
@@ -136,6 +161,9 @@ func (m *mesh) passes(labels map[string]string, t istiotest.Traffic) bool {
 }
 
 func (p *authorizationPolicy) selects(labels map[string]string) bool {
+	if p.Selector == nil {
+		return false
+	}
 	for k, v := range p.Selector.MatchLabels {
 		if labels[k] != v {
 			return false

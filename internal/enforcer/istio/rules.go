@@ -42,7 +42,7 @@ func rules(statements []expressed) []any {
 	for _, key := range keys {
 		g := groups[key]
 		if g.peers.anyone {
-			out = append(out, map[string]any{"to": g.operations})
+			out = append(out, rule(nil, g.operations))
 			continue
 		}
 		// An empty list of entries must not become a rule: a rule without `from` would match every source.
@@ -58,7 +58,19 @@ func halved(from, operations []any) []any {
 	if n := len(from); n > 1 && len(text(from)) > maxBytes/2 {
 		return append(halved(from[:n/2], operations), halved(from[n/2:], operations)...)
 	}
-	return []any{map[string]any{"from": from, "to": operations}}
+	return []any{rule(from, operations)}
+}
+
+// rule returns a rule. Without sources it matches every source, and without operations every connection.
+func rule(from, operations []any) map[string]any {
+	out := map[string]any{}
+	if len(from) > 0 {
+		out["from"] = from
+	}
+	if len(operations) > 0 {
+		out["to"] = operations
+	}
+	return out
 }
 
 // parts distributes rules over objects; policies with the same action are additive. It returns none for no rules.

@@ -25,10 +25,10 @@ type ZtunnelStatus struct {
 }
 
 // ZtunnelStatusOf reads what istiod reports about an AuthorizationPolicy for ztunnel. A policy with the action AUDIT decides nothing, so
-// nothing is missing although ztunnel does not support it.
+// nothing is missing although ztunnel does not support it. A policy of a waypoint is not meant for ztunnel.
 func ZtunnelStatusOf(object map[string]any) ZtunnelStatus {
 	spec, _ := object["spec"].(map[string]any)
-	if spec["action"] == audit {
+	if spec["action"] == audit || spec["targetRefs"] != nil {
 		return ZtunnelStatus{Reported: true}
 	}
 	metadata, _ := object["metadata"].(map[string]any)
@@ -43,6 +43,36 @@ func ZtunnelStatusOf(object map[string]any) ZtunnelStatus {
 		return ZtunnelStatus{Reported: true, Problem: textOr(c["message"], textOr(c["reason"], ztunnelCondition))}
 	}
 	return ZtunnelStatus{}
+}
+
+// waypointCondition is the condition in which istiod reports whether the targets of a policy exist. Source: WaypointPolicyStatusCollection in
+// pilot/pkg/serviceregistry/ambient/policies.go.
+const waypointCondition = "WaypointAccepted"
+
+// WaypointStatus is what istiod reports about a policy of a waypoint.
+type WaypointStatus struct {
+	// Bound reports that the Gateway existed when istiod reported last, maybe about an earlier version of the policy. Istiod sends the current
+	// version to the same waypoint.
+	Bound bool
+	// Problem is what istiod says if the Gateway does not exist, or "".
+	Problem string
+}
+
+// WaypointStatusOf reads what istiod reports about an AuthorizationPolicy that refers to a waypoint. It is zero for other policies.
+func WaypointStatusOf(object map[string]any) WaypointStatus {
+	if spec, _ := object["spec"].(map[string]any); spec["targetRefs"] == nil {
+		return WaypointStatus{}
+	}
+	for _, c := range statusEntries(object, "conditions") {
+		switch {
+		case c["type"] != waypointCondition:
+		case c["status"] == "True" && c["reason"] == accepted:
+			return WaypointStatus{Bound: true}
+		default:
+			return WaypointStatus{Problem: textOr(c["message"], textOr(c["reason"], waypointCondition))}
+		}
+	}
+	return WaypointStatus{}
 }
 
 // AnalysisError returns the codes and names of the errors that istiod's analysis found in an object, or "". Istiod writes them only if its analysis is enabled.

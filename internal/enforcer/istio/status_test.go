@@ -61,6 +61,33 @@ func TestZtunnelStatus(t *testing.T) {
 	}
 }
 
+// TestWaypointStatus checks which reports of istiod mean that the Gateway of a policy exists.
+func TestWaypointStatus(t *testing.T) {
+	const targets = `{"action":"ALLOW","targetRefs":[{"kind":"Gateway","name":"x"}]}`
+	for _, c := range []struct {
+		reason, spec, conditions string
+		want                     WaypointStatus
+	}{
+		{"istiod has not reported", targets, `[]`, WaypointStatus{}},
+		{"the Gateway exists", targets,
+			`[{"type":"WaypointAccepted","status":"True","reason":"Accepted","observedGeneration":"1"}]`, WaypointStatus{Bound: true}},
+		{"only some targets exist", targets, `[{"type":"WaypointAccepted","status":"True","reason":"PartiallyInvalid","message":"some"}]`,
+			WaypointStatus{Problem: "some"}},
+		{"it does not", targets, `[{"type":"Other","status":"True"},
+			{"type":"WaypointAccepted","status":"False","reason":"TargetNotFound","message":"not bound"}]`,
+			WaypointStatus{Problem: "not bound"}},
+		{"a policy of pods has no waypoint", `{"action":"ALLOW"}`, `[{"type":"WaypointAccepted","status":"True","reason":"Accepted"}]`, WaypointStatus{}},
+	} {
+		object := read(t, `{"metadata":{"generation":3},"spec":`+c.spec+`,"status":{"conditions":`+c.conditions+`}}`)
+		if got := WaypointStatusOf(object); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.reason, got, c.want)
+		}
+		if got := ZtunnelStatusOf(object); c.spec == targets && got != (ZtunnelStatus{Reported: true}) {
+			t.Errorf("%s: ztunnel does not get it, and %+v", c.reason, got)
+		}
+	}
+}
+
 // TestAnalysisError checks that only errors of istiod's analysis count.
 func TestAnalysisError(t *testing.T) {
 	for _, c := range []struct{ reason, messages, want string }{

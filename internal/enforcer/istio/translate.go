@@ -13,6 +13,8 @@ import (
 // translation is the translation of a unit for members with the same capabilities.
 type translation struct {
 	allow, deny []any
+	// through is what concerns the waypoint of the resource; nil if it has none.
+	through *throughWaypoint
 	// refused is sorted.
 	refused []policy.Refusal
 }
@@ -48,6 +50,10 @@ type unenforcedDeny struct {
 func (e Enforcer) translate(u *policy.Unit, p profile) translation {
 	s := e.selectStatements(u, p)
 	t := translation{allow: rules(s.allows), deny: rules(s.denies), refused: s.limits.Refused}
+	if p.waypoint != (Waypoint{}) {
+		t.allow, t.deny = rules(p.waypoint.direct(s.allows, s.denies)), rules(p.waypoint.connections(s.denies))
+		t.through = p.waypoint.through(e.config.RootNamespace, s.allows, s.denies)
+	}
 	if s.otherPorts != nil {
 		t.allow = append(t.allow, s.otherPorts)
 	}
@@ -74,10 +80,13 @@ func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
 	}
 	narrowed := map[policy.Ref]policy.NarrowedStatement{}
 	var holes []unenforcedDeny
-	for _, h := range e.foreign[p] {
+	for _, h := range e.foreign[p.direct()] {
 		if h.labelKey != u.LabelKey {
 			holes = append(holes, h.unenforcedDeny)
 		}
+	}
+	if p.waypoint != (Waypoint{}) {
+		holes = append(holes, p.waypoint.blindSpots(e.denies, u.LabelKey)...)
 	}
 	for i := range u.Statements {
 		st := &u.Statements[i]
@@ -120,6 +129,8 @@ func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
 			flaw = unsupported(p.unsupported)
 		case len(u.ForeignKeys) > 0:
 			flaw = unsupported(message.IstioSelector())
+		case p.waypoint != (Waypoint{}):
+			flaw = unsupported(message.IstioWaypointOtherPorts(p.waypoint.Gateway))
 		}
 		if flaw == nil {
 			t.otherPorts = rule

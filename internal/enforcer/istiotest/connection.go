@@ -20,7 +20,9 @@ type Traffic struct {
 	// Principal is the identity in the client's certificate, without the scheme; "" for plain text.
 	Principal string
 	Address   netip.Addr
-	Port      uint16
+	// Destination is the address that the client called; invalid if nothing depends on it.
+	Destination netip.Addr
+	Port        uint16
 	// Method and Path are those of a request; "" if the protocol is not HTTP.
 	Method, Path string
 }

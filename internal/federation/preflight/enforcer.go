@@ -54,6 +54,19 @@ func (i Istio) absent() message.Message {
 	return message.Message{}
 }
 
+// waypoints returns the names of the Gateways that the member dedicates to resources.
+func (i Istio) waypoints() map[string]bool {
+	c, err := mesh.ParseCapabilities(i.Declared)
+	if err != nil {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, w := range c.Waypoints {
+		out[w.Gateway] = true
+	}
+	return out
+}
+
 // declares reports whether the member declares a dataplane.
 func (i Istio) declares(d mesh.Dataplane) bool {
 	c, err := mesh.ParseCapabilities(i.Declared)

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -101,6 +102,12 @@ type MeshPods struct {
 	// BehindWaypoint are those whose connections pass a waypoint, whose name follows in parentheses: their proxies see the waypoint's
 	// service account instead of the client's.
 	BehindWaypoint LabeledPods
+	// Dedicated are those whose connections pass a waypoint that the member dedicates to one resource, whose name follows in parentheses.
+	Dedicated LabeledPods
+	// Direct are those whose connections pass no waypoint. They are listed only in a member that dedicates waypoints.
+	Direct LabeledPods
+	// Gateways contains the existing Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or "".
+	Gateways map[string]string
 	// StatedServers are the workloads, as namespace/name, of pods that have no proxy, and count as protected because their owner states
 	// that their gRPC servers enforce policies.
 	StatedServers LabeledPods
@@ -109,12 +116,13 @@ type MeshPods struct {
 // UnreadMeshPods returns MeshPods of which nothing is known, for a reason.
 func UnreadMeshPods(why message.Message) MeshPods {
 	out := LabeledPods{Unread: why}
-	return MeshPods{Unproxied: out, InAmbient: out, BehindWaypoint: out, StatedServers: out}
+	return MeshPods{Unproxied: out, InAmbient: out, BehindWaypoint: out, Dedicated: out, Direct: out, StatedServers: out}
 }
 
 // EqualMeshPods reports whether both contain the same pods that a policy does not protect as written. Stated servers change no state.
 func EqualMeshPods(p, o MeshPods) bool {
-	return p.Unproxied.equal(o.Unproxied) && p.InAmbient.equal(o.InAmbient) && p.BehindWaypoint.equal(o.BehindWaypoint)
+	return p.Unproxied.equal(o.Unproxied) && p.InAmbient.equal(o.InAmbient) && p.BehindWaypoint.equal(o.BehindWaypoint) &&
+		p.Dedicated.equal(o.Dedicated) && p.Direct.equal(o.Direct) && maps.Equal(p.Gateways, o.Gateways)
 }
 
 // ReadMeshPods lists the pods with each label key once. In a member that declares no Istio that enforces, nothing is listed.
@@ -127,8 +135,9 @@ func ReadMeshPods(ctx context.Context, reader *rest.Config, istio Istio, keys []
 		return UnreadMeshPods(message.Of(err))
 	}
 	passed, unknown := readWaypoints(ctx, reading, istio)
-	out := MeshPods{Unproxied: newLabeledPods(keys), InAmbient: newLabeledPods(keys), BehindWaypoint: newLabeledPods(keys), StatedServers: newLabeledPods(keys)}
-	sidecars := istio.declares(mesh.Sidecar)
+	out := MeshPods{Unproxied: newLabeledPods(keys), InAmbient: newLabeledPods(keys), BehindWaypoint: newLabeledPods(keys),
+		Dedicated: newLabeledPods(keys), Direct: newLabeledPods(keys), StatedServers: newLabeledPods(keys), Gateways: passed.dedicated}
+	sidecars, dedicates := istio.declares(mesh.Sidecar), len(istio.waypoints()) > 0
 	why := readPods(ctx, reader, keys, connected, func(label federation.Label, pod *metav1.PartialObjectMetadata) {
 		name := pod.Namespace + "/" + pod.Name
 		if !proxied(pod.Annotations) {
@@ -140,20 +149,36 @@ func ReadMeshPods(ctx context.Context, reader *rest.Config, istio Istio, keys []
 		if sidecars && pod.Annotations[redirection] == redirected {
 			out.InAmbient.add(label, name)
 		}
-		if through := passed.of(pod); len(through) > 0 {
-			out.BehindWaypoint.add(label, name+" ("+strings.Join(through, ", ")+")")
+		through := passed.of(pod)
+		switch named := name + " (" + strings.Join(through, ", ") + ")"; {
+		case passed.dedicatedTo(through) != "":
+			out.Dedicated.add(label, named)
+		case len(through) > 0:
+			out.BehindWaypoint.add(label, named)
+		case dedicates:
+			out.Direct.add(label, name)
 		}
 	})
 	if !why.IsZero() {
 		return UnreadMeshPods(why)
 	}
 	if !unknown.IsZero() {
-		out.BehindWaypoint = LabeledPods{Unread: unknown}
+		unread := LabeledPods{Unread: unknown}
+		out.BehindWaypoint, out.Dedicated, out.Direct, out.Gateways = unread, unread, unread, nil
 	}
-	for _, pods := range []*LabeledPods{&out.Unproxied, &out.InAmbient, &out.BehindWaypoint, &out.StatedServers} {
+	for _, pods := range []*LabeledPods{&out.Unproxied, &out.InAmbient, &out.BehindWaypoint, &out.Dedicated, &out.Direct, &out.StatedServers} {
 		pods.sort()
 	}
 	return out
+}
+
+// WaypointOther lists the first pods with a label whose connections pass a waypoint that is not the one that is dedicated to their resource, or
+// returns the zero Message if there are none. The name of the Gateway is "" for a resource without a waypoint.
+func (p *MeshPods) WaypointOther(key, value, gateway string) message.Message {
+	label := federation.Label{Key: key, Value: value}
+	own := " (" + federation.IstioPolicy.Namespace + "/" + gateway + ")"
+	others := slices.DeleteFunc(slices.Clone(p.Dedicated.Pods[label]), func(pod string) bool { return gateway != "" && strings.HasSuffix(pod, own) })
+	return namesOf(slices.Concat(p.BehindWaypoint.Pods[label], others), maxNamedPods)
 }
 
 // workloadOf returns the name of the object that a pod belongs to: that of its controller, of the Deployment for a ReplicaSet of one, or its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -21,10 +23,17 @@ const (
 	// usedWaypoint and usedWaypointNamespace name the waypoint of a Service, a ServiceEntry or a pod, or of all of these in a namespace.
 	usedWaypoint          = "istio.io/use-waypoint"
 	usedWaypointNamespace = "istio.io/use-waypoint-namespace"
+	// canaryWaypoint and canaryWaypointNamespace name the waypoint of a part of the connections, if there is another one.
+	canaryWaypoint          = "istio.io/use-waypoint-canary"
+	canaryWaypointNamespace = "istio.io/use-waypoint-canary-namespace"
 	// waypointTraffic says of a Gateway, or of the Gateways of a class, of what they carry the connections.
 	waypointTraffic = "istio.io/waypoint-for"
 	// noWaypoint is the value of the labels for no waypoint, and for no traffic.
 	noWaypoint = "none"
+	// waypointClass is the class of the waypoints that are Envoys, which get the policies that ACP knows.
+	waypointClass = "istio-waypoint"
+	// gatewayAccount is the annotation of a Gateway that gives its waypoint another service account than that with its name.
+	gatewayAccount = "networking.istio.io/service-account"
 )
 
 // waypointPage is the number of objects that one request lists.
@@ -48,6 +57,8 @@ type waypoints struct {
 	namespaces map[string]labels.Set
 	// services are the Services and ServiceEntries that use a waypoint, by namespace.
 	services map[string][]service
+	// dedicated contains the existing Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or "".
+	dedicated map[string]string
 }
 
 // carried is what a waypoint carries: connections to Services, or those to the addresses of pods.
@@ -62,7 +73,8 @@ type service struct {
 // readWaypoints reads the waypoints of a member and what uses them, or returns the reason why they are not known. A member without
 // Gateways has no waypoints, and nothing else is read there.
 func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypoints, message.Message) {
-	out := waypoints{carried: map[string]carried{}, namespaces: map[string]labels.Set{}, services: map[string][]service{}}
+	out := waypoints{carried: map[string]carried{}, namespaces: map[string]labels.Set{}, services: map[string][]service{}, dedicated: map[string]string{}}
+	declared := istio.waypoints()
 	switch {
 	case istio.GatewayAPI:
 	case istio.Served || istio.Unread.IsZero():
@@ -84,6 +96,9 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 		}
 		if t := trafficOf(of); t != (carried{}) {
 			out.carried[u.GetNamespace()+"/"+u.GetName()] = t
+		}
+		if u.GetNamespace() == federation.IstioPolicy.Namespace && declared[u.GetName()] {
+			out.dedicated[u.GetName()] = unsuited(u)
 		}
 	}); err != nil {
 		return out, unread(err, "Gateways")
@@ -110,8 +125,10 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 	} {
 		if err := each(ctx, c, kind.resource, selected, func(u *unstructured.Unstructured) {
 			selector, _, err := unstructured.NestedStringMap(u.Object, kind.selector...)
-			if name := out.named(u); err == nil && len(selector) > 0 && out.carried[name].services {
-				out.services[u.GetNamespace()] = append(out.services[u.GetNamespace()], service{name, selector})
+			for _, name := range []string{out.named(u, usedWaypoint, usedWaypointNamespace), out.named(u, canaryWaypoint, canaryWaypointNamespace)} {
+				if err == nil && len(selector) > 0 && out.carried[name].services {
+					out.services[u.GetNamespace()] = append(out.services[u.GetNamespace()], service{name, selector})
+				}
 			}
 		}); err != nil {
 			return out, unread(err, kind.name)
@@ -154,27 +171,60 @@ func trafficOf(value string) carried {
 	return carried{services: true, pods: true}
 }
 
-// named returns the waypoint that an object's labels name, or else those of its namespace, as namespace/name; "" if there is none.
+// named returns the waypoint that a label of an object names, or else that of its namespace, as namespace/name; "" if there is none.
 // The namespace of an object is also the default namespace of the waypoint.
-func (w *waypoints) named(o metav1.Object) string {
+func (w *waypoints) named(o metav1.Object, name, in string) string {
 	set := labels.Set(o.GetLabels())
-	if !set.Has(usedWaypoint) {
+	if !set.Has(name) {
 		set = w.namespaces[o.GetNamespace()]
 	}
-	if !set.Has(usedWaypoint) || set[usedWaypoint] == noWaypoint {
+	if !set.Has(name) || set[name] == noWaypoint {
 		return ""
 	}
 	namespace := o.GetNamespace()
-	if set.Has(usedWaypointNamespace) {
-		namespace = set[usedWaypointNamespace]
+	if set.Has(in) {
+		namespace = set[in]
 	}
-	return namespace + "/" + set[usedWaypoint]
+	return namespace + "/" + set[name]
+}
+
+// unsuited returns the reason why a Gateway in Istio's root namespace cannot be dedicated to a resource, or "".
+func unsuited(u *unstructured.Unstructured) string {
+	if class, _, _ := unstructured.NestedString(u.Object, "spec", "gatewayClassName"); class != waypointClass {
+		return "gatewayClassName " + class + ", " + waypointClass + " is required"
+	}
+	if account, other := u.GetAnnotations()[gatewayAccount]; other && account != u.GetName() {
+		return "annotation " + gatewayAccount + "=" + account
+	}
+	listeners, _, err := unstructured.NestedSlice(u.Object, "spec", "listeners")
+	if err != nil {
+		return err.Error()
+	}
+	for _, l := range listeners {
+		listener, _ := l.(map[string]any)
+		if from, _, _ := unstructured.NestedString(listener, "allowedRoutes", "namespaces", "from"); from == "All" {
+			return "allowedRoutes.namespaces.from All, Selector is required"
+		}
+	}
+	return ""
+}
+
+// dedicatedTo returns the name of the Gateway if connections pass it alone, and it is dedicated to a resource and suited; otherwise "".
+func (w *waypoints) dedicatedTo(through []string) string {
+	if len(through) != 1 {
+		return ""
+	}
+	name, inRoot := strings.CutPrefix(through[0], federation.IstioPolicy.Namespace+"/")
+	if why, dedicated := w.dedicated[name]; !inRoot || !dedicated || why != "" {
+		return ""
+	}
+	return name
 }
 
 // of returns the waypoints that connections to a pod pass, sorted: those of the Services that select it, and its own.
 func (w *waypoints) of(pod metav1.Object) []string {
 	out := map[string]bool{}
-	if name := w.named(pod); w.carried[name].pods {
+	if name := w.named(pod, usedWaypoint, usedWaypointNamespace); w.carried[name].pods {
 		out[name] = true
 	}
 	for _, s := range w.services[pod.GetNamespace()] {

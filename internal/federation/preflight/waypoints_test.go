@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/acp-io/acp/internal/federation"
 )
 
 // kindOf are the kinds of the resources that waypoints are read from.
@@ -155,6 +157,76 @@ func TestWaypointsAreReadSparingly(t *testing.T) {
 		_, why := readWaypoints(t.Context(), client, c.istio)
 		if (why.Text == "") != (c.says == "") || !strings.Contains(why.Text, c.says) || len(client.Actions()) != c.requests {
 			t.Errorf("%s: %q after %d requests", c.reason, why.Text, len(client.Actions()))
+		}
+	}
+}
+
+// TestDedicatedWaypoints checks when a pod counts as one behind the waypoint that is dedicated to its resource: only if no other waypoint is in front
+// of it, and the Gateway is one whose policies ACP knows, with the account that pods accept, which not everybody may use.
+func TestDedicatedWaypoints(t *testing.T) {
+	const use, useNamespace, canary = "istio.io/use-waypoint", "istio.io/use-waypoint-namespace", "istio.io/use-waypoint-canary"
+	declared := `{"dataplane": "ambient", "version": "1.31", "waypoints": [{"resource": "r", "gateway": "w", "port": 80}]}`
+	gateway := func(name, class, from string) *unstructured.Unstructured {
+		return stored(gatewayResource, "istio-system", name, map[string]any{"gatewayClassName": class, "listeners": []any{
+			map[string]any{"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": from}}}}})
+	}
+	account := gateway("w", "istio-waypoint", "Selector")
+	account.SetAnnotations(map[string]string{"networking.istio.io/service-account": "other"})
+	service := func(labels ...string) *unstructured.Unstructured {
+		return stored(serviceResource, "shop", "redis", map[string]any{"selector": map[string]any{"app": "redis"}}, labels...)
+	}
+	good := gateway("w", "istio-waypoint", "Selector")
+	inRoot := service(use, "w", useNamespace, "istio-system")
+	for _, c := range []struct {
+		reason   string
+		objects  []*unstructured.Unstructured
+		declared string
+		want     string
+		unsuited string
+	}{
+		{"it is", []*unstructured.Unstructured{good, inRoot}, declared, "w", ""},
+		{"it is not declared", []*unstructured.Unstructured{good, inRoot}, `{"dataplane": "ambient", "version": "1.31"}`, "", ""},
+		{"a Gateway with this name elsewhere", []*unstructured.Unstructured{
+			stored(gatewayResource, "shop", "w", map[string]any{"gatewayClassName": "istio-waypoint"}), service(use, "w")}, declared, "", ""},
+		{"its class is another one", []*unstructured.Unstructured{gateway("w", "istio-agentgateway-waypoint", "Selector"), inRoot}, declared, "",
+			"gatewayClassName"},
+		{"its account is another one", []*unstructured.Unstructured{account, inRoot}, declared, "", "service-account"},
+		{"everybody may use it", []*unstructured.Unstructured{gateway("w", "istio-waypoint", "All"), inRoot}, declared, "", "from All"},
+		{"another Service uses another one", []*unstructured.Unstructured{good, inRoot, stored(gatewayResource, "shop", "v", nil),
+			stored(serviceResource, "shop", "also", map[string]any{"selector": map[string]any{"app": "redis"}}, use, "v")}, declared, "", ""},
+		{"a part of its connections pass another one", []*unstructured.Unstructured{good, stored(gatewayResource, "shop", "v", nil),
+			service(use, "w", useNamespace, "istio-system", canary, "v")}, declared, "", ""},
+		{"the pod is behind none", []*unstructured.Unstructured{good, service()}, declared, "", ""},
+	} {
+		w, why := readWaypoints(t.Context(), reading(t, c.objects...), Istio{GatewayAPI: true, Declared: c.declared})
+		if !why.IsZero() {
+			t.Fatal(why.Text)
+		}
+		pod := &metav1.PartialObjectMetadata{}
+		pod.SetNamespace("shop")
+		pod.SetLabels(map[string]string{"app": "redis"})
+		if got := w.dedicatedTo(w.of(pod)); got != c.want {
+			t.Errorf("%s: behind %q", c.reason, got)
+		}
+		if got := w.dedicated["w"]; (got == "") != (c.unsuited == "") || !strings.Contains(got, c.unsuited) {
+			t.Errorf("%s: unsuited because of %q", c.reason, got)
+		}
+	}
+}
+
+// TestWaypointOther checks which pods are reported for a resource with and without a waypoint.
+func TestWaypointOther(t *testing.T) {
+	label := federation.Label{Key: "app", Value: "redis"}
+	p := MeshPods{
+		BehindWaypoint: LabeledPods{Pods: map[federation.Label][]string{label: {"shop/a (shop/v)"}}},
+		Dedicated:      LabeledPods{Pods: map[federation.Label][]string{label: {"shop/b (istio-system/w)", "shop/c (istio-system/ww)"}}},
+	}
+	for gateway, want := range map[string]string{
+		"w": "shop/a (shop/v), shop/c (istio-system/ww)",
+		"":  "shop/a (shop/v), shop/b (istio-system/w), shop/c (istio-system/ww)",
+	} {
+		if got := p.WaypointOther("app", "redis", gateway).Text; got != want {
+			t.Errorf("%q: %q, want %q", gateway, got, want)
 		}
 	}
 }

@@ -1,0 +1,127 @@
+package protectedresource
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/istio"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/message"
+)
+
+// This file orders what members have for waypoints. A pod that accepts the account of a waypoint accepts everybody whom the waypoint lets through, so
+// the policies of the waypoint come before the rule by which pods accept it, and go after it.
+
+// waypointIn returns the waypoint that a member dedicates to the resource, or zero.
+func (f *facts) waypointIn(cluster string) istio.Waypoint {
+	c := f.declared(cluster, f.Resource)
+	return c.WaypointOf(f.Resource)
+}
+
+// holdBack gives the members in which the policies of the waypoint are not in force the rules without the waypoint.
+func (f *facts) holdBack() {
+	f.Held = map[string]message.Message{}
+	for _, r := range f.renderings() {
+		cloned := false
+		for c, h := range r.Held {
+			if f.waypointDecides(c, r, &h) {
+				continue
+			}
+			if !cloned { // the rendering may be that of another unit, too
+				r.Overrides, r.Revisions, cloned = maps.Clone(r.Overrides), maps.Clone(r.Revisions), true
+			}
+			if r.Overrides == nil {
+				r.Overrides, r.Revisions = map[string]map[string]any{}, map[string]string{}
+			}
+			delete(r.Overrides, c)
+			delete(r.Revisions, c)
+			if h.Revision != r.Revision {
+				r.Overrides[c], r.Revisions[c] = h.Spec, h.Revision
+			}
+			f.Held[c] = message.StateWaypointHeld(f.waypointIn(c).Gateway, renderedKind(r).Target.Kind+" "+h.Object)
+		}
+	}
+}
+
+// waypointDecides reports whether pods of a member may accept the waypoint: its policy was read back, nobody changed it, istiod reports that its
+// Gateway exists, and the Gateway is suited. Pods that accept it already continue to do so while a later version of the policy is on its way, and
+// while the member or its Gateway cannot be read.
+func (f *facts) waypointDecides(cluster string, r *enforcer.Rendered, h *enforcer.Held) bool {
+	accepted := false
+	if record := f.record(cluster, renderedKey(r)); record != nil {
+		accepted = contains(record.SpecIn(cluster), h.Mark)
+	}
+	key := renderedKind(r).Key(h.Object)
+	seen := f.Observed.of(cluster, key)
+	if !seen.Reachable {
+		return accepted
+	}
+	o := seen.Object
+	if o == nil || !o.Waypoint.Bound || o.Invalid != "" || o.Revision != o.Label {
+		return false
+	}
+	in := f.Enforcement[cluster]
+	if in.GatewayProblem != "" || !in.GatewayRead && !accepted {
+		return false
+	}
+	return accepted || o.Revision == f.renderedRevision(key, cluster)
+}
+
+// contains reports whether a spec contains a value.
+func contains(spec map[string]any, value string) bool {
+	encoded, err := json.Marshal(spec)
+	return err == nil && strings.Contains(string(encoded), strconv.Quote(value))
+}
+
+// renderings returns the objects of the dataplanes that the class names, and of those that it no longer names.
+func (f *facts) renderings() []*enforcer.Rendered {
+	var out []*enforcer.Rendered
+	for _, list := range [][]enforcer.Rendered{f.Rendered, f.ReplacedRenderings} {
+		for i := range list {
+			out = append(out, &list[i])
+		}
+	}
+	return out
+}
+
+// renderedRevision returns the revision of a rendered object in a member, or "".
+func (f *facts) renderedRevision(key, cluster string) string {
+	for _, r := range f.renderings() {
+		if renderedKey(r) == key {
+			return r.RevisionIn(cluster)
+		}
+	}
+	return ""
+}
+
+// waypointProblem returns the reason why connections through the waypoint of the resource are refused in a member, or zero.
+func (f *facts) waypointProblem(cluster string) message.Message {
+	gateway := f.waypointIn(cluster).Gateway
+	if gateway == "" {
+		return message.Message{}
+	}
+	if problem := f.Enforcement[cluster].GatewayProblem; problem != "" {
+		return message.StateWaypointUnsuited(gateway, problem)
+	}
+	for i := range f.Rendered {
+		r := &f.Rendered[i]
+		seen := f.Observed.of(cluster, renderedKey(r)).Object
+		if r.Object.Spec["targetRefs"] == nil || seen == nil || seen.Waypoint.Bound {
+			continue
+		}
+		if seen.Waypoint.Problem != "" {
+			return message.StateWaypointUnbound(objectLabel(renderedKey(r)), message.Verbatim(seen.Waypoint.Problem))
+		}
+		return message.StateWaypointHeld(gateway, objectLabel(renderedKey(r)))
+	}
+	return f.Held[cluster]
+}
+
+// restrictsWaypoint reports whether an object has to stay in a member because it restricts a waypoint that pods may still accept there: istiod has
+// not reported that ztunnel gets the policies of the pods as they are now.
+func (f *facts) restrictsWaypoint(e *federation.Object, cluster string) bool {
+	return e.SpecIn(cluster)["targetRefs"] != nil && !f.ztunnelProblem(cluster).IsZero()
+}

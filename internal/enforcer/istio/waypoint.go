@@ -1,0 +1,259 @@
+package istio
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/message"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// This file translates units for the waypoints that members dedicate to resources.
+//
+// A pod behind a waypoint sees the waypoint's service account, so its policy allows this account, and the waypoint's policies decide about the
+// clients. They apply to the whole Gateway: whatever Service leads through it, including one that was created a moment ago, has the rules of the
+// one resource, and nothing else passes. Resources do not share waypoints, because routes and endpoints decide to which pods a waypoint sends the
+// clients of a Service, and other people write them. Pods accept the waypoint on one port only, because a waypoint sees the port of the Service
+// instead of the pod's. They refuse it on the others, also those that everyone may use, because a deny by name does not see its clients.
+
+const (
+	// waypointSuffix is in the names of the policies of a waypoint, before denySuffix and the name of the Gateway.
+	waypointSuffix = "-waypoint"
+	gatewayGroup   = "gateway.networking.k8s.io"
+	gatewayKind    = "Gateway"
+)
+
+// Waypoint dedicates the waypoint of a Gateway in Istio's root namespace to one resource.
+type Waypoint struct {
+	// Resource is the exact name of the resource.
+	Resource string `json:"resource"`
+	// Gateway is the name of the Gateway, which is also the name of the waypoint's service account.
+	Gateway string `json:"gateway"`
+	// Port is the port of the resource's pods to which the waypoint connects.
+	Port int32 `json:"port"`
+}
+
+// WaypointOf returns the waypoint that is dedicated to a resource, or zero.
+func (c *Capabilities) WaypointOf(resource string) Waypoint {
+	for _, w := range c.Waypoints {
+		if w.Resource == resource {
+			return w
+		}
+	}
+	return Waypoint{}
+}
+
+// checkWaypoints returns an error unless each waypoint belongs to one resource.
+func (c *Capabilities) checkWaypoints() error {
+	if len(c.Waypoints) > 0 && c.Dataplane != Ambient {
+		return message.IstioWaypointDataplane().Err()
+	}
+	resources, gateways := map[string]bool{}, map[string]bool{}
+	for _, w := range c.Waypoints {
+		switch {
+		case w.Resource == "" || strings.HasSuffix(w.Resource, "*"):
+			return message.IstioWaypointResource(message.Quoted(w.Resource)).Err()
+		case len(validation.IsDNS1123Label(w.Gateway)) > 0:
+			return message.IstioWaypointGateway(message.Quoted(w.Gateway)).Err()
+		case w.Port < 1 || w.Port > 65535:
+			return message.IstioWaypointPort(w.Gateway, int(w.Port)).Err()
+		case gateways[w.Gateway]:
+			return message.IstioWaypointShared(w.Gateway).Err()
+		case resources[w.Resource]:
+			return message.IstioWaypointSecond(w.Resource).Err()
+		}
+		resources[w.Resource], gateways[w.Gateway] = true, true
+	}
+	return nil
+}
+
+// account returns the match of the waypoint's service account in a root namespace.
+func (w Waypoint) account(rootNamespace string) string {
+	return "*/ns/" + rootNamespace + "/sa/" + w.Gateway
+}
+
+// carriesOnly reports whether the waypoint connects to all of some ports.
+func (w Waypoint) carriesOnly(ports []string) bool {
+	return w.Port != 0 && !slices.ContainsFunc(ports, func(p string) bool { return p != strconv.Itoa(int(w.Port)) })
+}
+
+// throughWaypoint is what a member has for the connections through a waypoint.
+type throughWaypoint struct {
+	waypoint Waypoint
+	// account is the match of the waypoint's service account.
+	account string
+	// allow and deny are the rules of the waypoint. They name no port: pods accept the waypoint on its port only.
+	allow, deny []any
+}
+
+// through returns the rules of the waypoint for the statements about its port.
+func (w Waypoint) through(rootNamespace string, allows, denies []expressed) *throughWaypoint {
+	return &throughWaypoint{waypoint: w, account: w.account(rootNamespace), allow: rules(w.atGateway(allows)), deny: rules(w.atGateway(denies))}
+}
+
+// fromWaypoint returns the rule by which a pod accepts its waypoint.
+func (t *throughWaypoint) fromWaypoint() any {
+	ports := operation(map[string]any{"ports": []any{strconv.Itoa(int(t.waypoint.Port))}})
+	return rule([]any{source(map[string]any{"principals": []any{t.account}})}, []any{ports})
+}
+
+// fromWaypointElsewhere returns the rule by which a pod denies its waypoint the other ports.
+func (t *throughWaypoint) fromWaypointElsewhere() any {
+	ports := operation(map[string]any{"notPorts": []any{strconv.Itoa(int(t.waypoint.Port))}})
+	return rule([]any{source(map[string]any{"principals": []any{t.account}})}, []any{ports})
+}
+
+// targetOf returns what the policies of the waypoint of a Gateway refer to.
+func targetOf(gateway string) map[string]any {
+	return map[string]any{"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": gatewayKind, "name": gateway}}}
+}
+
+// throughGateway is what the members have that dedicate a Gateway with the same name to the resource.
+type throughGateway struct{ allowed, denied family }
+
+func newThroughGateway(unit, gateway string, leastDenies int) *throughGateway {
+	name := unit + waypointSuffix
+	return &throughGateway{
+		allowed: family{name: name, action: allow, least: 1, gateway: gateway, members: map[string][][]any{}},
+		denied:  family{name: name + denySuffix, action: deny, least: leastDenies, gateway: gateway, members: map[string][][]any{}},
+	}
+}
+
+func (g *throughGateway) add(cluster string, t *throughWaypoint) {
+	g.allowed.members[cluster], g.denied.members[cluster] = parts(t.allow), parts(t.deny)
+}
+
+// atGateway returns statements with the operations about the waypoint's port, without their ports.
+func (w Waypoint) atGateway(statements []expressed) []expressed {
+	var out []expressed
+	for _, x := range statements {
+		var requests []any
+		concerned, whole := false, false
+		for _, o := range x.operations {
+			fields := fieldsOf(o)
+			if !slices.Contains(fields.ports, strconv.Itoa(int(w.Port))) {
+				continue
+			}
+			concerned, whole = true, whole || len(fields.requests) == 0
+			if len(fields.requests) > 0 {
+				requests = append(requests, operation(fields.requests))
+			}
+		}
+		if whole {
+			requests = nil
+		}
+		if concerned {
+			out = append(out, expressed{ref: x.ref, peers: x.peers, operations: distinct(requests)})
+		}
+	}
+	return out
+}
+
+// direct returns the allows of whole connections, for clients that connect to pods without the waypoint. A source with a deny about requests, which
+// only the waypoint enforces, is not let in on its port.
+func (w Waypoint) direct(allows, denies []expressed) []expressed {
+	out := w.connections(allows)
+	for i := range out {
+		denied := slices.ContainsFunc(denies, func(d expressed) bool {
+			return len(d.operations) > len(w.connections([]expressed{d})) && d.peers.overlap(&out[i].peers)
+		})
+		if denied {
+			out[i].operations = w.withoutPort(out[i].operations)
+		}
+	}
+	return slices.DeleteFunc(out, func(x expressed) bool { return len(x.operations) == 0 })
+}
+
+// connections returns statements with only their operations about whole connections.
+func (w Waypoint) connections(statements []expressed) []expressed {
+	var out []expressed
+	for _, x := range statements {
+		x.operations = slices.DeleteFunc(slices.Clone(x.operations), func(o any) bool { return len(fieldsOf(o).requests) > 0 })
+		if len(x.operations) > 0 {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// withoutPort returns operations about whole connections without the waypoint's port.
+func (w Waypoint) withoutPort(operations []any) []any {
+	var out []any
+	for _, o := range operations {
+		ports := slices.DeleteFunc(fieldsOf(o).ports, func(p string) bool { return p == strconv.Itoa(int(w.Port)) })
+		if len(ports) > 0 {
+			out = append(out, operation(map[string]any{"ports": list(ports)}))
+		}
+	}
+	return out
+}
+
+// operationFieldValues are the fields of an operation that was made here.
+type operationFieldValues struct {
+	ports []string
+	// requests are the fields about requests.
+	requests map[string]any
+}
+
+func fieldsOf(o any) operationFieldValues {
+	out := operationFieldValues{requests: map[string]any{}}
+	entry, _ := o.(map[string]any)
+	fields, _ := entry["operation"].(map[string]any)
+	for name, v := range fields {
+		if name != "ports" {
+			out.requests[name] = v
+			continue
+		}
+		for _, p := range entries(v) {
+			if port, ok := p.(string); ok {
+				out.ports = append(out.ports, port)
+			}
+		}
+	}
+	return out
+}
+
+// blindSpots returns the denies of units with other labels that concern the waypoint's port: a pod with both labels enforces them by the names of
+// its clients, which it does not see.
+func (w Waypoint) blindSpots(denies []foreignDeny, labelKey string) []unenforcedDeny {
+	var out []unenforcedDeny
+	port := []v1alpha1.Port{{Port: w.Port}}
+	for _, d := range denies {
+		if d.labelKey != labelKey && portsOverlap(d.ports, port) {
+			d.ports = port
+			out = append(out, d.unenforcedDeny)
+		}
+	}
+	return out
+}
+
+// allDenies returns the denies of units that are ever enforced, each once for a label, sorted.
+func allDenies(units []policy.Unit) []foreignDeny {
+	type key struct {
+		labelKey string
+		ref      policy.Ref
+	}
+	seen := map[key]bool{}
+	var out []foreignDeny
+	for i := range units {
+		u := &units[i]
+		for j := range u.Statements {
+			st := &u.Statements[j]
+			k := key{u.LabelKey, st.Ref}
+			if st.Effect != policy.Deny || seen[k] || !everEnforced(u) {
+				continue
+			}
+			seen[k] = true
+			out = append(out, foreignDeny{u.LabelKey, unenforcedDeny{ref: st.Ref, ports: tcpPorts(st), peers: intendedSources(st)}})
+		}
+	}
+	slices.SortFunc(out, func(a, b foreignDeny) int {
+		return cmp.Or(strings.Compare(a.ref.String(), b.ref.String()), strings.Compare(a.labelKey, b.labelKey))
+	})
+	return out
+}

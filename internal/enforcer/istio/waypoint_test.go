@@ -1,0 +1,357 @@
+package istio
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/enforcertest"
+	"github.com/acp-io/acp/internal/enforcer/istiotest"
+	"github.com/acp-io/acp/internal/norace"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// waypointMember is a member in ambient that dedicates waypoints to two resources of the random worlds.
+const waypointMember = "m2"
+
+// connectionsThrough is the number of connections in one world.
+const connectionsThrough = 40
+
+// ofOne are the labels of pods that belong only to one of the resources with a waypoint.
+var ofOne = []map[string]string{{istiotest.SiteLabel: "shop"}, {istiotest.RedisLabel: "orders-cache"}}
+
+// waypointConfig returns what the members of the random worlds declare, with waypoints in one.
+func waypointConfig() Config {
+	c := testConfig()
+	m := c.Members[waypointMember]
+	m.Waypoints = []Waypoint{
+		{Resource: istiotest.SiteHead + "shop", Gateway: "shop", Port: 8080},
+		{Resource: istiotest.RedisHead + "orders-cache", Gateway: "cache", Port: 6379},
+	}
+	c.Members[waypointMember] = m
+	return c
+}
+
+// waypointOutcome counts what was compared.
+type waypointOutcome struct {
+	// exact are decisions about connections through the waypoint of a pod's only resource, of which let passed and requests were about requests
+	// that depend on their method or path. direct are those of connections without it.
+	exact, let, direct, directLet, mixed int
+	words                                map[policy.Verdict]int
+	disagreements                        []string
+}
+
+// compareWaypoint decides random connections to pods through the waypoints of their resources, and without them, in one world. change may break
+// what is rendered, by the name of the object.
+func compareWaypoint(t *testing.T, seed uint64, out *waypointOutcome, change func(name string, spec map[string]any) map[string]any) {
+	t.Helper()
+	d := istiotest.NewGenerator(seed, 23)
+	in := d.World(seed%2 == 0)
+	c := waypointConfig()
+	e, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Translators = map[v1alpha1.EnforcerName]policy.Translator{v1alpha1.EnforcerIstio: translator{e}}
+	s := policy.NewSnapshot(in)
+	units := s.Compile(istiotest.Noon)
+	e = e.WithUnits(units)
+	m := mesh{ambient: true}
+	for _, u := range units {
+		r, err := e.Render(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode, ok := u.ClusterModes[waypointMember]; ok && mode == v1alpha1.ModeObserve || !ok && u.Mode == v1alpha1.ModeObserve {
+			continue // the member gets no object
+		}
+		for _, o := range r.Objects {
+			spec := o.Object.Spec
+			if other, ok := o.Overrides[waypointMember]; ok {
+				spec = other
+			}
+			if change != nil {
+				spec = change(o.Object.Name, spec)
+			}
+			if spec == nil || !o.IsIn(waypointMember) {
+				continue
+			}
+			if err := m.add(spec); err != nil && change == nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+	}
+	for range connectionsThrough {
+		labels := istiotest.Pick(d, append(d.Destinations(), ofOne[0], ofOne[1], ofOne[0], ofOne[1])...)
+		x := d.Connection(s, labels, waypointMember)
+		if d.IntN(2) == 0 { // a port of a waypoint
+			x.Query.Port, x.Query.Method, x.Query.Path = 6379, "", ""
+			if labels[istiotest.SiteLabel] != "" {
+				x.Query.Port, x.Query.Method, x.Query.Path = 8080, istiotest.Pick(d, "GET", "POST"), istiotest.Pick(d, "/orders", "/a.css", "/")
+			}
+			x.Traffic.Port, x.Traffic.Method, x.Traffic.Path = x.Query.Port, x.Query.Method, x.Query.Path
+		}
+		q, tr := x.Query, x.Traffic
+		effective := s.DecideEffective(&q)
+		disagree := func(how string, passes bool, effective policy.Effective) {
+			out.disagreements = append(out.disagreements, fmt.Sprintf("seed %d %s: it passes: %v, the members have %s (%s)\n%+v to %v\n%+v\n%+v",
+				seed, how, passes, effective.Verdict, effective.Explain(), q, labels, tr, m.policies))
+		}
+		if passes := m.passes(labels, tr); !x.Unmeshed {
+			out.direct++
+			if passes {
+				out.directLet++
+			}
+			if passes && !effective.Verdict.LetsThrough() {
+				disagree("without a waypoint", passes, effective)
+			}
+		}
+		if tr.Principal == "" || x.Unmeshed {
+			continue // a waypoint requires a certificate
+		}
+		for _, w := range c.Members[waypointMember].Waypoints {
+			passes := viaWaypoint(&m, w, labels, d, tr)
+			own, effective := slices.Contains(q.Resources, w.Resource), effective
+			only := len(q.Resources) == 1 && own
+			if !own {
+				// The pod sees somebody whom no statement names, and its resource is reported as one behind another waypoint.
+				nameless := q
+				nameless.Subjects, nameless.Method, nameless.Path = nil, "", ""
+				effective = s.DecideEffective(&nameless)
+			} else if !istiotest.SameMode(s, &q) {
+				continue // the same: the pod's other resource is behind a waypoint that is not its own
+			}
+			switch {
+			case only && tr.Port == uint16(w.Port):
+				out.exact++
+				out.words[effective.Verdict]++
+				if passes {
+					out.let++
+				}
+				if passes != effective.Verdict.LetsThrough() {
+					disagree("through "+w.Gateway, passes, effective)
+				}
+			case passes && !effective.Verdict.LetsThrough():
+				disagree("through "+w.Gateway, passes, effective)
+			default:
+				out.mixed++
+			}
+		}
+	}
+}
+
+// viaWaypoint decides a connection through a waypoint: by the waypoint's policies with any port of a Service, and by those of the pod with the
+// waypoint's account.
+func viaWaypoint(m *mesh, w Waypoint, labels map[string]string, d istiotest.Generator, t istiotest.Traffic) bool {
+	atWaypoint, atPod := t, t
+	atWaypoint.Port = istiotest.Pick[uint16](d, 80, 443, 6379, 8080)
+	atPod.Principal, atPod.Method, atPod.Path = "cluster.local/ns/istio-system/sa/"+w.Gateway, "", ""
+	return m.passesWaypoint(w.Gateway, atWaypoint) && m.passes(labels, atPod)
+}
+
+// TestWaypointAgreesWithDecide checks that a connection through the dedicated waypoint of a pod's only resource passes exactly if the members let it
+// through, and that no other connection passes that they refuse: through the waypoint of another resource, to another port, to a pod of several
+// resources, or without a waypoint.
+func TestWaypointAgreesWithDecide(t *testing.T) {
+	norace.SkipUnderRace(t)
+	out := waypointOutcome{words: map[policy.Verdict]int{}}
+	for seed := range *worlds {
+		compareWaypoint(t, seed, &out, nil)
+	}
+	for _, text := range out.disagreements[:min(3, len(out.disagreements))] {
+		t.Error(text)
+	}
+	if n := len(out.disagreements); n > 0 {
+		t.Fatalf("%d disagreements", n)
+	}
+	t.Logf("%d decisions through the waypoint (%d pass, %v), %d without it (%d pass), %d others",
+		out.exact, out.let, out.words, out.direct, out.directLet, out.mixed)
+	for _, w := range []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
+		if *worlds >= 1000 && out.words[w] < 60 {
+			t.Errorf("only %d of the compared decisions are %s", out.words[w], w)
+		}
+	}
+	if *worlds >= 1000 && (out.exact < 1000 || out.let < 200 || out.exact-out.let < 200 || out.direct < 10000 || out.directLet < 1000 || out.mixed < 5000) {
+		t.Error("too few to notice a mistake")
+	}
+}
+
+// TestWaypointMutantsAreDetected checks that the comparison detects deliberate mistakes in what is rendered for waypoints.
+func TestWaypointMutantsAreDetected(t *testing.T) {
+	norace.SkipUnderRace(t)
+	atWaypoint := func(name string) bool { return strings.Contains(name, waypointSuffix) }
+	fromWaypoint := func(rule any) bool { return strings.Contains(text(rule), "/ns/istio-system/sa/") }
+	for name, change := range map[string]func(name string, spec map[string]any) map[string]any{
+		"NoPolicyOfTheWaypoint": func(name string, spec map[string]any) map[string]any {
+			if atWaypoint(name) {
+				return nil
+			}
+			return spec
+		},
+		"NoDenyOfTheWaypoint": func(name string, spec map[string]any) map[string]any {
+			if atWaypoint(name) && strings.Contains(name, denySuffix) {
+				return nil
+			}
+			return spec
+		},
+		"PodsAcceptItOnEveryPort": func(_ string, spec map[string]any) map[string]any {
+			out := maps.Clone(spec)
+			var changed []any
+			for _, r := range entries(spec["rules"]) {
+				if fromWaypoint(r) {
+					r = rule(entries(r.(map[string]any)["from"]), nil)
+				}
+				changed = append(changed, r)
+			}
+			out["rules"] = changed
+			return out
+		},
+		"PodsDoNotAcceptIt": func(_ string, spec map[string]any) map[string]any {
+			out := maps.Clone(spec)
+			out["rules"] = slices.DeleteFunc(slices.Clone(entries(spec["rules"])), fromWaypoint)
+			return out
+		},
+		"OfAnotherGateway": func(name string, spec map[string]any) map[string]any {
+			if !atWaypoint(name) {
+				return spec
+			}
+			out := maps.Clone(spec)
+			out["targetRefs"] = targetOf("other")["targetRefs"]
+			return out
+		},
+		"EveryRequestToTheWaypoint": func(name string, spec map[string]any) map[string]any {
+			if !atWaypoint(name) {
+				return spec
+			}
+			out := maps.Clone(spec)
+			var changed []any
+			for _, r := range entries(spec["rules"]) {
+				changed = append(changed, rule(entries(r.(map[string]any)["from"]), nil))
+			}
+			out["rules"] = changed
+			return out
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := waypointOutcome{words: map[policy.Verdict]int{}}
+			for seed := uint64(0); seed < 1000 && len(out.disagreements) == 0; seed++ {
+				compareWaypoint(t, seed, &out, change)
+			}
+			if len(out.disagreements) == 0 {
+				t.Error("not detected")
+			}
+		})
+	}
+}
+
+// TestHeldWithoutWaypoint checks that what a member has until the policies of the waypoint are in force is exactly what it has without a waypoint
+// for connections of pods, and that only its rule about the waypoint's account is added.
+func TestHeldWithoutWaypoint(t *testing.T) {
+	e, err := New(waypointConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := 0
+	for seed := range uint64(200) {
+		d := istiotest.NewGenerator(seed, 23)
+		units := policy.NewSnapshot(d.World(seed%2 == 0)).Compile(istiotest.Noon)
+		for _, u := range units {
+			r, err := e.WithUnits(units).Render(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range r.Objects {
+				h, ok := o.Held[waypointMember]
+				if !ok {
+					continue
+				}
+				held++
+				if strings.Contains(text(h.Spec), h.Mark) || !strings.Contains(text(o.Overrides[waypointMember]), `"`+h.Mark+`"`) {
+					t.Fatalf("seed %d: before %v, then %v", seed, h.Spec, o.Overrides[waypointMember])
+				}
+				if EffectOf(h.Spec, o.Overrides[waypointMember]) != 0 {
+					t.Errorf("seed %d: what comes later refuses a client that passed before", seed)
+				}
+				if !slices.ContainsFunc(r.Objects, func(w enforcer.Rendered) bool { return w.Object.Name == h.Object && w.IsIn(waypointMember) }) {
+					t.Errorf("seed %d: the object %s is not rendered", seed, h.Object)
+				}
+			}
+		}
+	}
+	if held < 50 {
+		t.Errorf("%d objects are held", held)
+	}
+}
+
+// TestWaypointLimits checks what is refused in spite of a waypoint: requests to other ports, other ports, and allows that a deny of another class
+// could override, which pods cannot enforce behind a waypoint.
+func TestWaypointLimits(t *testing.T) {
+	e, err := New(waypointConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp := func(port int32) []v1alpha1.Port { return []v1alpha1.Port{{Port: port, Protocol: v1alpha1.ProtocolTCP}} }
+	requests := []v1alpha1.HTTPMatch{{Method: "GET"}}
+	app := []policy.UnitSubject{{Name: "n", ServiceAccount: "app-1"}}
+	statement := func(effect policy.Effect, ports []v1alpha1.Port, http []v1alpha1.HTTPMatch) policy.UnitStatement {
+		return policy.UnitStatement{Ref: policy.Ref{Policy: "p", SID: "s"}, Effect: effect, Subjects: app,
+			Actions: []policy.UnitAction{{Name: "a:b", Ports: ports, HTTP: http}}}
+	}
+	deny := statement(policy.Deny, tcp(8080), nil)
+	deny.Ref.SID = "deny"
+	for _, c := range []struct {
+		reason    string
+		statement policy.UnitStatement
+		others    []policy.Unit
+		resource  string
+		refused   string
+	}{
+		{"requests to the waypoint's port", statement(policy.Allow, tcp(8080), requests), nil, "shop", ""},
+		{"connections to its port", statement(policy.Allow, tcp(8080), nil), nil, "shop", ""},
+		{"connections to another port are those of ambient", statement(policy.Allow, tcp(80), nil), nil, "shop", ""},
+		{"requests to another port", statement(policy.Allow, tcp(80), requests), nil, "shop", v1alpha1.RefusedUnsupported},
+		{"requests to both ports", statement(policy.Allow, append(tcp(80), tcp(8080)...), requests), nil, "shop", v1alpha1.RefusedUnsupported},
+		{"requests to a resource without a waypoint", statement(policy.Allow, tcp(8080), requests), nil, "blog", v1alpha1.RefusedUnsupported},
+		{"a deny by name of another class does not see its clients", statement(policy.Allow, tcp(8080), nil),
+			[]policy.Unit{{LabelKey: "other", Mode: v1alpha1.ModeEnforce, Statements: []policy.UnitStatement{deny}}}, "shop", v1alpha1.RefusedShadowingDeny},
+		{"which concerns only the waypoint's port", statement(policy.Allow, tcp(80), nil),
+			[]policy.Unit{{LabelKey: "other", Mode: v1alpha1.ModeEnforce, Statements: []policy.UnitStatement{deny}}}, "shop", ""},
+		{"and only a resource with a waypoint", statement(policy.Allow, tcp(8080), nil),
+			[]policy.Unit{{LabelKey: "other", Mode: v1alpha1.ModeEnforce, Statements: []policy.UnitStatement{deny}}}, "blog", ""},
+	} {
+		u := testUnit()
+		u.Resource, u.Statements = istiotest.SiteHead+c.resource, []policy.UnitStatement{c.statement}
+		got := ""
+		for _, r := range e.WithUnits(c.others).Limits(&u, waypointMember).Refused {
+			got += r.Reason
+		}
+		if got != c.refused {
+			t.Errorf("%s: refused %q, want %q", c.reason, got, c.refused)
+		}
+	}
+	u := testUnit()
+	u.Resource, u.OtherPorts, u.OpenPorts = istiotest.SiteHead+"shop", v1alpha1.OtherPortsAllow, tcp(9000)
+	if e.Limits(&u, waypointMember).OtherPorts == nil {
+		t.Error("other ports are open, which connections through the waypoint do not reach")
+	}
+	if a, b := e.Profile(waypointMember), testEnforcer(t).Profile(waypointMember); a == b {
+		t.Errorf("decisions do not tell a member with waypoints from one without: %q", a)
+	}
+}
+
+// TestWaypointSeam checks the rules of the interface with waypoints.
+func TestWaypointSeam(t *testing.T) {
+	e, err := New(waypointConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(40) {
+		d := istiotest.NewGenerator(seed, 10)
+		units := policy.NewSnapshot(d.World(seed%2 == 0)).Compile(istiotest.Noon)
+		enforcertest.Check(t, e.WithUnits(units), units)
+	}
+}
