@@ -51,7 +51,7 @@ const waypointCondition = "WaypointAccepted"
 
 // WaypointStatus is what istiod reports about a policy of a waypoint.
 type WaypointStatus struct {
-	// Bound reports that the Gateway existed when istiod reported last, maybe about an earlier version of the policy. Istiod sends the current
+	// Bound reports whether the Gateway existed when istiod reported last, maybe about an earlier version of the policy. Istiod sends the current
 	// version to the same waypoint.
 	Bound bool
 	// Problem is what istiod says if the Gateway does not exist, or "".
