@@ -28,14 +28,18 @@ func (f Filter) Matches(t *Ticket) bool {
 	})) {
 		return false
 	}
-	if v := f.VisibleTo; v != nil && t.Requester != v.Person && !slices.Contains(v.Statements, t.Number) && !slices.ContainsFunc(concerns, func(c Concern) bool {
-		return c.Person == v.Person || c.Role == RoleNamed && slices.Contains(v.StandsFor, c.Person)
-	}) && !slices.ContainsFunc(t.Items, func(it Item) bool {
-		return slices.Contains(v.Applications, it.ApplicationName) || slices.Contains(v.Resources, it.ResourceName)
-	}) {
+	if f.VisibleTo != nil && !f.VisibleTo.sees(t, concerns) {
 		return false
 	}
 	return slices.ContainsFunc(t.Items, func(it Item) bool { return f.matchesItem(it) })
+}
+
+func (v *Visible) sees(t *Ticket, concerns []Concern) bool {
+	return t.Requester == v.Person || slices.Contains(v.Statements, t.Number) || slices.ContainsFunc(concerns, func(c Concern) bool {
+		return c.Person == v.Person || c.Role == RoleNamed && slices.Contains(v.StandsFor, c.Person)
+	}) || slices.ContainsFunc(t.Items, func(it Item) bool {
+		return slices.Contains(v.Applications, it.ApplicationName) || slices.Contains(v.Resources, it.ResourceName)
+	})
 }
 
 // Words returns the words by which a ticket is found: those of its reason and of the ids of the requester, the

@@ -305,8 +305,12 @@ func TestOwnersSeeStatementsThatTheSecurityTeamDecides(t *testing.T) {
 		if i == 7 {
 			owner = "dan"
 		}
-		company += fmt.Sprintf("---\n{kind: Resource, metadata: {name: q%d, annotations: {acp.io/resource-name: \"trnv1:rsc:o:mq:topics:%d\"}}, spec: {owner: \"user:%s\"}}\n",
-			i, i, owner)
+		company += fmt.Sprintf(
+			"---\n{kind: Resource, metadata: {name: q%d, annotations: {acp.io/resource-name: \"trnv1:rsc:o:mq:topics:%d\"}}, spec: {owner: \"user:%s\"}}\n",
+			i,
+			i,
+			owner,
+		)
 	}
 	m := quiet(t)
 	m.catalog = readCatalog(t, company)

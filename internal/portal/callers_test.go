@@ -148,7 +148,12 @@ func (x *site) attempts(t *testing.T) []attempt {
 		"spec": "organization: payments\npriority: 1\nsteps: [{name: more, approvers: ['person:olga']}]"}}}}
 	var out, last []attempt
 	for _, r := range routes {
-		a := attempt{name: r.Operation, method: r.Method, path: strings.NewReplacer(objects...).Replace(r.Path) + queries[r.Operation], body: bodies[r.Operation]}
+		a := attempt{
+			name:   r.Operation,
+			method: r.Method,
+			path:   strings.NewReplacer(objects...).Replace(r.Path) + queries[r.Operation],
+			body:   bodies[r.Operation],
+		}
 		if a.body == nil && r.Method != http.MethodGet && r.Method != http.MethodDelete {
 			a.body = map[string]any{}
 		}
@@ -198,16 +203,18 @@ func TestCallersWithOneFunction(t *testing.T) {
 		},
 		"olga": { // administers an organization
 			"getMe": 200, "getHome": 200, "listOrganizations": 200, "getOrganization": 200, "getApprovalPolicy": 200, "listClasses": 200,
-			"listEntities of an organization": 200,
-			"putEntity":                       200, "deleteEntity": 204, "putClassWaves": 200, "createTicket of an approval policy": 201, "previewTicket of an approval policy": 200,
+			"listEntities of an organization": 200, "putEntity": 200, "deleteEntity": 204, "putClassWaves": 200,
+			"createTicket of an approval policy": 201, "previewTicket of an approval policy": 200,
 		},
 		"omar": { // approves while on call
-			"getMe": 200, "getHome": 200, "listTickets of all": 200, "withdrawTicket": 403, "revokeTicket": 409, "reviewTicket": 409, "getTicket": 200, "commentTicket": 200, "getTicketChange": 200, "listTicketLedger": 200, "getTicketImpact": 200,
-			"listTicketFacts": 200, "decideTicket": 200, "decideMany": 200,
+			"getMe": 200, "getHome": 200, "listTickets of all": 200, "getTicket": 200, "getTicketChange": 200, "listTicketLedger": 200,
+			"getTicketImpact": 200, "listTicketFacts": 200, "commentTicket": 200, "withdrawTicket": 403, "revokeTicket": 409, "reviewTicket": 409,
+			"decideTicket": 200, "decideMany": 200,
 		},
 		"otto": { // approves, but is not on call
-			"getMe": 200, "getHome": 200, "listTickets of all": 200, "withdrawTicket": 403, "revokeTicket": 409, "reviewTicket": 409, "getTicket": 200, "commentTicket": 200, "getTicketChange": 200, "listTicketLedger": 200, "getTicketImpact": 200,
-			"listTicketFacts": 200, "decideTicket": 403, "decideMany": 200,
+			"getMe": 200, "getHome": 200, "listTickets of all": 200, "getTicket": 200, "getTicketChange": 200, "listTicketLedger": 200,
+			"getTicketImpact": 200, "listTicketFacts": 200, "commentTicket": 200, "withdrawTicket": 403, "revokeTicket": 409, "reviewTicket": 409,
+			"decideTicket": 403, "decideMany": 200,
 		},
 		"oona": {}, // is on call, but approves nothing
 	} {
@@ -284,11 +291,15 @@ func TestProvisioningClientsReachNothingElse(t *testing.T) {
 		}
 	}
 	walk("a token of somebody else", x.token("stan", credential.ScopeCatalogWrite), closed(http.StatusForbidden))
-	walk("a token of an administrator of an organization", x.token("olga", credential.ScopeCatalogWrite), func(a attempt, r core.Route, status int, code string) {
-		if strings.HasSuffix(r.Operation, "SCIM") && status != http.StatusForbidden {
-			t.Errorf("%s: %d %s", a.name, status, code)
-		}
-	})
+	walk(
+		"a token of an administrator of an organization",
+		x.token("olga", credential.ScopeCatalogWrite),
+		func(a attempt, r core.Route, status int, code string) {
+			if strings.HasSuffix(r.Operation, "SCIM") && status != http.StatusForbidden {
+				t.Errorf("%s: %d %s", a.name, status, code)
+			}
+		},
+	)
 	x.leave(t, "dora")
 	walk("a token of an administrator who has left", secret, closed(http.StatusUnauthorized))
 }

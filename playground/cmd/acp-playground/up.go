@@ -27,7 +27,8 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	flags.BoolVar(&o.Guard, "guard", true, "let only KubeFed and the group acp:break-glass change in the members what ACP manages there")
 	flags.IntVar(&o.History, "history", 14, "days of generated history that a new flow store begins with; 0 is none")
 	flags.StringVar(&o.Guests, "guests", "", "usernames, separated by commas, of people who can log in although the catalog does not have them (for SCIM)")
-	flags.StringVar(&o.Remembered, "remembered", "", "usernames, separated by commas, whose login continues an older one of the OpenID provider, so that sensitive decisions need another")
+	flags.StringVar(&o.Remembered, "remembered", "",
+		"usernames, separated by commas, whose login continues an older one, so that sensitive decisions need another")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
