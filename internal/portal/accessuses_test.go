@@ -111,8 +111,13 @@ func TestUsesOfStatements(t *testing.T) {
 		)
 	}
 	p := x.host.input.Policies[0]
-	p.Spec.Statements = append(p.Spec.Statements, v1alpha1.Statement{SID: "seven", Effect: v1alpha1.EffectAllow,
-		Subjects: []v1alpha1.Subject{portaltest.App888}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.LedgerCache}})
+	p.Spec.Statements = append(p.Spec.Statements, v1alpha1.Statement{
+		SID:       "seven",
+		Effect:    v1alpha1.EffectAllow,
+		Subjects:  []v1alpha1.Subject{portaltest.App888},
+		Actions:   []v1alpha1.Action{"redis:connect"},
+		Resources: []v1alpha1.ResourceName{portaltest.LedgerCache},
+	})
 	type use struct {
 		Sid, Use, State string
 		LastUsed        *time.Time

@@ -36,7 +36,10 @@ type usesHost struct{ Host }
 func (usesHost) Members() []*v1alpha1.MemberCluster {
 	var out []*v1alpha1.MemberCluster
 	for _, name := range []string{"m1", "m2"} {
-		out = append(out, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady}})
+		out = append(out, &v1alpha1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady},
+		})
 	}
 	return out
 }
@@ -68,9 +71,12 @@ func (f *usesFlows) Coverage(ctx context.Context, since, until time.Time) ([]aud
 // usesSnapshot has a resource class whose resources are in m1, and one whose resources are in m2. Only `enforced` is enforced.
 func usesSnapshot(name string, statements ...v1alpha1.Statement) *policy.Snapshot {
 	class := func(class, pattern, member string) *v1alpha1.ResourceClass {
-		return &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(pattern + "*"), LabelKey: v1alpha1.LabelKey("com.trip/" + class),
+		return &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Spec: v1alpha1.ResourceClassSpec{
+			Pattern:   v1alpha1.NamePattern(pattern + "*"),
+			LabelKey:  v1alpha1.LabelKey("com.trip/" + class),
 			Placement: v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{v1alpha1.ClusterName(member)}},
-			Actions:   []v1alpha1.ClassAction{{Name: class + ":connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
+			Actions:   []v1alpha1.ClassAction{{Name: class + ":connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}},
+		}}
 	}
 	return policy.NewSnapshot(policy.Input{
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"},
@@ -83,8 +89,13 @@ func usesSnapshot(name string, statements ...v1alpha1.Statement) *policy.Snapsho
 }
 
 func usesSay(sid string, effect v1alpha1.Effect, subject, action, resource string) v1alpha1.Statement {
-	return v1alpha1.Statement{SID: sid, Effect: effect, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)}, Actions: []v1alpha1.Action{v1alpha1.Action(action)},
-		Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
+	return v1alpha1.Statement{
+		SID:       sid,
+		Effect:    effect,
+		Subjects:  []v1alpha1.Subject{v1alpha1.Subject(subject)},
+		Actions:   []v1alpha1.Action{v1alpha1.Action(action)},
+		Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)},
+	}
 }
 
 // usesSeen is a connection to a resource of the class redis.
@@ -114,7 +125,10 @@ func TestLastUses(t *testing.T) {
 		young, recent,
 	)
 	flows := &usesFlows{model: insighttest.NewModel(
-		&audit.Batch{Watched: []audit.WatchedSpan{{Source: "m1", From: usesAgo(20 * usesDay), To: usesNow}, {Source: "m2", From: usesAgo(time.Hour), To: usesNow}}},
+		&audit.Batch{Watched: []audit.WatchedSpan{
+			{Source: "m1", From: usesAgo(20 * usesDay), To: usesNow},
+			{Source: "m2", From: usesAgo(time.Hour), To: usesNow},
+		}},
 		usesSeen("enforced", policy.Allowed, "decided", usesAgo(3*usesDay)),
 		usesSeen("observed", policy.Unmanaged, "", usesAgo(2*usesDay)),
 		usesSeen("quiet", policy.DefaultDenied, "", usesAgo(usesDay)),
@@ -178,10 +192,11 @@ func TestUsesBeforeTheGrant(t *testing.T) {
 			Events: []approval.Event{{At: at, Kind: approval.EventEffective}},
 		}}}
 	}
-	d := &Data{Host: usesHost{}, Now: func() time.Time { return usesNow }, Log: slog.New(slog.DiscardHandler), Flows: &usesFlows{model: insighttest.NewModel(
+	flows := &usesFlows{model: insighttest.NewModel(
 		&audit.Batch{Watched: []audit.WatchedSpan{{Source: "m1", From: usesAgo(20 * usesDay), To: usesNow}}},
 		usesSeen("observed", policy.Unmanaged, "", usesAgo(4*usesDay)),
-	)}}
+	)}
+	d := &Data{Host: usesHost{}, Flows: flows, Now: func() time.Time { return usesNow }, Log: slog.New(slog.DiscardHandler)}
 	for reason, tc := range map[string]struct {
 		at   time.Time
 		want string

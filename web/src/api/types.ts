@@ -43,8 +43,8 @@ export type Access = Schemas["Access"];
 export type AccessUse = Schemas["AccessUse"];
 /** UseState says whether a use of an access was seen, and if not, whether that proves that there was none. */
 export type UseState = Schemas["UseState"];
-/** Use is the last use of an access. It is undefined if the flows could not be read. */
-export type Use = { state: UseState; lastUsed?: string | undefined } | undefined;
+/** Use is the last use of an access. It is null while the flows are read, and undefined if they could not be read. */
+export type Use = { state: UseState; lastUsed?: string | undefined } | null | undefined;
 /** PastAccess is what a statement said about a resource at an instant in the past. */
 export type PastAccess = Schemas["PastAccess"];
 /** PastAccessList says who could reach a resource at an instant, and what the records do not cover. */

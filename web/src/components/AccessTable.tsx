@@ -27,12 +27,12 @@ interface Props {
 
 const keyOfUse = (policy: string, sid: string, subject: string, resource: string) => [policy, sid, subject, resource].join("\n");
 
-/** useLastUses returns the last use of a statement between two names; undefined while the flows were not read. */
+/** useLastUses returns the last use of a statement between two names. */
 function useLastUses(peer: Props["peer"], about: string): (row: Access) => Use {
   const ofApplication = useApplicationAccessUses(about, peer === "resource");
   const ofResource = useResourceAccessUses(about, peer === "application");
-  const { data } = peer === "resource" ? ofApplication : ofResource;
-  if (!data?.available) return () => undefined;
+  const { data, isLoading } = peer === "resource" ? ofApplication : ofResource;
+  if (!data?.available) return () => (isLoading ? null : undefined);
   const found = new Map(data.items.map((use: AccessUse) => [keyOfUse(use.policy, use.sid, use.subject, use.resource), use]));
   return (row) => found.get(keyOfUse(row.policy, row.sid, row.subject.name, row.resource.name)) ?? { state: "unknown" };
 }

@@ -15,6 +15,7 @@ interface Props {
 /** LastUse shows when an access was last used. That no use was seen is only reported as such if the resource was watched well enough. */
 export function LastUse({ use, to, label }: Props) {
   const { t } = useTranslation();
+  if (use === null) return <span className={classes.muted} data-testid="last-use" data-value="loading">…</span>;
   if (use === undefined) return <span className={classes.muted} title={t("access.useUnknownHelp")} data-testid="last-use" data-value="unavailable">{t("access.useUnknown")}</span>;
   const at = use.lastUsed;
   const text =

@@ -60,10 +60,10 @@ function Issue({ issue }: { issue: StatementIssue }) {
   );
 }
 
-/** useStatementUses returns the last use of a statement; undefined while the flows were not read. */
+/** useStatementUses returns the last use of a statement. */
 function useStatementUses(policy: string): (sid: string) => Use {
-  const { data } = useAccessPolicyUses(policy);
-  if (!data?.available) return () => undefined;
+  const { data, isLoading } = useAccessPolicyUses(policy);
+  if (!data?.available) return () => (isLoading ? null : undefined);
   const found = new Map(data.items.map((use) => [use.sid, use]));
   return (sid) => found.get(sid) ?? { state: "unknown" };
 }
@@ -115,9 +115,13 @@ function Statements({ detail }: { detail: PolicyDetail }) {
   ];
   return (
     <Section title={t("acp.statementsTitle")} count={detail.statements.length}>
-      {!detail.unusedKnown && <Notice>{t("acp.unusedUnknown")}</Notice>}
+      {!detail.unusedKnown && (
+        <div className={tables.above}>
+          <Notice>{t("acp.unusedUnknown")}</Notice>
+        </div>
+      )}
       {sid !== null && (
-        <Group gap="sm" my="sm" data-testid="chosen-statement">
+        <Group gap="sm" mb="sm" data-testid="chosen-statement">
           <span>{t(chosen.length > 0 ? "acp.onlyStatement" : "acp.statementGone", { sid })}</span>
           <Button size="compact-sm" variant="default" onClick={() => change({ sid: undefined })}>{t("acp.allStatements")}</Button>
         </Group>

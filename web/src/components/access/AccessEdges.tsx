@@ -101,8 +101,8 @@ function useEdgeColumns(flows: boolean): Column<AccessEdge>[] {
       ),
     },
     { key: "until", header: t("accessMap.until"), cell: (row) => <span className={tables.stack}>{row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>}<Hours hours={row.hours} /></span>, sortBy: (row) => instant(row.notAfter) },
-    { key: "reason", header: t("access.reason"), cell: (row) => <Reason of={row} /> },
     { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse use={flows ? { state: row.use, lastUsed: row.lastUsed } : undefined} to={flowsPath({ subject: row.subject, resource: row.resource })} label={t("access.connectionsOf", { subject: row.subject.title, resource: row.resource.title })} />, sortBy: (row) => instant(row.lastUsed) },
+    { key: "reason", header: t("access.reason"), cell: (row) => <Reason of={row} /> },
   ];
 }
 
