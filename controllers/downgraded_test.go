@@ -52,7 +52,8 @@ func TestDowngradedMemberIsNotWritten(t *testing.T) {
 		t.Errorf("%q", m)
 	}
 	s.until("it is excluded from KubeFed", func() string {
-		if c := s.registration("m2"); !c.Quarantined || c.DowngradeMark == nil || c.DowngradeMark.By != "alice" || c.Secret != federation.PusherSecretName("m2") {
+		c := s.registration("m2")
+		if !c.Quarantined || c.DowngradeMark == nil || c.DowngradeMark.By != "alice" || c.Secret != federation.PusherSecretName("m2") {
 			return fmt.Sprintf("%+v", c)
 		}
 		return ""

@@ -184,7 +184,10 @@ func TestAssess(t *testing.T) {
 			reason: "a guard that may not be read", change: func(f *Facts) { f.Guard = Guard{Unread: message.Verbatim("forbidden")} },
 			want: []found{{Warns, GuardUnread, ""}}, passes: true,
 		},
-		{reason: "a downgrade", change: func(f *Facts) { f.Mark = &guard.DowngradeMark{By: "alice"} }, want: []found{{Warns, MemberDowngraded, ""}}, passes: true},
+		{
+			reason: "a downgrade", change: func(f *Facts) { f.Mark = &guard.DowngradeMark{By: "alice"} },
+			want: []found{{Warns, MemberDowngraded, ""}}, passes: true,
+		},
 		{reason: "Istio alone", change: istioOnly(func(*Facts) {}), want: []found{{Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}, passes: true},
 		{reason: "Istio alone, without Cilium's kinds", change: istioOnly(func(f *Facts) { f.Kinds[0].Result = NotServed }),
 			want: []found{{Stops, KindMissing, ""}, {Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}},
