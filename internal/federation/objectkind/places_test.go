@@ -37,6 +37,8 @@ var places = map[string]string{
 	"internal/federation/membership/join.go":        "Istio: its kind in a member without Istio",
 	"internal/federation/objectkind/registry.go":    "the registry",
 	"internal/federation/preflight/assess.go":       "every kind: how to install it",
+	"internal/federation/preflight/unproxied.go":    "Istio: the namespace of dedicated waypoints",
+	"internal/federation/preflight/waypoints.go":    "Istio: the namespace of dedicated waypoints",
 	"internal/nodereport/ciliumagent/client.go":     "Cilium: what an agent reports",
 }
 
