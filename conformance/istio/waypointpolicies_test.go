@@ -300,7 +300,8 @@ func TestASharedWaypointMixesResources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.write(t.Context(), []enforcer.Object{*targeted("shared", target("Gateway", d.name), rule([]string{"app-1"}, one), rule([]string{"app-2"}, two))}); err != nil {
+	policy := targeted("shared", target("Gateway", d.name), rule([]string{"app-1"}, one), rule([]string{"app-2"}, two))
+	if err := p.write(t.Context(), []enforcer.Object{*policy}); err != nil {
 		t.Fatal(err)
 	}
 	w, err := p.untilServed(t.Context(), d, one, two)
@@ -349,7 +350,8 @@ func TestASharedWaypointMixesResources(t *testing.T) {
 	}
 	pod := "10.9.1.2"
 	port, name, protocol := int32(8080), "http", corev1.ProtocolTCP
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one-more", Labels: map[string]string{"kubernetes.io/service-name": "one"}},
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "one-more", Labels: map[string]string{"kubernetes.io/service-name": "one"}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{pod}}},
 		Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &protocol}}}
 	if err := p.client.Create(t.Context(), slice); err != nil {

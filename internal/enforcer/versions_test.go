@@ -101,7 +101,8 @@ func TestCombineKeepsPartialObjects(t *testing.T) {
 		{"the earlier one has it everywhere", partial(versionOf(t, all, nil), "b", "m1"), versionOf(t, all, nil), []string{"m1", "m2", "m3"}, []string{"m1"}},
 		{"only the earlier one has it", versionOf(t, map[string]string{"a": "all"}, nil), partial(versionOf(t, all, nil), "b", "m3", "m4"), []string{"m3"},
 			[]string{"m3"}},
-		{"only the present one has it", partial(versionOf(t, all, nil), "b", "m2", "m4"), versionOf(t, map[string]string{"a": "all"}, nil), []string{"m4"}, nil},
+		{"only the present one has it", partial(versionOf(t, all, nil), "b", "m2", "m4"), versionOf(t, map[string]string{"a": "all"}, nil), []string{"m4"},
+			nil},
 	} {
 		v := Combine(c.present, members, []Version{{c.earlier, []string{"m2", "m3"}}})
 		if diff := cmp.Diff(c.want, v.Members["b"]); diff != "" {
