@@ -154,7 +154,8 @@ func TestSharedViewsAreOpenedByTheirLink(t *testing.T) {
 	}
 	for _, b := range []*portaltest.Browser{bob, grace} {
 		got := open(b, first, http.StatusOK)
-		if want := (shared{Page: "flows", Name: "Denied", Query: "decision=denied", By: got.By}); got != want || got.By.ID != "alice" || got.By.DisplayName == "" {
+		want := shared{Page: "flows", Name: "Denied", Query: "decision=denied", By: got.By}
+		if got != want || got.By.ID != "alice" || got.By.DisplayName == "" {
 			t.Errorf("%+v", got)
 		}
 		open(b, v.ID, http.StatusNotFound)

@@ -130,7 +130,8 @@ func TestResourcesOfRFC7643(t *testing.T) {
 			want: `{"schemas":["urn:ietf:params:scim:api:messages:2.0:Error"],"scimType":"invalidValue","status":"400"}`,
 		},
 		{
-			name: "8.1 without the domain", says: "id and meta of a client are ignored, because they are read-only (section 3.1)", method: "POST", path: "/Users",
+			name: "8.1 without the domain", says: "id and meta of a client are ignored, because they are read-only (section 3.1)",
+			method: "POST", path: "/Users",
 			body: strings.Replace(minimal, "bjensen@example.com", "bjensen", 1), status: 201,
 			want: `{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User","urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"],
 				"id":"bjensen","userName":"bjensen",

@@ -52,7 +52,11 @@ func TestLoad(t *testing.T) {
 		{Channel: "webhook:siem"},
 		{Channel: "webhook:jira"},
 	}
-	if d := cmp.Diff(want, c.SharedChannels); d != "" || !slices.Equal(c.People, []notify.Channel{notify.ChannelMail, notify.ChannelSlack}) || len(c.Senders) != 5 {
+	if d := cmp.Diff(
+		want,
+		c.SharedChannels,
+	); d != "" || !slices.Equal(c.People, []notify.Channel{notify.ChannelMail, notify.ChannelSlack}) ||
+		len(c.Senders) != 5 {
 		t.Errorf("got people %v, senders %v, diff %s", c.People, c.Senders, d)
 	}
 	if c.Slack == nil || len(c.Receivers) != 1 || c.Receivers["jira"] == nil {
