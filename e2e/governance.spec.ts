@@ -63,8 +63,12 @@ test('an owner sees when an application could reach a resource, and an auditor i
   const [bob, grace] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'grace')]);
   await bob.page.goto('/resources/bobs-cluster');
   await expect(bob.page.getByTestId('periods-choose')).toBeVisible();
-  await bob.page.getByTestId('periods-application').fill('888');
-  await bob.page.getByRole('option', { name: /888/ }).first().click();
+  // Sections that arrive late move the list of the select, and a click beside it closes the list.
+  await settled(bob.page);
+  await expect(async () => {
+    await bob.page.getByTestId('periods-application').fill('888');
+    await bob.page.getByRole('option', { name: /888/ }).first().click({ timeout: 5_000 });
+  }).toPass();
   await expect(bob.page.getByTestId('periods').locator('[data-testid^="period-"]').first()).toBeVisible();
   await expect(bob.page.getByTestId('periods-begin')).toBeVisible();
   const periods = await bob.page.request.get((await bob.page.getByTestId('periods-csv').getAttribute('href')) ?? '');
