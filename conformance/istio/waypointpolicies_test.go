@@ -174,7 +174,10 @@ func through(t *testing.T, w *waypoint, to netip.Addr) string {
 func createClasses(t *testing.T, p *controlPlane) {
 	t.Helper()
 	for _, class := range []string{istioClass, ownClass} {
-		if err := p.client.Create(t.Context(), object(gatewayGroup, "GatewayClass", "", class, nil, map[string]any{"controllerName": meshController})); err != nil {
+		if err := p.client.Create(
+			t.Context(),
+			object(gatewayGroup, "GatewayClass", "", class, nil, map[string]any{"controllerName": meshController}),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,7 +38,12 @@ func newWaypointWorlds(t *testing.T, n uint64, mutant func(map[string]any) map[s
 				deployment: deployment{rootNamespace, x.Gateway, istioClass, fmt.Sprintf("10.212.%d.%d", seed%250, 1+i)}})
 			declared = append(declared, fmt.Sprintf("{resource: '%s', gateway: %s, port: %d}", x.Resource, x.Gateway, x.Port))
 		}
-		w.capabilities = strings.Replace(istiotest.Capabilities, "{dataplane: ambient,", "{dataplane: ambient, waypoints: ["+strings.Join(declared, ", ")+"],", 1)
+		w.capabilities = strings.Replace(
+			istiotest.Capabilities,
+			"{dataplane: ambient,",
+			"{dataplane: ambient, waypoints: ["+strings.Join(declared, ", ")+"],",
+			1,
+		)
 		if err := w.render(w.generator.World(w.plain), mutant); err != nil {
 			t.Fatal(err)
 		}
