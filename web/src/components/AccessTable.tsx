@@ -13,7 +13,7 @@ import { RevokeDialog } from "./RevokeDialog";
 import classes from "./Tables.module.css";
 import { Reason, TicketLink } from "./TicketLink";
 import { RelativeTime } from "./Time";
-import { accessCSV } from "../lib/csv-tables";
+import { accessCSV } from "../lib/tables/access";
 import { flowsPath } from "../lib/flow-link";
 import { instant } from "../lib/table-sort";
 

@@ -2,7 +2,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useApplicationAccess, useMayRequest, useResourceAccess } from "../api/queries";
 import type { Access, ConnectionList } from "../api/types";
-import { foldedConnectionsCSV } from "../lib/csv-tables";
+import { foldedConnectionsCSV } from "../lib/tables/flows";
 import { fold, isRefused } from "../lib/fold";
 import type { FoldedConnection } from "../lib/fold";
 import { grantOf } from "../lib/grants";

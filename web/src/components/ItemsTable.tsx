@@ -3,7 +3,7 @@ import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Ticket, TicketItem } from "../api/types";
-import { ticketItemsCSV } from "../lib/csv-tables";
+import { ticketItemsCSV } from "../lib/tables/requests";
 import { itemsThatMay } from "../lib/items";
 import { useHeading } from "../lib/use-heading";
 import { useWords } from "../lib/use-words";

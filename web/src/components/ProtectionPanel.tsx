@@ -1,6 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { ClusterState, Protection } from "../api/types";
-import { protectionCSV } from "../lib/csv-tables";
+import { protectionCSV } from "../lib/tables/fleet";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
 import { DataTable } from "./DataTable";

@@ -1,6 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { LedgerLine } from "../api/types";
-import { ledgerLinesCSV } from "../lib/csv-tables";
+import { ledgerLinesCSV } from "../lib/tables/ledger";
 import { detailsOf } from "../lib/ledger-line";
 import { useWords } from "../lib/use-words";
 import { DataTable } from "./DataTable";

@@ -1,7 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Ticket } from "../api/types";
-import { ticketsCSV } from "../lib/csv-tables";
+import { ticketsCSV } from "../lib/tables/requests";
 import { expiryOfTicket } from "../lib/items";
 import type { TicketOrder } from "../lib/use-server-sort";
 import { useHeading } from "../lib/use-heading";

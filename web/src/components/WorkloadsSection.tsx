@@ -2,7 +2,7 @@ import { useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
 import { useWorkloads } from "../api/queries";
 import type { Workload } from "../api/types";
-import { workloadsCSV } from "../lib/csv-tables";
+import { workloadsCSV } from "../lib/tables/catalog";
 import { useWords } from "../lib/use-words";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";

@@ -18,7 +18,7 @@ import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
-import { policiesCSV } from "../lib/csv-tables";
+import { policiesCSV } from "../lib/tables/access";
 import { issueKinds, originKinds } from "../lib/govern";
 import { among, useFilters } from "../lib/use-filters";
 import { policyOrders, useServerSort } from "../lib/use-server-sort";

@@ -19,7 +19,7 @@ import { YamlDetails, YamlText } from "../components/policies/YamlDetails";
 import tables from "../components/Tables.module.css";
 import { Reason, TicketLink } from "../components/TicketLink";
 import { RelativeTime, DayAndTime } from "../components/Time";
-import { statementsCSV } from "../lib/csv-tables";
+import { statementsCSV } from "../lib/tables/access";
 import { flowsPath } from "../lib/flow-link";
 import { useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";

@@ -11,7 +11,7 @@ import { LoadMore } from "../components/LoadMore";
 import { Owners, RefName } from "../components/Names";
 import { Page } from "../components/Page";
 import { RefusedCount } from "../components/RefusedCount";
-import { applicationsCSV } from "../lib/csv-tables";
+import { applicationsCSV } from "../lib/tables/catalog";
 import { useFilters } from "../lib/use-filters";
 import { entityOrders, useServerSort } from "../lib/use-server-sort";
 

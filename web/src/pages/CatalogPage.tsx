@@ -15,7 +15,7 @@ import { canManageGovernance, GovernanceOnly } from "../components/GovernanceOnl
 import { Page } from "../components/Page";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
-import { sourcesCSV } from "../lib/csv-tables";
+import { sourcesCSV } from "../lib/tables/catalog";
 import { useWords } from "../lib/use-words";
 import { instant } from "../lib/table-sort";
 

@@ -12,7 +12,7 @@ import { PolicyNav } from "../components/policies/PolicyNav";
 import { ClassWaves } from "../components/rollout/Waves";
 import { YamlDetails, YamlText } from "../components/policies/YamlDetails";
 import tables from "../components/Tables.module.css";
-import { classesCSV } from "../lib/csv-tables";
+import { classesCSV } from "../lib/tables/catalog";
 import { changePath } from "../lib/policies";
 import { useWords } from "../lib/use-words";
 

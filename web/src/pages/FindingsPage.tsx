@@ -20,7 +20,7 @@ import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
-import { findingsCSV } from "../lib/csv-tables";
+import { findingsCSV } from "../lib/tables/fleet";
 import { findingKinds } from "../lib/govern";
 import { among, useFilters } from "../lib/use-filters";
 import { findingOrders, useServerSort } from "../lib/use-server-sort";

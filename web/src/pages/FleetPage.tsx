@@ -16,7 +16,7 @@ import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
-import { membersCSV } from "../lib/csv-tables";
+import { membersCSV } from "../lib/tables/fleet";
 import { memberHealths } from "../lib/govern";
 import { among, useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";

@@ -14,7 +14,7 @@ import { Page, Section } from "../components/Page";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
 import { useToast } from "../components/toast-context";
-import { packageHoldersCSV, packageResourcesCSV, packageVersionsCSV } from "../lib/csv-tables";
+import { packageHoldersCSV, packageResourcesCSV, packageVersionsCSV } from "../lib/tables/packages";
 import { useWords } from "../lib/use-words";
 import { instant } from "../lib/table-sort";
 

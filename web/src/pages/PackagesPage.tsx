@@ -12,7 +12,7 @@ import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
-import { packagesCSV } from "../lib/csv-tables";
+import { packagesCSV } from "../lib/tables/packages";
 import { useFilters } from "../lib/use-filters";
 
 /** PackagesPage lists the access packages that can be requested, or those that are archived. */

@@ -24,7 +24,7 @@ import { RequestAccessLink } from "../components/RequestAccessLink";
 import tables from "../components/Tables.module.css";
 import { RolloutNextStep } from "../components/rollout/RolloutNextStep";
 import { TicketsSection } from "../components/TicketsSection";
-import { actionsCSV } from "../lib/csv-tables";
+import { actionsCSV } from "../lib/tables/catalog";
 import { useWords } from "../lib/use-words";
 
 /** ModeRequests links the requests about the protection of the resource, for its owners and the security team. */

@@ -13,7 +13,7 @@ import { Owners, RefName } from "../components/Names";
 import { Page } from "../components/Page";
 import { RefusedCount } from "../components/RefusedCount";
 import tables from "../components/Tables.module.css";
-import { resourcesCSV } from "../lib/csv-tables";
+import { resourcesCSV } from "../lib/tables/catalog";
 import { useFilters } from "../lib/use-filters";
 import { entityOrders, useServerSort } from "../lib/use-server-sort";
 

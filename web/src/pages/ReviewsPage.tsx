@@ -15,7 +15,7 @@ import { WaitingReviews } from "../components/reviews/WaitingReviews";
 import tables from "../components/Tables.module.css";
 import reviews from "../components/reviews/Reviews.module.css";
 import { RelativeTime } from "../components/Time";
-import { reviewsCSV } from "../lib/csv-tables";
+import { reviewsCSV } from "../lib/tables/reviews";
 import { decidedOf } from "../lib/reviews";
 import { instant } from "../lib/table-sort";
 

@@ -3,7 +3,7 @@ import { Link } from "react-router";
 import { useAccessEdges } from "../../api/fleet";
 import type { AccessFilter } from "../../api/fleet";
 import type { AccessEdge, CatalogRef } from "../../api/types";
-import { edgesCSV } from "../../lib/csv-tables";
+import { edgesCSV } from "../../lib/tables/access";
 import { flowsPath } from "../../lib/flow-link";
 import { shortName } from "../../lib/names";
 import { useWords } from "../../lib/use-words";

@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useDeleteEntity } from "../../api/governance";
 import type { Entity } from "../../api/types";
-import { entitiesCSV } from "../../lib/csv-tables";
+import { entitiesCSV } from "../../lib/tables/catalog";
 import { catalogOrders } from "../../lib/use-server-sort";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";

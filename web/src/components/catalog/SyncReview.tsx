@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useApplySync } from "../../api/governance";
 import type { SyncChange, SyncPreview } from "../../api/types";
-import { syncChangesCSV } from "../../lib/csv-tables";
+import { syncChangesCSV } from "../../lib/tables/catalog";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";

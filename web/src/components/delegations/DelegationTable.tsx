@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useEndDelegation } from "../../api/own";
 import type { Delegation } from "../../api/types";
-import { delegationsCSV } from "../../lib/csv-tables";
+import { delegationsCSV } from "../../lib/tables/requests";
 import { stateOf } from "../../lib/delegation";
 import { ConfirmDialog } from "../ConfirmDialog";
 import { DataTable } from "../DataTable";

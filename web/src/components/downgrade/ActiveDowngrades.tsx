@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { useResumeDowngrade } from "../../api/fleet";
 import type { Scope } from "../../api/fleet";
 import type { ActiveDowngrade, Downgrade } from "../../api/types";
-import { downgradesCSV } from "../../lib/csv-tables";
+import { downgradesCSV } from "../../lib/tables/rollout";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";

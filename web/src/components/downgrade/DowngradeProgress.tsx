@@ -1,6 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { DowngradeRun } from "../../api/types";
-import { downgradeFailuresCSV } from "../../lib/csv-tables";
+import { downgradeFailuresCSV } from "../../lib/tables/rollout";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
 import { Notice } from "../Feedback";

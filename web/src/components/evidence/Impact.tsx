@@ -1,7 +1,7 @@
 import { IconDoorEnter, IconEyeExclamation, IconInfoCircle, IconPlugConnectedX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Impact as ImpactData, ImpactLine } from "../../api/types";
-import { impactCSV, uncertainCSV } from "../../lib/csv-tables";
+import { impactCSV, uncertainCSV } from "../../lib/tables/rollout";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
 import { ConnectionCount } from "../ConnectionCount";

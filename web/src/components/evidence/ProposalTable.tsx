@@ -1,7 +1,7 @@
 import { Checkbox } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { ProposalLine } from "../../api/types";
-import { proposalCSV } from "../../lib/csv-tables";
+import { proposalCSV } from "../../lib/tables/rollout";
 import { isAdoptable, lineKey } from "../../lib/proposal";
 import { instant } from "../../lib/table-sort";
 import { ToneBadge } from "../Badge";

@@ -2,7 +2,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMe } from "../../api/queries";
 import type { Proposal, Resource } from "../../api/types";
-import { unattributedCSV, unknownPortsCSV } from "../../lib/csv-tables";
+import { unattributedCSV, unknownPortsCSV } from "../../lib/tables/rollout";
 import { instant } from "../../lib/table-sort";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";

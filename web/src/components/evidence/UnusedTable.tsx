@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMayRequest } from "../../api/queries";
 import type { CatalogRef, Unused } from "../../api/types";
-import { unusedCSV } from "../../lib/csv-tables";
+import { unusedCSV } from "../../lib/tables/access";
 import { flowsPath } from "../../lib/flow-link";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";

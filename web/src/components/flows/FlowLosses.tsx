@@ -1,7 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { useFlowCoverage, useFlowLosses } from "../../api/flows";
 import type { FlowCoverageList, FlowLoss } from "../../api/types";
-import { lossesCSV } from "../../lib/csv-tables";
+import { lossesCSV } from "../../lib/tables/flows";
 import { byDay, lossReasons, percent, qualityOf, watchedShare } from "../../lib/coverage";
 import type { FlowFilter } from "../../lib/flow-filter";
 import { useWords } from "../../lib/use-words";

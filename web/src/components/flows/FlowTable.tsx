@@ -2,7 +2,7 @@ import { ActionIcon } from "@mantine/core";
 import { IconChevronRight } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Connection } from "../../api/types";
-import { connectionsCSV } from "../../lib/csv-tables";
+import { connectionsCSV } from "../../lib/tables/flows";
 import { connectionKey } from "../../lib/connection-key";
 import { DecisionBadge, ToneBadge } from "../Badge";
 import { ConnectionCount } from "../ConnectionCount";

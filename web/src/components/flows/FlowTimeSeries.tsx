@@ -3,7 +3,7 @@ import { Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useFlowSeries } from "../../api/flows";
 import type { Decision, FlowSeries } from "../../api/types";
-import { seriesCSV } from "../../lib/csv-tables";
+import { seriesCSV } from "../../lib/tables/flows";
 import type { FlowFilter } from "../../lib/flow-filter";
 import { lazyPart } from "../../lib/page-load";
 import { stepsOf, totalsOf } from "../../lib/series";

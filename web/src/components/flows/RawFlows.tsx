@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useRawFlows } from "../../api/flows";
 import type { CatalogRef, RawFlow } from "../../api/types";
-import { rawFlowsCSV } from "../../lib/csv-tables";
+import { rawFlowsCSV } from "../../lib/tables/flows";
 import type { FlowFilter } from "../../lib/flow-filter";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";

@@ -1,7 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Member, MemberDetail, MemberFinding, MemberUnit } from "../../api/types";
-import { memberFindingsCSV, memberLabelsCSV, memberUnitsCSV } from "../../lib/csv-tables";
+import { memberFindingsCSV, memberLabelsCSV, memberUnitsCSV } from "../../lib/tables/fleet";
 import { useWords } from "../../lib/use-words";
 import { ClusterStateBadge, ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";

@@ -1,7 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { DeniedConnection, Home } from "../../api/types";
-import { deniedCSV } from "../../lib/csv-tables";
+import { deniedCSV } from "../../lib/tables/flows";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
 import { DataTable } from "../DataTable";

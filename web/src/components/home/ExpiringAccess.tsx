@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Home, Ticket, TicketItem, Use } from "../../api/types";
-import { expiringCSV } from "../../lib/csv-tables";
+import { expiringCSV } from "../../lib/tables/requests";
 import { itemFlowsPath } from "../../lib/flow-link";
 import { secondsPerDay } from "../../lib/time";
 import { textLimit } from "../../lib/request";

@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Undelivered } from "../../api/types";
-import { undeliveredCSV } from "../../lib/csv-tables";
+import { undeliveredCSV } from "../../lib/tables/account";
 import { isNoticeKind } from "../../lib/notices";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";

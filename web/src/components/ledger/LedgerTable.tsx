@@ -11,7 +11,7 @@ import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import classes from "./Ledger.module.css";
 import { LedgerAction } from "./LedgerAction";
-import { ledgerLinesCSV } from "../../lib/csv-tables";
+import { ledgerLinesCSV } from "../../lib/tables/ledger";
 import { detailsOf } from "../../lib/ledger-line";
 import type { LedgerDetail } from "../../lib/ledger-line";
 import { instant } from "../../lib/table-sort";

@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { useEndOtherSessions, useSessions } from "../../api/own";
 import type { SessionInfo } from "../../api/types";
-import { sessionsCSV } from "../../lib/csv-tables";
+import { sessionsCSV } from "../../lib/tables/account";
 import { browserName } from "../../lib/browser-name";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";

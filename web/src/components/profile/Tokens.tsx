@@ -10,7 +10,7 @@ import { EmptyState, Loaded } from "../Feedback";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
-import { tokensCSV } from "../../lib/csv-tables";
+import { tokensCSV } from "../../lib/tables/account";
 import { scopeWords } from "../../lib/scopes";
 import { useToast } from "../toast-context";
 import { TokenDialog } from "./TokenDialog";

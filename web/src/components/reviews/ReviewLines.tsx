@@ -5,7 +5,7 @@ import { IconKeyboard } from "@tabler/icons-react";
 import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ReviewDecision, ReviewLine } from "../../api/types";
-import { reviewLinesCSV } from "../../lib/csv-tables";
+import { reviewLinesCSV } from "../../lib/tables/reviews";
 import type { ReviewLineOrder } from "../../lib/use-server-sort";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useDeleteWorkload } from "../../api/governance";
 import type { Workload } from "../../api/types";
-import { workloadsCSV } from "../../lib/csv-tables";
+import { workloadsCSV } from "../../lib/tables/catalog";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { ConfirmDialog } from "../ConfirmDialog";

@@ -1,0 +1,38 @@
+/** Tables of access packages, as files. */
+import type { AccessPackage, PackageHolder, PackageSummary } from "../../api/types";
+import type { CsvTable } from "../csv";
+import { people, person } from "./cells";
+
+/** packagesCSV is the table of access packages. */
+export const packagesCSV: CsvTable<PackageSummary> = {
+  file: "access-packages",
+  columns: {
+    package: (row) => row.name,
+    title: (row) => row.title,
+    description: (row) => row.description,
+    team: (row) => `${row.team.displayName} (${row.team.id})`,
+    chain: (row) => row.chain,
+    resources: (row) => row.resources,
+    version: (row) => row.version,
+    published: (row) => row.publishedAt,
+    archived: (row) => row.archived,
+  },
+};
+
+/** packageHoldersCSV is the table of the applications that hold access by a package. */
+export const packageHoldersCSV = (name: string): CsvTable<PackageHolder> => ({
+  file: `package-holders-${name}`,
+  columns: { application: (row) => row.application.name, title: (row) => row.application.title, version: (row) => row.version, accesses: (row) => row.items, tickets: (row) => row.tickets, ends: (row) => row.expiresAt },
+});
+
+/** packageResourcesCSV is the table of the resources of a package. */
+export const packageResourcesCSV = (name: string): CsvTable<AccessPackage["resources"][number]> => ({
+  file: `package-${name}`,
+  columns: { resource: (row) => row.resource.name, title: (row) => row.resource.title, actions: (row) => row.actions, owners: (row) => people(row.owners) },
+});
+
+/** packageVersionsCSV is the table of the versions of a package. */
+export const packageVersionsCSV = (name: string): CsvTable<AccessPackage["versions"][number]> => ({
+  file: `package-versions-${name}`,
+  columns: { version: (row) => row.number, "published by": (row) => person(row.publishedBy), published: (row) => row.publishedAt, ticket: (row) => row.ticket, digest: (row) => row.digest },
+});
