@@ -8,8 +8,8 @@ import { ready } from './fleet.js';
 /** The name of the receiver in the portal's configuration; decisions that come from it show it. */
 export const receiverName = 'relay';
 
-/** What the portal offers a receiver to answer with, see docs/notifications.md. */
-export interface Offer {
+/** The part of a webhook that a receiver needs to answer it with a decision: the address, and what the answer must repeat (docs/notifications.md). */
+export interface WebhookAnswer {
   url: string;
   ticket: string;
   version: number;
@@ -18,7 +18,7 @@ export interface Offer {
   expires: string;
 }
 
-/** A call of Slack's API by the portal, with a message. */
+/** A call of Slack's API by the portal that sends a message. */
 export interface SlackCall {
   method: string;
   channel: string;
@@ -26,11 +26,11 @@ export interface SlackCall {
 }
 
 interface Received {
-  webhooks: { ticket?: string; answer?: Offer }[];
+  webhooks: { ticket?: string; answer?: WebhookAnswer }[];
   slack: SlackCall[];
 }
 
-/** The receiver of the portal's webhooks, and Slack, in one server. They keep what came, and show it at GET /. */
+/** A server in place of the receiver of the portal's webhooks and of Slack's API. It keeps the requests, and returns them at GET /. */
 export interface Receiver {
   url: string;
   close: () => Promise<void>;
@@ -45,7 +45,7 @@ export function slackUser(name: string): string {
   return `U0${name.toUpperCase()}`;
 }
 
-/** What Slack answers to a method. Its people are those of the demo. */
+/** Returns the response of Slack's API to a call of a method, for a workspace whose users are the people of the demo. */
 function slackAnswer(method: string, query: URLSearchParams, text: string): unknown {
   const user = (id: string, email: string) => ({ ok: true, user: { id, team_id: 'T1', is_email_confirmed: true, profile: { email } } });
   switch (method) {
@@ -92,7 +92,7 @@ export async function startReceiver(): Promise<Receiver> {
   };
 }
 
-/** Writes the portal's configuration of notifications, with Slack and a receiver that may answer; returns its path. */
+/** Writes the portal's configuration of notifications, with Slack and a receiver that may decide, and returns its path. */
 export function notifications(stateDir: string, receiver: Receiver): string {
   const secret = (name: string, text: string): string => {
     writeFileSync(join(stateDir, name), `${text}\n`, { mode: 0o600 });
@@ -115,22 +115,22 @@ export function slackSecret(): string {
   return readFileSync(join(ready().stateDir, signingFile), 'utf8').trim();
 }
 
-/** The headers of a request that is signed as Standard Webhooks says. */
+/** Returns the headers of a request that is signed according to Standard Webhooks. */
 export function signed(key: string, id: string, at: Date, body: string): Record<string, string> {
   const time = Math.floor(at.getTime() / 1000).toString();
   const mac = createHmac('sha256', Buffer.from(key.replace(/^whsec_/, ''), 'base64')).update(`${id}.${time}.${body}`).digest('base64');
   return { 'content-type': 'application/json', 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': `v1,${mac}` };
 }
 
-/** The headers of a request that is signed as Slack does it. */
+/** Returns the headers of a request with the signature of Slack. */
 export function signedBySlack(secret: string, at: Date, body: string): Record<string, string> {
   const time = Math.floor(at.getTime() / 1000).toString();
   const mac = createHmac('sha256', secret).update(`v0:${time}:${body}`).digest('hex');
   return { 'content-type': 'application/x-www-form-urlencoded', 'x-slack-request-timestamp': time, 'x-slack-signature': `v0=${mac}` };
 }
 
-/** What a press of a button of a message is as the body of Slack's request. */
-export function pressed(user: string, button: { action: string; value: string }): string {
+/** Returns the body of the request that Slack sends when a user presses a button of a message. */
+export function buttonPressBody(user: string, button: { action: string; value: string }): string {
   const payload = {
     type: 'block_actions', user: { id: user, team_id: 'T1' }, team: { id: 'T1' }, trigger_id: '1.2.3',
     container: { type: 'message', channel_id: 'D1', message_ts: '1700000000.000100' },
@@ -143,17 +143,17 @@ async function received(): Promise<Received> {
   return (await (await fetch(process.env.ACP_E2E_RECEIVER ?? '')).json()) as Received;
 }
 
-/** The offers for a ticket that reached the receiver, in the order of their arrival. */
-export async function offers(ticket: string): Promise<Offer[]> {
+/** Returns the parts for answers of the webhooks about a ticket, in the order of their arrival. */
+export async function webhookAnswers(ticket: string): Promise<WebhookAnswer[]> {
   return (await received()).webhooks.flatMap((each) => (each.ticket === ticket && each.answer ? [each.answer] : []));
 }
 
-/** The calls of Slack's API about a ticket. */
+/** Returns the calls of Slack's API about a ticket. */
 export async function slackCalls(ticket: string): Promise<SlackCall[]> {
   return (await received()).slack.filter(({ text }) => new RegExp(`\\b${ticket}\\b`).test(text));
 }
 
-/** The value of the button of the message to a person about a ticket; undefined if it was not sent yet. */
+/** Returns the value of a button of the message that a user got about a ticket, or undefined if no message was sent yet. */
 export async function buttonOf(ticket: string, user: string, action: string): Promise<string | undefined> {
   interface Message { blocks?: { elements?: { action_id?: string; value?: string }[] }[] }
   const messages = (await slackCalls(ticket)).filter(({ method, channel }) => method === 'chat.postMessage' && channel === user);

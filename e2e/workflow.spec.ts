@@ -3,7 +3,7 @@ import { kube } from './cluster.js';
 import { guest, ready, remembered, setOnCall } from './fleet.js';
 import { serious } from './looks.js';
 import { approve, expectState, fillLogin, fleetTimeout, logIn, type Person } from './people.js';
-import { buttonOf, offers, pressed, receiverKey, receiverName, signed, signedBySlack, slackCalls, slackSecret, slackUser, type Offer } from './receiver.js';
+import { buttonOf, webhookAnswers, buttonPressBody, receiverKey, receiverName, signed, signedBySlack, slackCalls, slackSecret, slackUser, type WebhookAnswer } from './receiver.js';
 import { shot } from './shots.js';
 
 const policies = '/apis/acp.io/v1alpha1/approvalpolicies';
@@ -140,7 +140,7 @@ test('a button in Slack decides, and the ticket says so; forged, repeated and ou
   await expect.poll(() => buttonOf(ticket, user, 'acp_approve'), { timeout: fleetTimeout, message: 'Carol has a message with buttons' }).toBeTruthy();
   const value = (await buttonOf(ticket, user, 'acp_approve')) ?? '';
   const press = async (changes: { user?: string; secret?: string; at?: Date }): Promise<number> => {
-    const body = pressed(changes.user ?? user, { action: 'acp_approve', value });
+    const body = buttonPressBody(changes.user ?? user, { action: 'acp_approve', value });
     const headers = signedBySlack(changes.secret ?? slackSecret(), changes.at ?? new Date(), body);
     return (await fetch(`${ready().portalURL}/integrations/slack/interactions`, { method: 'POST', headers, body })).status;
   };
@@ -169,13 +169,13 @@ test('a button in Slack decides, and the ticket says so; forged, repeated and ou
 test('a signed answer of a receiver decides, and the ticket says where it came from; forged, repeated and outdated ones change nothing', async ({ browser }) => {
   const [alice, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'carol')]);
   const key = receiverKey();
-  const offered = async (ticket: string): Promise<Offer> => {
-    await expect.poll(async () => (await offers(ticket)).length, { timeout: fleetTimeout, message: `the receiver was told of ${ticket}` }).toBeGreaterThan(0);
-    const [offer] = await offers(ticket);
+  const offered = async (ticket: string): Promise<WebhookAnswer> => {
+    await expect.poll(async () => (await webhookAnswers(ticket)).length, { timeout: fleetTimeout, message: `the receiver was told of ${ticket}` }).toBeGreaterThan(0);
+    const [offer] = await webhookAnswers(ticket);
     if (!offer) throw new Error(`no offer for ${ticket}`);
     return offer;
   };
-  const answer = async ({ url, ticket, version, digest, token, expires }: Offer, changes: { person?: string; key?: string; id?: string; at?: Date }): Promise<number> => {
+  const answer = async ({ url, ticket, version, digest, token, expires }: WebhookAnswer, changes: { person?: string; key?: string; id?: string; at?: Date }): Promise<number> => {
     const body = JSON.stringify({ ticket, version, digest, token, expires, decision: 'approve', comment: 'Approved in the other system', person: { id: changes.person ?? 'carol' } });
     const response = await fetch(url, { method: 'POST', headers: signed(changes.key ?? key, changes.id ?? crypto.randomUUID(), changes.at ?? new Date(), body), body });
     return response.status;

@@ -37,7 +37,7 @@ export function ListField({ value, onChange, max, keyOf, error, testId, ...rest 
   const of = last?.values === value ? last : undefined;
   const refused = [
     ...(of && of.surplus.length > 0 ? [t("listField.surplus", { most: max, count: of.surplus.length })] : []),
-    ...(of && of.again.length > 0 ? [t("listField.again", { values: some([...new Set(of.again)]) })] : []),
+    ...(of && of.duplicates.length > 0 ? [t("listField.again", { values: some([...new Set(of.duplicates)]) })] : []),
   ];
   return (
     <TagsInput

@@ -6,20 +6,20 @@ export const separators = [",", ";", " ", "\t", "\n"];
 /** Entered is a list that a person entered. */
 export interface Entered {
   values: string[];
-  /** What was entered again; each is in `values` once. */
-  again: string[];
-  /** What exceeds the limit and is not in `values`. */
+  /** The words that were entered more than once, as often as they were repeated. `values` contains each of them once. */
+  duplicates: string[];
+  /** The words beyond the maximum number of values. `values` does not contain them. */
   surplus: string[];
 }
 
-/** enteredList returns the entered words without surrounding spaces, and without those that have the same key as an earlier one or exceed the limit. */
+/** enteredList returns the entered words without surrounding spaces. Words with the same key are duplicates, and `most` is the maximum number of values. */
 export function enteredList(words: string[], keyOf: (word: string) => string = (word) => word, most = Number.POSITIVE_INFINITY): Entered {
-  const entered: Entered = { values: [], again: [], surplus: [] };
+  const entered: Entered = { values: [], duplicates: [], surplus: [] };
   const keys = new Set<string>();
   for (const word of words.map((each) => each.trim())) {
     if (word === "") continue;
     const key = keyOf(word);
-    if (keys.has(key)) entered.again.push(word);
+    if (keys.has(key)) entered.duplicates.push(word);
     else if (entered.values.length >= most) entered.surplus.push(word);
     else {
       keys.add(key);
