@@ -184,7 +184,7 @@ func benchmarkPush(b *testing.B, layout string) {
 }
 
 // follow acknowledges every response, as a proxy does, until the stream ends.
-func follow(stream listenerStream, to chan<- *discoveryv3.DiscoveryResponse) {
+func follow(stream discoveryStream, to chan<- *discoveryv3.DiscoveryResponse) {
 	defer close(to)
 	for {
 		r, err := stream.Recv()

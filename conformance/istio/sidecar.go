@@ -67,21 +67,26 @@ func sidecarOf(ctx context.Context, istiod grpc.ClientConnInterface, labels map[
 	return nil, errors.New("istiod sends no inbound listener")
 }
 
-// listenerStream is a stream of the listeners of a proxy.
-type listenerStream = grpc.BidiStreamingClient[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
+// discoveryStream is a stream of resources of a proxy.
+type discoveryStream = grpc.BidiStreamingClient[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
 
 // listenersOf requests the listeners of the sidecar of a pod in a namespace with these labels. The stream ends with the context.
-func listenersOf(ctx context.Context, istiod grpc.ClientConnInterface, in string, labels map[string]string) (listenerStream, error) {
+func listenersOf(ctx context.Context, istiod grpc.ClientConnInterface, in string, labels map[string]string) (discoveryStream, error) {
 	node, err := nodeOf(in, labels)
 	if err != nil {
 		return nil, err
 	}
+	return subscribe(ctx, istiod, &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: listenerType})
+}
+
+// subscribe opens a stream to istiod with a request. The stream ends with the context.
+func subscribe(ctx context.Context, istiod grpc.ClientConnInterface, r *discoveryv3.DiscoveryRequest) (discoveryStream, error) {
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(istiod).StreamAggregatedResources(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to istiod: %w", err)
 	}
-	if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: listenerType}); err != nil {
-		return nil, fmt.Errorf("request listeners: %w", err)
+	if err := stream.Send(r); err != nil {
+		return nil, fmt.Errorf("request %s: %w", r.GetTypeUrl(), err)
 	}
 	return stream, nil
 }

@@ -21,6 +21,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -55,26 +56,32 @@ func waypointNode(in, name, address string) (*corev3.Node, error) {
 	return node, nil
 }
 
-// waypointOf requests the listener of the waypoint of a Gateway, whose pod has an address.
-func waypointOf(ctx context.Context, istiod grpc.ClientConnInterface, in, name, address string) (*waypoint, error) {
+// resourcesOf requests resources of a type for the waypoint of a Gateway, whose pod has an address, and returns istiod's first answer.
+func resourcesOf(ctx context.Context, istiod grpc.ClientConnInterface, in, name, address, typeURL string, resources []string) ([]*anypb.Any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // It ends the stream.
 	node, err := waypointNode(in, name, address)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(istiod).StreamAggregatedResources(ctx)
+	stream, err := subscribe(ctx, istiod, &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: typeURL, ResourceNames: resources})
 	if err != nil {
-		return nil, fmt.Errorf("connect to istiod: %w", err)
-	}
-	if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: listenerType}); err != nil {
-		return nil, fmt.Errorf("request listeners: %w", err)
+		return nil, err
 	}
 	got, err := stream.Recv()
 	if err != nil {
-		return nil, fmt.Errorf("receive listeners: %w", err)
+		return nil, fmt.Errorf("receive %s: %w", typeURL, err)
 	}
-	for _, r := range got.GetResources() {
+	return got.GetResources(), nil
+}
+
+// waypointOf requests the listener of the waypoint of a Gateway, whose pod has an address.
+func waypointOf(ctx context.Context, istiod grpc.ClientConnInterface, in, name, address string) (*waypoint, error) {
+	listeners, err := resourcesOf(ctx, istiod, in, name, address, listenerType, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range listeners {
 		l := &listenerv3.Listener{}
 		if err := r.UnmarshalTo(l); err != nil {
 			return nil, fmt.Errorf("read a listener: %w", err)
@@ -239,25 +246,12 @@ func clustersOf(r *routev3.RouteAction) []string {
 
 // endpointsOf returns the addresses to which a waypoint sends the traffic of clusters.
 func endpointsOf(ctx context.Context, istiod grpc.ClientConnInterface, in, name, address string, clusters []string) ([]string, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // It ends the stream.
-	node, err := waypointNode(in, name, address)
+	assignments, err := resourcesOf(ctx, istiod, in, name, address, endpointType, clusters)
 	if err != nil {
 		return nil, err
 	}
-	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(istiod).StreamAggregatedResources(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("connect to istiod: %w", err)
-	}
-	if err := stream.Send(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: endpointType, ResourceNames: clusters}); err != nil {
-		return nil, fmt.Errorf("request endpoints: %w", err)
-	}
-	got, err := stream.Recv()
-	if err != nil {
-		return nil, fmt.Errorf("receive endpoints: %w", err)
-	}
 	var out []string
-	for _, r := range got.GetResources() {
+	for _, r := range assignments {
 		a := &endpointv3.ClusterLoadAssignment{}
 		if err := r.UnmarshalTo(a); err != nil {
 			return nil, fmt.Errorf("read endpoints: %w", err)

@@ -193,6 +193,14 @@ type foreignDeny struct {
 
 // foreignDenies returns the unenforced denies of the units that count in some member, each once for a label.
 func (e Enforcer) foreignDenies(units []policy.Unit, p profile) []foreignDeny {
+	return deniesOf(units, func(st *policy.UnitStatement) []unenforcedDeny {
+		x, flaw := e.express(st, p)
+		return unenforcedDeniesOf(st, &x, flaw, p)
+	})
+}
+
+// deniesOf returns what unenforced finds in the denies of the units that count in some member, each once for a label, sorted.
+func deniesOf(units []policy.Unit, unenforced func(*policy.UnitStatement) []unenforcedDeny) []foreignDeny {
 	type key struct {
 		labelKey string
 		ref      policy.Ref
@@ -208,8 +216,7 @@ func (e Enforcer) foreignDenies(units []policy.Unit, p profile) []foreignDeny {
 				continue
 			}
 			seen[k] = true
-			x, flaw := e.express(st, p)
-			for _, h := range unenforcedDeniesOf(st, &x, flaw, p) {
+			for _, h := range unenforced(st) {
 				out = append(out, foreignDeny{u.LabelKey, h})
 			}
 		}

@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -234,26 +233,7 @@ func (w Waypoint) blindSpots(denies []foreignDeny, labelKey string) []unenforced
 
 // allDenies returns the denies of units that are ever enforced, each once for a label, sorted.
 func allDenies(units []policy.Unit) []foreignDeny {
-	type key struct {
-		labelKey string
-		ref      policy.Ref
-	}
-	seen := map[key]bool{}
-	var out []foreignDeny
-	for i := range units {
-		u := &units[i]
-		for j := range u.Statements {
-			st := &u.Statements[j]
-			k := key{u.LabelKey, st.Ref}
-			if st.Effect != policy.Deny || seen[k] || !everEnforced(u) {
-				continue
-			}
-			seen[k] = true
-			out = append(out, foreignDeny{u.LabelKey, unenforcedDeny{ref: st.Ref, ports: tcpPorts(st), peers: intendedSources(st)}})
-		}
-	}
-	slices.SortFunc(out, func(a, b foreignDeny) int {
-		return cmp.Or(strings.Compare(a.ref.String(), b.ref.String()), strings.Compare(a.labelKey, b.labelKey))
+	return deniesOf(units, func(st *policy.UnitStatement) []unenforcedDeny {
+		return []unenforcedDeny{{ref: st.Ref, ports: tcpPorts(st), peers: intendedSources(st)}}
 	})
-	return out
 }

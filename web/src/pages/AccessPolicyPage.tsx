@@ -75,6 +75,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
   const sid = search.get("sid");
   const chosen = sid === null ? [] : detail.statements.filter((row) => row.sid === sid);
   const rows = chosen.length > 0 ? chosen : detail.statements;
+  const unused = rows.map((row) => lastUse(row.sid)).some((use) => use !== null && use?.lastUsed === undefined);
   const columns: Column<PolicyStatement>[] = [
     {
       key: "sid",
@@ -115,7 +116,7 @@ function Statements({ detail }: { detail: PolicyDetail }) {
   ];
   return (
     <Section title={t("acp.statementsTitle")} count={detail.statements.length}>
-      {!detail.unusedKnown && (
+      {!detail.unusedKnown && unused && (
         <div className={tables.above}>
           <Notice>{t("acp.unusedUnknown")}</Notice>
         </div>
