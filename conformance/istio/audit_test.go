@@ -58,7 +58,8 @@ func newAuditWorlds(t *testing.T, from, n uint64, mutant func(map[string]any) ma
 	t.Helper()
 	var out []auditWorld
 	for seed := from; seed < from+n; seed++ {
-		w := &world{seed: seed, generator: istiotest.NewGenerator(seed, 11), plain: seed%4 != 0, member: members[seed%uint64(len(members))]}
+		w := &world{seed: seed, generator: istiotest.NewGenerator(seed, 11), plain: seed%4 != 0, member: members[seed%uint64(len(members))],
+			capabilities: istiotest.Capabilities}
 		w.generator.Suffix = fmt.Sprint("-", seed)
 		random := w.generator.World(w.plain)
 		inForce := *w
