@@ -19,6 +19,10 @@ const (
 	reconcileTimeout = 30 * time.Second
 )
 
+// startLimit is how long a controller may wait until it is ready. It waits until the members were read, which took more than the two minutes of
+// controller-runtime's default with 100 members and 1,000,000 objects: the program ended, and its successor had to read all of them again.
+const startLimit = 24 * time.Hour
+
 func retries() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetryDelay, maxRetryDelay)
 }
@@ -38,7 +42,7 @@ func (q *Queue) AddController(mgr manager.Manager, c Controller, ready func(cont
 	base := mgr.GetLogger().WithValues("controller", c.Name)
 	made, err := controller.NewTyped(c.Name, mgr, controller.TypedOptions[string]{
 		Reconciler: c.Reconciler, MaxConcurrentReconciles: c.Workers,
-		RateLimiter: retries(), ReconciliationTimeout: reconcileTimeout,
+		RateLimiter: retries(), ReconciliationTimeout: reconcileTimeout, CacheSyncTimeout: startLimit,
 		LogConstructor: func(request *string) logr.Logger {
 			if request == nil {
 				return base
