@@ -139,12 +139,9 @@ func saveLine(tx *gorm.DB, l *accessreview.Line, before accessreview.LineState) 
 	return err
 }
 
-// escape quotes the wildcards of LIKE.
-var escape = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
-
 // Lines implements accessreview.Store.
 func (s *Store) Lines(ctx context.Context, f accessreview.LineFilter) (out []accessreview.Line, err error) {
-	query := page(f)
+	query := page(f, s.db.Postgres())
 	err = s.db.ReadOne(ctx, func(tx *gorm.DB) error {
 		out = nil
 		return database.Rows(tx, func(rows *sql.Rows) error {
@@ -156,8 +153,8 @@ func (s *Store) Lines(ctx context.Context, f accessreview.LineFilter) (out []acc
 	return out, err
 }
 
-// page returns the query of the lines that a filter selects, with the columns lineColumns.
-func page(f accessreview.LineFilter) sqlquery.Statement {
+// page returns the query of the lines that a filter selects, with the columns lineColumns, for SQLite or PostgreSQL.
+func page(f accessreview.LineFilter, postgres bool) sqlquery.Statement {
 	var where sqlquery.Conditions
 	if f.Campaign > 0 {
 		where.Add("l.review = ?", f.Campaign)
@@ -183,7 +180,12 @@ func page(f accessreview.LineFilter) sqlquery.Statement {
 		where.Add("l.recommendation IN ?", texts(f.Recommendations))
 	}
 	if f.Text != "" {
-		where.Add(`l.words LIKE ? ESCAPE '\'`, "%"+escape.Replace(strings.ToLower(f.Text))+"%")
+		// Faster than LIKE in both databases, which is what a search in 100,000 lines takes.
+		position := "INSTR"
+		if postgres {
+			position = "STRPOS"
+		}
+		where.Add(position+"(l.words, ?) > 0", strings.ToLower(f.Text))
 	}
 	if f.After != (accessreview.Position{}) {
 		switch {

@@ -24,10 +24,10 @@ func TestPagesReadIndexes(t *testing.T) {
 		"counts": {counts(nil, []int64{1}), "COVERING INDEX review_lines_count (review=?)"},
 		"recommended": {
 			page(accessreview.LineFilter{Campaign: 1, Limit: 101, States: []accessreview.LineState{accessreview.LineOpen},
-				Recommendations: []accessreview.Decision{accessreview.Keep}}),
+				Recommendations: []accessreview.Decision{accessreview.Keep}}, false),
 			"COVERING INDEX review_lines_recommended (review=? AND state=? AND recommendation=?)",
 		},
-		"all": {page(accessreview.LineFilter{Campaign: 1, Limit: 101, After: accessreview.Position{Campaign: 1, Number: 7}}), "(review=? AND line>?)"},
+		"all": {page(accessreview.LineFilter{Campaign: 1, Limit: 101, After: accessreview.Position{Campaign: 1, Number: 7}}, false), "(review=? AND line>?)"},
 	} {
 		var plan []string
 		if err := db.ReadOne(t.Context(), func(tx *gorm.DB) error {
