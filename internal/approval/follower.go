@@ -104,10 +104,11 @@ func (f *Follower) Sync(ctx context.Context) error {
 }
 
 const (
-	// syncAtOnce bounds the tickets that are in memory at the same time.
-	syncAtOnce = 200
-	// syncPace is the pause between two pages of tickets, in which notifications are handled.
-	syncPace = 100 * time.Millisecond
+	// syncAtOnce is the number of tickets of a page, which are in memory at the same time. The pages are small, because people wait while
+	// one is read: the portal compares all tickets in force twice a minute.
+	syncAtOnce = 50
+	// syncPace is the interval of the pages, between which notifications are handled.
+	syncPace = 30 * time.Millisecond
 )
 
 // comparison is the state of a full comparison: the page of tickets that is compared next.
