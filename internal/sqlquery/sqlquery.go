@@ -74,10 +74,11 @@ func AddIn[T any](c *Conditions, column string, values []T) {
 }
 
 // Expand returns a statement in the form that a driver accepts. "IN ?" with a slice becomes a list with a placeholder
-// for each element, which no value equals if the slice is empty. If numbered is set, the placeholders become $1, $2 and
-// so on. A ? must not occur in the text otherwise.
+// for each element, which no value equals if the slice is empty. If numbered is set, for PostgreSQL, the placeholders
+// become $1, $2 and so on. Otherwise, for SQLite, "LIMIT ?" with an int contains the number itself: SQLite plans with
+// it, and would prepare the statement a second time once a value is bound. A ? must not occur in the text otherwise.
 func Expand(s Statement, numbered bool) Statement {
-	if !numbered && !strings.Contains(s.Text, "IN ?") {
+	if !numbered && !strings.Contains(s.Text, "IN ?") && !strings.Contains(s.Text, "LIMIT ?") {
 		return s
 	}
 	var text strings.Builder
@@ -98,6 +99,10 @@ func Expand(s Statement, numbered bool) Statement {
 		}
 		text.WriteString(before)
 		rest = after
+		if limit, ok := arg.(int); ok && !numbered && strings.HasSuffix(before, "LIMIT ") {
+			text.WriteString(strconv.Itoa(limit))
+			continue
+		}
 		list := reflect.ValueOf(arg)
 		if !strings.HasSuffix(before, "IN ") || list.Kind() != reflect.Slice {
 			args = append(args, arg)

@@ -1,7 +1,6 @@
 package gormstore
 
 import (
-	"cmp"
 	"database/sql"
 	"slices"
 
@@ -45,21 +44,19 @@ func usesCandidates(f approval.Filter, rare string) bool {
 	return len(scans) > 1 && !own && hasTicketConditions(rest)
 }
 
-// candidates returns the query of the newest tickets that the scans of a filter find, at most a number of them, as numbers in no
-// order. Their further conditions are not checked, except for a word, which each of them must have unless it is empty. The last row
-// is the number of candidates, negative, and the oldest candidate, which tell where the next page of candidates begins.
+// candidates returns the query of the newest tickets that the scans of a filter find, at most a number of them, newest first: their numbers,
+// and whether they have a word, which all have if it is empty. Their further conditions are not checked.
 func candidates(tx *gorm.DB, f approval.Filter, word string, most int) sqlquery.Statement {
 	scans, _ := indexScans(f, "")
 	numbers := unionOf(tx, scans, f, approval.Filter{}, most)
-	var c sqlquery.Conditions
+	has, args := "1 = 1", []any(nil)
 	if word != "" {
 		// The tickets with the word are read once, which is faster than a search for the word in each candidate.
-		c.Add("n IN (SELECT ticket FROM ticket_words WHERE word >= ? AND word < ?)", word, tokenize.PrefixEnd(word))
+		has, args = "n IN (SELECT ticket FROM ticket_words WHERE word >= ? AND word < ?)", []any{word, tokenize.PrefixEnd(word)}
 	}
 	return sqlquery.Statement{
-		Text: "WITH found AS (SELECT n FROM (" + numbers.Text + ") AS u ORDER BY n DESC LIMIT ?) SELECT n, 0 FROM found" + c.Where() +
-			" UNION ALL SELECT -COUNT(*), COALESCE(MIN(n), 0) FROM found",
-		Args: append(append(numbers.Args, most), c.Args()...),
+		Text: "SELECT n, " + has + " FROM (SELECT DISTINCT n FROM (" + numbers.Text + ") AS u ORDER BY n DESC LIMIT ?) AS found ORDER BY n DESC",
+		Args: append(append(args, numbers.Args...), most),
 	}
 }
 
@@ -67,20 +64,20 @@ func candidates(tx *gorm.DB, f approval.Filter, word string, most int) sqlquery.
 // there are none.
 func readCandidates(tx *gorm.DB, f approval.Filter, word string, most int) (numbers []int64, oldest int64, err error) {
 	query := candidates(tx, f, word, most)
+	found := 0
 	err = database.Rows(tx, func(rows *sql.Rows) error {
-		var n, last int64
-		if err := rows.Scan(&n, &last); err != nil {
+		var hasWord bool
+		if err := rows.Scan(&oldest, &hasWord); err != nil {
 			return err
 		}
-		switch {
-		case n > 0:
-			numbers = append(numbers, n)
-		case -n == int64(most):
-			oldest = last
+		if found++; hasWord {
+			numbers = append(numbers, oldest)
 		}
 		return nil
 	}, query.Text, query.Args...)
-	slices.SortFunc(numbers, func(a, b int64) int { return cmp.Compare(b, a) })
+	if found < most {
+		oldest = 0
+	}
 	return numbers, oldest, err
 }
 

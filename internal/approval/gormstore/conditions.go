@@ -68,7 +68,11 @@ func addFilter(c *sqlquery.Conditions, tx *gorm.DB, f approval.Filter) {
 	column := withoutIndex(tx) + "tickets."
 	sqlquery.AddIn(c, "tickets.number", f.Numbers)
 	if f.Text != "" {
-		addWords(c, tokenize.Prefixes(f.Text))
+		prefixes := tokenize.Prefixes(f.Text)
+		if len(prefixes) == 0 {
+			c.Add("1 = 0") // a text without words matches nothing
+		}
+		addWords(c, prefixes)
 	}
 	if f.Requester != "" {
 		c.Add(column+"requester = ?", f.Requester)
