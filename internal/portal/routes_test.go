@@ -104,10 +104,10 @@ var roles = []struct {
 	{name: "leader", who: "carol"},
 	{name: "security", who: "dave"},
 	{name: "auditor", who: "grace"},
-	{name: "organization", who: "olga"},                                 // an organization administrator
-	{name: "delegate", who: "dean"},                                     // of approvers, and of people with other functions
-	{name: "author", who: "arne"},                                       // of an AccessRequest
-	{name: "platform", who: "dora", scope: credential.ScopeWorkloads},   // registers the machines of all applications
+	{name: "organization", who: "olga"},                                        // an organization administrator
+	{name: "delegate", who: "dean"},                                            // of approvers, and of people with other functions
+	{name: "author", who: "arne"},                                              // of an AccessRequest
+	{name: "platform", who: "dora", scope: credential.ScopeWorkloads},          // registers the machines of all applications
 	{name: "program", who: accessRequest, scope: credential.ScopeTicketsWrite}, // an AccessRequest
 }
 

@@ -28,6 +28,7 @@ func TestNormalize(t *testing.T) {
 			with(func(v *View) { v.Name = "👩‍💻 我的　视图" }),
 		},
 		"other pages": {"every page with filters", with(func(v *View) { v.Page = PageUnused }), "", with(func(v *View) { v.Page = PageUnused })},
+		"tables":      {"pages with a filtered table", with(func(v *View) { v.Page = PageAccessPolicies }), "", with(func(v *View) { v.Page = PageAccessPolicies })},
 		"no page":     {"a view belongs to a page", with(func(v *View) { v.Page = "" }), "page", View{}},
 		"other page":  {"only pages with filters", with(func(v *View) { v.Page = "profile" }), "page", View{}},
 		"other site":  {"a page is never an address", with(func(v *View) { v.Page = "/evil.example/" }), "page", View{}},
