@@ -162,6 +162,11 @@ func (x *site) attempts(t *testing.T) []attempt {
 			"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}},
 		"putRolloutWaves": map[string]any{"action": "pause", "reason": "r"}, "putClassWaves": map[string]any{"action": "pause", "reason": "r"},
 		"putTemporaryAudit": map[string]any{"reason": "r", "until": x.now().Add(time.Hour)}, "putRolloutGuard": map[string]any{"reason": "r", "enabled": false},
+		"endTemporaryAudit": map[string]any{"reason": "r"}, "putProposalReview": map[string]any{"reviewed": true},
+		"announceRollout":  map[string]any{"resources": []string{"bobs-cluster"}, "message": "m"},
+		"advanceRollout":   map[string]any{"resources": []string{"bobs-cluster"}, "stage": "observe", "reason": "r"},
+		"createDelegation": map[string]any{"to": "bob", "start": x.now(), "end": x.now().Add(time.Hour), "reason": "r"},
+		"saveView":         map[string]any{"page": "flows", "name": "n", "query": "q=r"},
 	}
 	policyTicket := map[string]any{"kind": "approval-policy", "reason": "work", "items": []any{map[string]any{"object": map[string]any{
 		"kind": "ApprovalPolicy", "name": "more", "verb": "create",
@@ -207,7 +212,7 @@ func (x *site) attempts(t *testing.T) []attempt {
 
 // unequal are operations whose bodies differ for each caller although the callers have the same rights: they contain random values, or
 // everybody.
-var unequal = map[string]bool{"listSessions": true, "startDevice": true, "login": true, "callback": true, "listPeople": true}
+var unequal = map[string]bool{"saveView": true, "createDelegation": true, "listSessions": true, "startDevice": true, "login": true, "callback": true, "listPeople": true}
 
 // requestID is the id of a request in a problem.
 var requestID = regexp.MustCompile(`"requestId":"[A-Z0-9]+",?`)
