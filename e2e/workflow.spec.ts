@@ -157,19 +157,19 @@ test('a short request is approved automatically, unless a condition denies that'
   const [alice, dave] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'dave')]);
   const step = { name: 'quick', approvers: ['resource.owner'], autoApprove: 'true' };
   const denies = { denyAutoApprove: ['request.permanent || request.duration > duration("1h")'] };
-  await withPolicy(alice, 'quick-hotel', { application: 'app-888', resource: 'hotel-cache' }, [step], async () => {
+  await withPolicy(alice, 'quick-deals', { application: 'app-888', resource: 'deals-cache' }, [step], async () => {
     await test.step('the policy says so', async () => {
       await dave.page.goto('/policies');
-      await expect(dave.page.getByTestId('policy-quick-hotel').getByTestId('deny-auto-approve')).toContainText('duration("1h")');
+      await expect(dave.page.getByTestId('policy-quick-deals').getByTestId('deny-auto-approve')).toContainText('duration("1h")');
     });
-    const long = await submit(alice, 'app-888', 'hotel-cache', 7200);
+    const long = await submit(alice, 'app-888', 'deals-cache', 7200);
     await test.step('two hours wait for an owner', async () => {
       await alice.page.goto(`/tickets/${long}`);
       await expectState(alice.page, 'pending');
       await expect(alice.page.getByRole('main')).not.toContainText('Approved automatically');
       await withdraw(alice, long);
     });
-    const short = await submit(alice, 'app-888', 'hotel-cache', 1800);
+    const short = await submit(alice, 'app-888', 'deals-cache', 1800);
     await test.step('half an hour waits for nobody, and the ticket says why', async () => {
       await alice.page.goto(`/tickets/${short}`);
       await expectState(alice.page, 'effective');
