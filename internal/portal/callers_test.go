@@ -198,7 +198,7 @@ func (x *site) attempts(t *testing.T) []attempt {
 				attempt{name: a.name + " of a package", method: a.method, path: a.path, body: newPackage("packagers")},
 				attempt{name: a.name + " of an approval policy", method: a.method, path: a.path, body: policyTicket})
 		case "getTicket":
-			out = append(out, a, attempt{name: a.name + " of a program", method: a.method, path: strings.Replace(a.path, "T-1", programTicket, 1), body: a.body})
+			out = append(out, a, attempt{name: a.name + " of a program", method: a.method, path: strings.Replace(a.path, "T-1", programTicket, 1)})
 		case "listTickets":
 			out = append(out, a, attempt{name: a.name + " of all", method: a.method, path: a.path + "?view=all"})
 		case "listEntities":
@@ -212,7 +212,9 @@ func (x *site) attempts(t *testing.T) []attempt {
 
 // unequal are operations whose bodies differ for each caller although the callers have the same rights: they contain random values, or
 // everybody.
-var unequal = map[string]bool{"saveView": true, "createDelegation": true, "listSessions": true, "startDevice": true, "login": true, "callback": true, "listPeople": true}
+var unequal = map[string]bool{
+	"saveView": true, "createDelegation": true, "listSessions": true, "startDevice": true, "login": true, "callback": true, "listPeople": true,
+}
 
 // requestID is the id of a request in a problem.
 var requestID = regexp.MustCompile(`"requestId":"[A-Z0-9]+",?`)
@@ -234,10 +236,12 @@ func TestCallersWithOneFunction(t *testing.T) {
 			"decideReviewLines": 200,
 		},
 		"pat": { // is in the team of a package
-			"getMe": 200, "getHome": 200, "listDelegations": 200, "getPackage": 200, "archivePackage": 204, "createTicket of a package": 201, "previewTicket of a package": 200,
+			"getMe": 200, "getHome": 200, "listDelegations": 200, "getPackage": 200, "archivePackage": 204, "createTicket of a package": 201,
+			"previewTicket of a package": 200,
 		},
 		"olga": { // administers an organization
-			"getMe": 200, "getHome": 200, "listDelegations": 200, "listOrganizations": 200, "getOrganization": 200, "getApprovalPolicy": 200, "listClasses": 200,
+			"getMe": 200, "getHome": 200, "listDelegations": 200, "listOrganizations": 200, "getOrganization": 200, "getApprovalPolicy": 200,
+			"listClasses":                     200,
 			"listEntities of an organization": 200, "putEntity": 200, "deleteEntity": 204, "putClassWaves": 200,
 			"createTicket of an approval policy": 201, "previewTicket of an approval policy": 200,
 		},

@@ -180,7 +180,8 @@ func TestPastAccessLastUse(t *testing.T) {
 		}
 	}
 	table := func() string { return string(x.as("bob").Get(pastAt(x.now()) + "&format=csv").Body) }
-	if text := table(); !strings.Contains(text, now.Add(-40*time.Minute).Format(time.RFC3339)+",by-hand,eight") || !strings.Contains(text, "unknown,by-hand,nine") {
+	used := now.Add(-40*time.Minute).Format(time.RFC3339) + ",by-hand,eight"
+	if text := table(); !strings.Contains(text, used) || !strings.Contains(text, "unknown,by-hand,nine") {
 		t.Errorf("the file: %s", text)
 	}
 	x.flows.err = errUnavailable

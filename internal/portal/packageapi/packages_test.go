@@ -43,7 +43,8 @@ func TestHoldersOf(t *testing.T) {
 	if d := cmp.Diff([]openapi.PackageHolder{a, b}, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if got := holdersOf(&catalog.Catalog{}, &held{"pay", tickets, func(name string) bool { return name == "b" }}); len(got) != 1 || got[0].Application.Name != "b" {
+	got = holdersOf(&catalog.Catalog{}, &held{"pay", tickets, func(name string) bool { return name == "b" }})
+	if len(got) != 1 || got[0].Application.Name != "b" {
 		t.Errorf("the owner of b sees %+v", got)
 	}
 }
