@@ -63,6 +63,26 @@ test('the page of a resource is shown in a frame of a configured origin, read on
   await context.close();
 });
 
+test('the page of an application is shown in a frame of a configured origin, read only', async ({ browser }) => {
+  const { context } = await logIn(browser, 'alice');
+  const page = await context.newPage();
+  const inside = await frame(page, embedder, '/applications/app-888?embed=1');
+  for (const part of ['access', 'unused', 'tickets']) await expect(inside.getByTestId(part).first()).toBeVisible();
+  await expect(inside.getByTestId('user-menu')).toHaveCount(0);
+  await expect(inside.getByRole('navigation')).toHaveCount(0);
+  await expect(inside.locator('[data-testid^="revoke-"]')).toHaveCount(0);
+  await expect(inside.getByTestId('embed-open')).toHaveAttribute('href', '/applications/app-888');
+  const ask = inside.getByTestId('request-access').first();
+  await expect(ask).toHaveAttribute('target', '_blank');
+  const opened = context.waitForEvent('page');
+  await ask.click();
+  const tab = await opened;
+  await expect(tab.getByTestId('request-reason')).toBeVisible();
+  expect(new URL(tab.url()).pathname, 'the form is in the portal itself').toBe('/requests/new');
+  await expect(inside.getByTestId('access')).toBeVisible();
+  await context.close();
+});
+
 test('nothing else is shown in a frame', async ({ browser }) => {
   const { context } = await logIn(browser, 'alice');
   for (const [origin, path] of [

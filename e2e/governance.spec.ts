@@ -45,6 +45,7 @@ test('who could reach a resource is answered for an instant, with what the recor
   await page.goto(`/resources/bobs-cluster?past=${now}`);
   await expect(page.getByTestId('past-mode')).toBeVisible();
   await expect(page.getByTestId('past').getByTestId('history-gaps')).toHaveCount(0);
+  await expect(page.getByTestId('past-row-billing-uses-bobs-cluster').getByTestId('past-use'), 'the demo uses it all the time').toHaveAttribute('data-value', 'used');
   await settled(page);
   await documentShot(page, 'past-access', page.getByTestId('past'));
   const table = await page.request.get((await page.getByTestId('past-csv').getAttribute('href')) ?? '');
@@ -150,6 +151,31 @@ test('a command line is let in by its user, who sees what it asks for', async ({
   const answer = await program.post('/api/v1/auth/device/token', { data: { deviceCode: begun.deviceCode } });
   expect(answer.status(), await answer.text()).toBe(200);
   await program.dispose();
+  await context.close();
+});
+
+test('the filters of each page with a filtered table can be kept under a name', async ({ browser }) => {
+  const { page, context } = await logIn(browser, 'dave');
+  const queries = {
+    applications: 'scope=all&q=check', resources: 'scope=all&q=cache', rollout: 'stage=observe', access: 'level=resource', 'access-policies': 'q=orders', reviews: 'sort=due', ledger: 'action=ticket.approved',
+  };
+  for (const [path, query] of Object.entries(queries)) {
+    await test.step(path, async () => {
+      await page.goto(`/${path}?${query}`);
+      await page.getByTestId('saved-open').click();
+      await page.getByTestId('saved-name').fill(`Mine of ${path}`);
+      await page.getByTestId('saved-save').click();
+      await expect(page.getByTestId('saved-view')).toHaveCount(1);
+      await page.goto(`/${path}`);
+      await page.getByTestId('saved-open').click();
+      await page.getByRole('link', { name: `Mine of ${path}` }).click();
+      for (const part of query.split('&')) await expect(page).toHaveURL(new RegExp(part.replace('.', '\\.')));
+      await page.getByTestId('saved-open').click();
+      await page.getByRole('button', { name: `Delete “Mine of ${path}”` }).click();
+      await expect(page.getByTestId('saved-view')).toHaveCount(0);
+      await page.keyboard.press('Escape');
+    });
+  }
   await context.close();
 });
 

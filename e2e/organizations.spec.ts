@@ -15,6 +15,8 @@ bounds:
     enforcers: [cilium]
     sensitivities: [low]
     clusters: {matchLabels: {unit: shop}}
+  approvals:
+    maxDuration: 720h
   catalog:
     patterns: ['${names}']
     kinds: [resource]
@@ -29,6 +31,14 @@ actions:
     ports: [{port: 9092}]
 placement: {clusterSelector: {matchLabels: {unit: ${unit}}}}
 `;
+
+const policyOf = (more: string): string => `organization: shop
+priority: 500
+match: 'request.kind == "grant"'
+steps:
+  - name: shop
+    approvers: ['person:frank']
+${more}`;
 
 /** An organization from its creation by the security team to a resource that one of its administrators adds. */
 test('an organization is managed by its administrators within the bounds', async ({ browser }) => {
@@ -63,6 +73,44 @@ test('an organization is managed by its administrators within the bounds', async
   await test.step('another administrator approves it', async () => {
     await approve(frank, carol.page.url().split('/').pop() ?? '');
     await expectState(carol.page, 'effective');
+  });
+
+  await test.step('an administrator writes an approval policy; one outside of the bounds is refused with each bound', async () => {
+    const { page } = carol;
+    await page.goto('/organizations/shop');
+    await page.getByTestId('new-ApprovalPolicy').click();
+    await page.getByTestId('object-name').fill('shop-agrees');
+    await page.getByTestId('object-spec').fill(policyOf('replaceOwners: true\n'));
+    await page.getByTestId('request-reason').fill('The shop agrees, too');
+    for (const bound of ['bounds.approvals.allowReplaceOwners', 'bounds.approvals.maxDuration']) await expect(page.getByTestId('preview')).toContainText(bound);
+    await shot(page, 'organization-policy-refused');
+    await page.getByTestId('object-spec').fill(policyOf('maxDuration: 168h\n'));
+    await expect(page.getByTestId('preview')).toContainText('Frank Duarte');
+    await expect(page.getByTestId('preview')).not.toContainText('bounds.approvals');
+    await page.getByTestId('submit-request').click();
+    await page.waitForURL(/\/tickets\/T-\d+$/);
+    await approve(frank, page.url().split('/').pop() ?? '');
+    await expectState(page, 'effective');
+    await page.goto('/organizations/shop');
+    await expect(page.getByTestId('object-shop-agrees')).toBeVisible();
+    await expect(page.getByTestId('object-shop-agrees')).not.toContainText('outside of the bounds');
+    await page.goto('/policies');
+    await expect(page.getByTestId('policy-shop-agrees')).toContainText('organization shop');
+  });
+
+  await test.step('its step is added to the requests for the resources of the organization', async () => {
+    const request = { reason: 'Who decides?', durationSeconds: 3600, items: [{ application: 'app-888', resource: 'deals-cache', actions: ['redis:connect'] }] };
+    const response = await dave.page.request.post('/api/v1/tickets/what-if', { headers: { 'X-Acp-Request': '1' }, data: { as: 'alice', request } });
+    expect(response.ok(), await response.text()).toBe(true);
+    expect(await response.text()).toContain('"shop"');
+  });
+
+  await test.step('the organizations are one table, which can be saved', async () => {
+    await dave.page.goto('/organizations');
+    await expect(dave.page.getByTestId('organization-shop')).toContainText('Storage');
+    const [file] = await Promise.all([dave.page.waitForEvent('download'), dave.page.getByTestId('csv').click()]);
+    expect(file.suggestedFilename()).toBe('organizations.csv');
+    await shot(dave.page, 'organizations');
   });
 
   await test.step('the administrator adds a resource to the catalog', async () => {
@@ -100,7 +148,7 @@ test('an organization is managed by its administrators within the bounds', async
     await carol.page.getByTestId('remove-entity-reason').fill('The test is over');
     await carol.page.getByTestId('remove-entity-confirm').click();
     await expect(carol.page.getByTestId('remove-shop-orders')).toHaveCount(0);
-    for (const search of ['kind=class&object=ResourceClass&verb=delete&name=shop-topics', 'kind=approval-policy&object=Organization&verb=delete&name=shop']) {
+    for (const search of ['kind=approval-policy&object=ApprovalPolicy&verb=delete&name=shop-agrees', 'kind=class&object=ResourceClass&verb=delete&name=shop-topics', 'kind=approval-policy&object=Organization&verb=delete&name=shop']) {
       const ticket = await ask(dave, search, 'The test is over');
       await approve(nadia, ticket);
       await expectState(dave.page, 'effective');

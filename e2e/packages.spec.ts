@@ -1,6 +1,6 @@
 import { expect, test, type Page } from '@playwright/test';
 import { logInAs, looks, overflow, serious, settled } from './looks.js';
-import { approve, ask, fleetTimeout, logIn } from './people.js';
+import { approve, ask, fleetTimeout, logIn, nextApprovers, revoke } from './people.js';
 import { documentShot, shot } from './shots.js';
 
 /** Adds a resource with an action to the form of an access package, by the keyboard. */
@@ -124,4 +124,46 @@ test('what the package gave is taken back, and the package is archived', async (
   await bob.page.getByTestId('archive-package').click();
   await bob.page.getByTestId('archive-confirm').click();
   await expect(bob.page.getByTestId('package-archived')).toBeVisible();
+});
+
+test('with the chain of the publisher, the team of the package decides in the place of the owners', async ({ browser }) => {
+  const [alice, bob, carol, frank, lucia] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol'), logIn(browser, 'frank'), logIn(browser, 'lucia')]);
+  const version = await ask(bob, 'kind=package', 'Maps for every page', async (page) => {
+    await page.getByTestId('package-name').fill('maps');
+    await page.getByTestId('package-title').fill('Maps');
+    await page.getByTestId('package-team').click();
+    await page.getByRole('option', { name: 'Storage' }).click();
+    await page.getByTestId('package-chain-publisher').check();
+    await addResource(page, 0, 'Map cache', 'redis:connect');
+    await expect(page.getByTestId('preview')).toContainText('Lucía Fernández'); // the owner agrees to the version
+  });
+  await approve(frank, version);
+  await approve(lucia, version);
+  await expect.poll(async () => (await alice.page.request.get('/api/v1/packages/maps')).status(), { timeout: fleetTimeout }).toBe(200);
+  await alice.page.goto('/packages/maps');
+  await expect(alice.page.getByTestId('package-chain')).toContainText('Storage');
+
+  const ticket = await ask(alice, 'package=maps', 'The checkout shows a map', async (page) => {
+    await page.getByTestId('package-application').click();
+    await page.getByRole('option', { name: 'Checkout (888)' }).click();
+    await expect(page.getByTestId('preview')).toContainText('Bob Tanaka');
+    await expect(page.getByTestId('preview')).not.toContainText('Lucía Fernández');
+  });
+  await approve(carol, ticket); // her leader
+  expect(await nextApprovers(bob, ticket)).toContain('bob');
+  expect(await nextApprovers(bob, ticket)).not.toContain('lucia');
+  await approve(bob, ticket);
+  await test.step('the list of holders has the reason, and when the access was last used', async () => {
+    await bob.page.goto('/packages/maps');
+    await expect(bob.page.getByTestId('holder-app-888')).toContainText('The checkout shows a map', { timeout: fleetTimeout });
+    await expect(bob.page.getByTestId('holder-app-888').getByTestId('last-use')).not.toHaveAttribute('data-value', 'loading');
+    await shot(bob.page, 'packages-publisher');
+    expect(await serious(bob.page)).toEqual([]);
+  });
+  await revoke(alice, ticket, 'End of the test');
+  await expect(alice.page.getByTestId('revoke-confirm')).toHaveCount(0);
+  await bob.page.getByTestId('archive-package').click();
+  await bob.page.getByTestId('archive-confirm').click();
+  await expect(bob.page.getByTestId('package-archived')).toBeVisible();
+  await Promise.all([alice, bob, carol, frank, lucia].map(({ context }) => context.close()));
 });

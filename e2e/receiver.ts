@@ -153,10 +153,22 @@ export async function slackCalls(ticket: string): Promise<SlackCall[]> {
   return (await received()).slack.filter(({ text }) => new RegExp(`\\b${ticket}\\b`).test(text));
 }
 
+interface Message {
+  blocks?: { elements?: { action_id?: string; value?: string; url?: string }[] }[];
+}
+
+/** Returns the elements of the messages that a user got about a ticket. */
+async function elementsOf(ticket: string, user: string): Promise<{ action_id?: string; value?: string; url?: string }[]> {
+  const messages = (await slackCalls(ticket)).filter(({ method, channel }) => method === 'chat.postMessage' && channel === user);
+  return messages.flatMap(({ text }) => ((JSON.parse(text) as Message).blocks ?? []).flatMap((block) => block.elements ?? []));
+}
+
+/** Returns the address to which the message that a user got about a ticket links, or undefined if no message was sent yet. */
+export async function linkOf(ticket: string, user: string): Promise<string | undefined> {
+  return (await elementsOf(ticket, user)).find(({ url }) => url !== undefined)?.url;
+}
+
 /** Returns the value of a button of the message that a user got about a ticket, or undefined if no message was sent yet. */
 export async function buttonOf(ticket: string, user: string, action: string): Promise<string | undefined> {
-  interface Message { blocks?: { elements?: { action_id?: string; value?: string }[] }[] }
-  const messages = (await slackCalls(ticket)).filter(({ method, channel }) => method === 'chat.postMessage' && channel === user);
-  const elements = messages.flatMap(({ text }) => ((JSON.parse(text) as Message).blocks ?? []).flatMap((block) => block.elements ?? []));
-  return elements.find(({ action_id }) => action_id === action)?.value;
+  return (await elementsOf(ticket, user)).find(({ action_id }) => action_id === action)?.value;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
-import { logIn, type Person } from './people.js';
+import { approve, expectState, logIn, revoke, type Person } from './people.js';
 import { documentShot, shot } from './shots.js';
 
 const places: Place[] = [
@@ -113,6 +113,47 @@ test('an owner lays the proposal for a resource, a drafted policy and a ticket o
     await expect(page.getByTestId('traffic-overlay')).toContainText('T-9999');
   });
   await context.close();
+});
+
+test('an owner lays a ticket over the map before it is decided, and its revocation afterwards', async ({ browser }) => {
+  const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
+  const { page } = bob;
+  const data = { reason: 'Checkout keeps its carts there', items: [{ application: 'app-888', resource: 'bobs-cluster', actions: ['redis:connect'] }] };
+  const response = await alice.page.request.post('/api/v1/tickets', { headers: { 'X-Acp-Request': '1' }, data });
+  expect(response.status(), await response.text()).toBe(201);
+  const { id } = (await response.json()) as { id: string };
+
+  await test.step('the ticket would let in what is refused', async () => {
+    await page.goto('/traffic?window=1h&level=resource&resource=bobs-cluster&subject=app-888&view=table');
+    await page.getByTestId('overlay-open').click();
+    await page.getByTestId('overlay-ticket').fill(id.toLowerCase());
+    await page.getByTestId('overlay-ticket').press('Enter');
+    await expect(page).toHaveURL(new RegExp(`ticket=${id}`));
+    await expect(page.getByTestId('overlay-sentence')).toContainText(/[1-9][0-9]* would be newly allowed/);
+    await expect(page.getByTestId('traffic-row').filter({ hasText: 'would be newly allowed' }).first()).toBeVisible();
+    await expect(page.getByTestId('overlay-sentence').getByRole('link')).toHaveAttribute('href', `/tickets/${id}`);
+    await shot(page, 'traffic-ticket');
+    expect(await serious(page)).toEqual([]);
+  });
+  await approve(carol, id);
+  await approve(bob, id);
+  await expectState(page, 'effective');
+
+  await test.step('its revocation would cut the same connections', async () => {
+    await page.goto(`/traffic?window=1h&level=resource&resource=bobs-cluster&subject=app-888&view=table&ticket=${id}`);
+    await page.getByTestId('overlay-which').getByText('Its revocation').click();
+    await expect(page).toHaveURL(/change=revoke/);
+    await page.reload();
+    await expect(page.getByTestId('overlay-sentence')).toContainText(`Revoking ${id}`);
+    await expect(page.getByTestId('overlay-sentence')).toContainText(/this 1 link would be cut|these [0-9]+ links would be cut/);
+    await expect(page.getByTestId('traffic-row').filter({ hasText: 'would be cut' }).first()).toBeVisible();
+    await shot(page, 'traffic-revocation');
+    await page.getByTestId('overlay-remove').click();
+    await expect(page).not.toHaveURL(/change=|ticket=/);
+  });
+  await revoke(alice, id, 'End of the test');
+  await expectState(alice.page, 'revoked');
+  await Promise.all([alice, bob, carol].map(({ context }) => context.close()));
 });
 
 test('the traffic map of an owner shows what the owner’s things connect to, and nothing else', async ({ browser }) => {

@@ -3,7 +3,7 @@ import { kube } from './cluster.js';
 import { guest, ready, remembered, setOnCall } from './fleet.js';
 import { serious } from './looks.js';
 import { approve, expectState, fillLogin, fleetTimeout, logIn, type Person } from './people.js';
-import { buttonOf, webhookAnswers, buttonPressBody, receiverKey, receiverName, signed, signedBySlack, slackCalls, slackSecret, slackUser, type WebhookAnswer } from './receiver.js';
+import { buttonOf, linkOf, webhookAnswers, buttonPressBody, receiverKey, receiverName, signed, signedBySlack, slackCalls, slackSecret, slackUser, type WebhookAnswer } from './receiver.js';
 import { shot } from './shots.js';
 
 const policies = '/apis/acp.io/v1alpha1/approvalpolicies';
@@ -13,8 +13,8 @@ function writing(): Record<string, string> {
 }
 
 /** Requests access through the API, because other tests click through the form; returns the ticket's id. */
-async function submit({ page }: Person, application: string, resource: string, action = 'redis:connect'): Promise<string> {
-  const data = { reason: 'The workflow is tested', items: [{ application, resource, actions: [action] }] };
+async function submit({ page }: Person, application: string, resource: string, durationSeconds?: number): Promise<string> {
+  const data = { reason: 'The workflow is tested', items: [{ application, resource, actions: ['redis:connect'] }], durationSeconds };
   const response = await page.request.post('/api/v1/tickets', { headers: writing(), data });
   expect(response.status(), await response.text()).toBe(201);
   return ((await response.json()) as { id: string }).id;
@@ -25,11 +25,11 @@ async function withdraw({ page }: Person, ticket: string): Promise<void> {
   expect(response.status(), await response.text()).toBe(200);
 }
 
-/** Runs the body while a policy defines the steps of the requests of an application for a resource. */
-async function withPolicy(reader: Person, name: string, about: { application: string; resource: string }, steps: unknown[], body: () => Promise<void>): Promise<void> {
+/** Runs the body while a policy defines the steps of the requests of an application for a resource; `more` are further fields of its spec. */
+async function withPolicy(reader: Person, name: string, about: { application: string; resource: string }, steps: unknown[], body: () => Promise<void>, more: Record<string, unknown> = {}): Promise<void> {
   const match = `request.application.id == "${about.application}" && request.resource.id == "${about.resource}"`;
   const has = async () => (await reader.page.request.get(`/api/v1/approval-policies/${name}`)).status() === 200;
-  await kube('host', 'POST', policies, { apiVersion: 'acp.io/v1alpha1', kind: 'ApprovalPolicy', metadata: { name }, spec: { priority: 1, match, steps } });
+  await kube('host', 'POST', policies, { apiVersion: 'acp.io/v1alpha1', kind: 'ApprovalPolicy', metadata: { name }, spec: { priority: 1, match, steps, ...more } });
   try {
     await expect.poll(has, { timeout: fleetTimeout, message: `the portal has the policy ${name}` }).toBe(true);
     await body();
@@ -124,6 +124,64 @@ test('a sensitive decision asks for a recent login, keeps the comment, and then 
     await withdraw(alice, ticket);
   });
   await Promise.all([alice, oscar].map(({ context }) => context.close()));
+});
+
+test('a message in Slack about a sensitive request has no button that decides, but a link that leads through a recent login', async ({ browser }) => {
+  const [alice, oscar] = await Promise.all([logIn(browser, 'alice'), logIn(browser, remembered)]);
+  const user = slackUser(remembered);
+  const two = { name: 'two', approvers: [`person:${remembered}`, 'person:nadia'], quorum: 'All' };
+  await withPolicy(alice, 'two-by-slack', { application: 'app-888', resource: 'ledger-db-cache' }, [two], async () => {
+    const ticket = await submit(alice, 'app-888', 'ledger-db-cache');
+    await expect.poll(() => linkOf(ticket, user), { timeout: fleetTimeout, message: 'Oscar has a message with a link' }).toBeTruthy();
+    expect(await buttonOf(ticket, user, 'acp_approve'), 'it is too sensitive to decide in Slack').toBeUndefined();
+    const link = (await linkOf(ticket, user)) ?? '';
+    expect(link.startsWith(`${ready().portalURL}/`), link).toBe(true);
+
+    const { page } = oscar;
+    await page.goto(link);
+    await page.getByTestId('decision-comment').fill('I came from Slack');
+    await page.getByTestId('approve-button').click();
+    await page.getByTestId('login-again').click();
+    await fillLogin(page, remembered, 'demo');
+    await page.waitForURL(new RegExp(`/tickets/${ticket}$`));
+    await expect(page.getByTestId('decision-comment')).toHaveValue('I came from Slack');
+    await page.getByTestId('approve-button').click();
+    await alice.page.goto(`/tickets/${ticket}`);
+    await expect(alice.page.getByTestId(`vote-${remembered}`)).toContainText('I came from Slack');
+    await withdraw(alice, ticket);
+  });
+  await Promise.all([alice, oscar].map(({ context }) => context.close()));
+});
+
+test('a short request is approved automatically, unless a condition denies that', async ({ browser }) => {
+  const [alice, dave] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'dave')]);
+  const step = { name: 'quick', approvers: ['resource.owner'], autoApprove: 'true' };
+  const denies = { denyAutoApprove: ['request.permanent || request.duration > duration("1h")'] };
+  await withPolicy(alice, 'quick-deals', { application: 'app-888', resource: 'deals-cache' }, [step], async () => {
+    await test.step('the policy says so', async () => {
+      await dave.page.goto('/policies');
+      await expect(dave.page.getByTestId('policy-quick-deals').getByTestId('deny-auto-approve')).toContainText('duration("1h")');
+    });
+    const long = await submit(alice, 'app-888', 'deals-cache', 7200);
+    await test.step('two hours wait for an owner', async () => {
+      await alice.page.goto(`/tickets/${long}`);
+      await expectState(alice.page, 'pending');
+      await expect(alice.page.getByRole('main')).not.toContainText('Approved automatically');
+      await withdraw(alice, long);
+    });
+    const short = await submit(alice, 'app-888', 'deals-cache', 1800);
+    await test.step('half an hour waits for nobody, and the ticket says why', async () => {
+      await alice.page.goto(`/tickets/${short}`);
+      await expectState(alice.page, 'effective');
+      await expect(alice.page.getByRole('main')).toContainText('Approved automatically');
+      await shot(alice.page, 'workflow-automatic');
+    });
+    await alice.page.getByTestId('revoke-button').click();
+    await alice.page.getByTestId('revoke-reason').fill('End of the test');
+    await alice.page.getByTestId('revoke-confirm').click();
+    await expectState(alice.page, 'revoked');
+  }, denies);
+  await Promise.all([alice, dave].map(({ context }) => context.close()));
 });
 
 /** A person can still decide: the page offers it, and has no vote of theirs. */
@@ -334,19 +392,27 @@ test('an owner revokes what is unused from the list; the security team begins a 
   await approve(bob, ticket);
   await expectState(bob.page, 'effective');
 
-  // No grant of a new fleet is weeks old, so the list is given. The portal decides about the revocation.
+  const seeded = 'refunds-uses-orders-cache';
+  await test.step('the list has the grant of the demo that nobody has used for weeks, with the evidence', async () => {
+    await bob.page.goto('/unused');
+    const row = bob.page.getByTestId(`unused-row-${seeded}`);
+    await expect(row).toContainText('Orders cache');
+    await expect(row).toContainText(/never|not used|No connection/i);
+    await expect(bob.page.getByTestId(`unused-${seeded}`), 'it came from no ticket, so no revocation ends it').toHaveCount(0);
+    await shot(bob.page, 'workflow-unused-seeded');
+    await row.getByRole('link', { name: /^Connections/ }).click();
+    await expect(bob.page).toHaveURL(new RegExp(`sid=${seeded}`));
+  });
+
+  // A grant by a ticket of this fleet is minutes old, so the row of the list is given the ticket. The portal decides about the revocation.
   await bob.page.route('**/api/v1/unused?*', async (route) => {
     const response = await route.fetch();
-    const list = (await response.json()) as { items: Record<string, unknown>[] };
-    const [sample] = list.items;
-    list.items = [{
-      policy: 'bobs-cluster', sid: 'quiet', effect: 'Allow', subjects: [{ id: 'app-888', name: 'app/888', title: 'Checkout (888)' }], resources: [{ id: 'bobs-cluster', name: 'bobs-cluster', title: "Bob's cluster" }],
-      actions: ['redis:connect'], daysObserved: 14, reason: sample?.['reason'] ?? { code: 'unused', text: 'No connection for 14 days.' }, ticket, ticketItem: 0, ticketVisible: true, canRevoke: true,
-    }];
-    await route.fulfill({ response, json: list });
+    const list = (await response.json()) as { items: { sid: string }[] };
+    const items = list.items.map((each) => (each.sid === seeded ? { ...each, ticket, ticketItem: 0, ticketVisible: true, canRevoke: true } : each));
+    await route.fulfill({ response, json: { ...list, items } });
   });
   await bob.page.goto('/unused');
-  await bob.page.getByTestId('unused-quiet').check();
+  await bob.page.getByTestId(`unused-${seeded}`).check();
   await bob.page.getByTestId('revoke-unused').click();
   await bob.page.getByTestId('revoke-many-reason').fill('Nobody uses it');
   await bob.page.getByTestId('revoke-many-confirm').click();
@@ -383,6 +449,15 @@ test('more tickets than one call takes are decided together, with their number i
   await alice.page.goto('about:blank'); // a page of the portal reads again what each decision changes
 
   const { page } = carol;
+  await test.step('Home shows the oldest, and tells how many it leaves out', async () => {
+    const home = (await (await page.request.get('/api/v1/home')).json()) as { waiting: unknown[]; waitingCount: number };
+    expect(home.waitingCount).toBeGreaterThanOrEqual(many);
+    await page.goto('/');
+    await expect(page.getByTestId('waits-more')).toContainText(`${home.waitingCount - home.waiting.length} more requests`);
+    await shot(page, 'workflow-home-more');
+    await page.getByTestId('waits-more').getByRole('link').click();
+    await expect(page).toHaveURL(/\/approvals$/);
+  });
   await page.goto('/approvals?q=One%20of%20many');
   await expect(async () => {
     const more = page.getByTestId('load-more');

@@ -40,14 +40,19 @@ const functions = `
 ---
 {kind: User, metadata: {name: oona}}
 ---
+{kind: User, metadata: {name: dean}}
+---
+{kind: User, metadata: {name: arne}}
+---
 {kind: User, metadata: {name: stan}}
 `
 
 // payPattern is the part of the names that the organization payments may have in its catalog.
 const payPattern = "trnv1:rsc:trip-com:pay:stores:*"
 
-// newSiteOfFunctions returns a site with a waiting ticket whose step is limited to who is on call, an open access review, an access package,
-// an organization with a class, an approval policy and a part of the catalog, and the people of functions.
+// newSiteOfFunctions returns a site with a waiting ticket whose step is limited to who is on call, the waiting ticket of an AccessRequest that
+// arne wrote, an open access review, an access package, an organization with a class, an approval policy and a part of the catalog, a machine,
+// a saved view, delegations to dean, a member cluster, and the people of functions.
 func newSiteOfFunctions(t *testing.T) *site {
 	t.Helper()
 	x := newSite(t)
@@ -101,8 +106,27 @@ func newSiteOfFunctions(t *testing.T) *site {
 	must(dave.Post("/api/v1/reviews", review))
 	x.review()
 	must(dave.Post("/api/v1/catalog/entities", payResource("one")))
+	must(putView(x.as("alice"), "flows", "denied", "decision=denied"))
+	must(x.as("alice").Post("/api/v1/workloads", map[string]any{"items": []map[string]any{
+		{"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}}))
+	for _, from := range []string{"dave", "omar", "rita", "pat", "olga"} {
+		must(x.as(from).Post("/api/v1/delegations",
+			map[string]any{"to": "dean", "start": x.now().UTC(), "end": x.now().Add(time.Hour).UTC(), "reason": "away"}))
+	}
+	x.host.members = []*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
+	tk, err := x.Tickets.Submit(t.Context(), approval.Program(accessRequest, "app-888", "arne"), approval.Request{Kind: approval.KindGrant, Reason: "carts",
+		Items: []approval.RequestItem{{Application: "app-888", Resource: "ledger-db-cache", Actions: []string{"redis:connect"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tk.ID() != programTicket {
+		t.Fatalf("the ticket of the AccessRequest is %s", tk.ID())
+	}
 	return x
 }
+
+// programTicket is the ticket of the AccessRequest of newSiteOfFunctions.
+const programTicket = "T-3"
 
 func payResource(id string) map[string]any {
 	return map[string]any{
@@ -124,10 +148,6 @@ func (x *site) attempts(t *testing.T) []attempt {
 	t.Helper()
 	var ticket struct{ Version int64 }
 	x.as("dave").Get("/api/v1/tickets/T-1").Into(t, &ticket)
-	objects := append([]string{
-		"/tickets/:id", "/tickets/T-1", "/packages/:id", "/packages/stores", "/organizations/:id", "/organizations/payments", "/reviews/:id", "/reviews/R-1",
-		"/approval-policies/:id", "/approval-policies/extra", "/classes/:name", "/classes/pay", "/entities/:kind/:id", "/entities/resource/pay-one",
-	}, samples...)
 	decision := map[string]any{"decision": "approve", "version": ticket.Version}
 	bodies := map[string]any{
 		"createTicket": newTicket("app-888", "bobs-cluster"), "previewTicket": newTicket("app-888", "bobs-cluster"),
@@ -142,6 +162,11 @@ func (x *site) attempts(t *testing.T) []attempt {
 			"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}},
 		"putRolloutWaves": map[string]any{"action": "pause", "reason": "r"}, "putClassWaves": map[string]any{"action": "pause", "reason": "r"},
 		"putTemporaryAudit": map[string]any{"reason": "r", "until": x.now().Add(time.Hour)}, "putRolloutGuard": map[string]any{"reason": "r", "enabled": false},
+		"endTemporaryAudit": map[string]any{"reason": "r"}, "putProposalReview": map[string]any{"reviewed": true},
+		"announceRollout":  map[string]any{"resources": []string{"bobs-cluster"}, "message": "m"},
+		"advanceRollout":   map[string]any{"resources": []string{"bobs-cluster"}, "stage": "observe", "reason": "r"},
+		"createDelegation": map[string]any{"to": "bob", "start": x.now(), "end": x.now().Add(time.Hour), "reason": "r"},
+		"saveView":         map[string]any{"page": "flows", "name": "n", "query": "q=r"},
 	}
 	policyTicket := map[string]any{"kind": "approval-policy", "reason": "work", "items": []any{map[string]any{"object": map[string]any{
 		"kind": "ApprovalPolicy", "name": "more", "verb": "create",
@@ -151,20 +176,29 @@ func (x *site) attempts(t *testing.T) []attempt {
 		a := attempt{
 			name:   r.Operation,
 			method: r.Method,
-			path:   strings.NewReplacer(objects...).Replace(r.Path) + queries[r.Operation],
+			path:   strings.NewReplacer(samples...).Replace(r.Path) + queries[r.Operation],
 			body:   bodies[r.Operation],
+		}
+		if strings.Contains(a.path, ":") {
+			t.Fatalf("%s has a parameter without a sample", r.Path)
 		}
 		if a.body == nil && r.Method != http.MethodGet && r.Method != http.MethodDelete {
 			a.body = map[string]any{}
 		}
 		switch r.Operation {
 		case "logout", "streamEvents": // ends the session; does not end
-		case "decideTicket", "decideMany", "decideReviewLines", "archivePackage", "deleteEntity", "commentTicket": // change what the others are about
+		case "decideTicket": // changes what the others are about
+			last = append(last, a,
+				attempt{name: a.name + " of a program", method: a.method, path: strings.Replace(a.path, "T-1", programTicket, 1), body: a.body})
+		case "withdrawTicket", "decideMany", "decideReviewLines", "archivePackage", "deleteEntity", "commentTicket", "endDelegation", "deleteWorkload",
+			"deleteSavedView": // as well
 			last = append(last, a)
 		case "createTicket", "previewTicket":
 			out = append(out, a,
 				attempt{name: a.name + " of a package", method: a.method, path: a.path, body: newPackage("packagers")},
 				attempt{name: a.name + " of an approval policy", method: a.method, path: a.path, body: policyTicket})
+		case "getTicket":
+			out = append(out, a, attempt{name: a.name + " of a program", method: a.method, path: strings.Replace(a.path, "T-1", programTicket, 1)})
 		case "listTickets":
 			out = append(out, a, attempt{name: a.name + " of all", method: a.method, path: a.path + "?view=all"})
 		case "listEntities":
@@ -178,7 +212,9 @@ func (x *site) attempts(t *testing.T) []attempt {
 
 // unequal are operations whose bodies differ for each caller although the callers have the same rights: they contain random values, or
 // everybody.
-var unequal = map[string]bool{"listSessions": true, "startDevice": true, "login": true, "callback": true, "listPeople": true}
+var unequal = map[string]bool{
+	"saveView": true, "createDelegation": true, "listSessions": true, "startDevice": true, "login": true, "callback": true, "listPeople": true,
+}
 
 // requestID is the id of a request in a problem.
 var requestID = regexp.MustCompile(`"requestId":"[A-Z0-9]+",?`)
@@ -196,27 +232,39 @@ func said(a portaltest.Answer, name, who string) (int, string) {
 func TestCallersWithOneFunction(t *testing.T) {
 	for who, more := range map[string]map[string]int{
 		"rita": { // reviews accesses
-			"getMe": 200, "listReviews": 200, "getReview": 200, "listReviewLines": 200, "listMyReviewLines": 200, "decideReviewLines": 200,
+			"getMe": 200, "listDelegations": 200, "listReviews": 200, "getReview": 200, "listReviewLines": 200, "listMyReviewLines": 200,
+			"decideReviewLines": 200,
 		},
 		"pat": { // is in the team of a package
-			"getMe": 200, "getHome": 200, "getPackage": 200, "archivePackage": 204, "createTicket of a package": 201, "previewTicket of a package": 200,
+			"getMe": 200, "getHome": 200, "listDelegations": 200, "getPackage": 200, "archivePackage": 204, "createTicket of a package": 201,
+			"previewTicket of a package": 200,
 		},
 		"olga": { // administers an organization
-			"getMe": 200, "getHome": 200, "listOrganizations": 200, "getOrganization": 200, "getApprovalPolicy": 200, "listClasses": 200,
+			"getMe": 200, "getHome": 200, "listDelegations": 200, "listOrganizations": 200, "getOrganization": 200, "getApprovalPolicy": 200,
+			"listClasses":                     200,
 			"listEntities of an organization": 200, "putEntity": 200, "deleteEntity": 204, "putClassWaves": 200,
 			"createTicket of an approval policy": 201, "previewTicket of an approval policy": 200,
 		},
 		"omar": { // approves while on call
-			"getMe": 200, "getHome": 200, "listTickets of all": 200, "getTicket": 200, "getTicketChange": 200, "listTicketLedger": 200,
-			"getTicketImpact": 200, "listTicketFacts": 200, "commentTicket": 200, "withdrawTicket": 403, "revokeTicket": 409, "reviewTicket": 409,
+			"getMe": 200, "getHome": 200, "listDelegations": 200, "listTickets of all": 200, "getTicket": 200, "getTicket of a program": 200,
+			"getTicketChange": 200, "listTicketLedger": 200, "getTicketImpact": 200, "listTicketFacts": 200, "commentTicket": 200,
+			"withdrawTicket": 403, "revokeTicket": 409, "reviewTicket": 409, "decideTicket of a program": 403,
 			"decideTicket": 200, "decideMany": 200,
 		},
 		"otto": { // approves, but is not on call
-			"getMe": 200, "getHome": 200, "listTickets of all": 200, "getTicket": 200, "getTicketChange": 200, "listTicketLedger": 200,
-			"getTicketImpact": 200, "listTicketFacts": 200, "commentTicket": 200, "withdrawTicket": 403, "revokeTicket": 409, "reviewTicket": 409,
+			"getMe": 200, "getHome": 200, "listTickets of all": 200, "getTicket": 200, "getTicket of a program": 200,
+			"getTicketChange": 200, "listTicketLedger": 200, "getTicketImpact": 200, "listTicketFacts": 200, "commentTicket": 200,
+			"withdrawTicket": 403, "revokeTicket": 409, "reviewTicket": 409, "decideTicket of a program": 403,
 			"decideTicket": 403, "decideMany": 200,
 		},
 		"oona": {}, // is on call, but approves nothing
+		"arne": {}, // wrote an AccessRequest, which is no right
+		"dean": { // decides for others, and has none of their other functions
+			"getMe": 200, "getHome": 200, "listDelegations": 200, "endDelegation": 204, "listTickets of all": 200, "getTicket": 200,
+			"getTicket of a program": 200, "getTicketChange": 200, "listTicketLedger": 200, "getTicketImpact": 200, "listTicketFacts": 200,
+			"commentTicket": 200, "withdrawTicket": 403, "revokeTicket": 409, "reviewTicket": 409, "decideTicket": 200, "decideTicket of a program": 403,
+			"decideMany": 200, "listReviews": 200, "getReview": 200, "listReviewLines": 200, "listMyReviewLines": 200, "decideReviewLines": 200,
+		},
 	} {
 		t.Run(who, func(t *testing.T) {
 			x := newSiteOfFunctions(t)

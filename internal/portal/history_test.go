@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/policy"
@@ -33,6 +34,7 @@ type pastAccess struct {
 	Items []struct {
 		Subject             struct{ Name string }
 		Sid, Ticket, Reason string
+		LastUsed            *time.Time
 		Uncertain, Counting bool
 		TicketVisible       *bool
 		Reached             []string
@@ -54,6 +56,13 @@ func pastAt(at time.Time) string {
 func (x *site) granted(reason string) int64 {
 	x.t.Helper()
 	n := x.grantAccess("alice", "app-888", portaltest.App888, "bobs-cluster", portaltest.BobsCluster, reason)
+	x.written(n)
+	return n
+}
+
+// written writes the statement of an approved ticket about Bob's cluster to the host cluster, and returns its sid.
+func (x *site) written(n int64) string {
+	x.t.Helper()
 	name := policy.PolicyNameFor(portaltest.BobsCluster)
 	ticket, err := x.config.Tickets.Apply(x.t.Context(), n, func(t *approval.Ticket) error {
 		t.Written(0, name, approval.Written{Generation: 1, UID: "u"}, x.now())
@@ -66,7 +75,7 @@ func (x *site) granted(reason string) int64 {
 	defer x.host.mu.Unlock()
 	x.host.input.Policies = append(slices.Clone(x.host.input.Policies), &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{approval.Statement(ticket.Items[0])}}})
-	return n
+	return ticket.Items[0].SID
 }
 
 // TestPastAccessNow checks that the past access of the present instant has the rows of the present access, for everybody.
@@ -132,6 +141,52 @@ func TestPastAccessVisibility(t *testing.T) {
 				t.Errorf("%s: %s", tc.reason, a.Body)
 			}
 		})
+	}
+}
+
+// TestPastAccessLastUse checks that a past access was used when its own statement decided, and otherwise is not known to have been used or
+// not.
+func TestPastAccessLastUse(t *testing.T) {
+	x := newSite(t)
+	now := time.Now().UTC().Truncate(time.Minute)
+	see := func(minutes int, subject, sid string) {
+		x.flows.see(
+			now.Add(-time.Duration(minutes)*time.Minute),
+			audit.Edge{Cluster: "m1", Subject: subject, Resource: portaltest.BobsCluster, Action: "redis:connect", Port: 6379,
+				Protocol: "TCP", Decision: policy.Allowed, Verdict: audit.VerdictForwarded, Statement: policy.Ref{Policy: "by-hand", SID: sid}},
+			1,
+		)
+	}
+	see(50, portaltest.App888, "eight")
+	see(40, portaltest.App888, "eight")
+	see(30, portaltest.App888, "nine") // of another application
+	see(20, portaltest.App888, "gone") // a later statement for the same application
+	for who, want := range map[string]map[string]string{
+		"bob":   {"eight": now.Add(-40 * time.Minute).Format(time.RFC3339), "nine": ""},
+		"alice": {"eight": now.Add(-40 * time.Minute).Format(time.RFC3339)},
+		"erin":  {"nine": ""},
+	} {
+		var list pastAccess
+		x.as(who).Get(pastAt(x.now())).Into(t, &list)
+		got := map[string]string{}
+		for _, row := range list.Items {
+			got[row.Sid] = ""
+			if row.LastUsed != nil {
+				got[row.Sid] = row.LastUsed.Format(time.RFC3339)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", who, d)
+		}
+	}
+	table := func() string { return string(x.as("bob").Get(pastAt(x.now()) + "&format=csv").Body) }
+	used := now.Add(-40*time.Minute).Format(time.RFC3339) + ",by-hand,eight"
+	if text := table(); !strings.Contains(text, used) || !strings.Contains(text, "unknown,by-hand,nine") {
+		t.Errorf("the file: %s", text)
+	}
+	x.flows.err = errUnavailable
+	if text := table(); !strings.Contains(text, "unknown,by-hand,eight") {
+		t.Errorf("without flows: %s", text)
 	}
 }
 

@@ -61,6 +61,7 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"listResourceConnections":    "rows of the caller's own applications",
 		"getPackage":                 "everyone may request it",
 		"listPackageHolders":         "rows of the caller's own applications",
+		"listPackageHolderUses":      "rows of the caller's own applications",
 		"archivePackage":             "refused as a whole; that the package exists is no secret",
 		"getPerson":                  "the catalog",
 		"getApprovalPolicy":          "everyone may know who has to approve",

@@ -4,11 +4,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/internal/accesspackage"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -31,6 +34,19 @@ func (x *site) publishFor(team, name, title string) {
 	if err := x.config.Packages.Publish(x.t.Context(), p); err != nil {
 		x.t.Fatal(err)
 	}
+}
+
+// hold gives an application access to Bob's cluster by version 1 of a package, and returns the number of the ticket.
+func (x *site) hold(requester, app, appName, name string) int64 {
+	x.t.Helper()
+	t, err := x.config.Tickets.Store.Create(x.t.Context(), approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: requester,
+		Reason: "for " + app, Items: []approval.Item{{Application: app, ApplicationName: appName, Resource: "bobs-cluster",
+			ResourceName: portaltest.BobsCluster, Actions: []string{"redis:connect"}, Package: &approval.PackageRef{Name: name, Version: 1},
+			Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1, Auto: true}}}}}, x.now()))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return t.Number
 }
 
 func newPackage(team string) map[string]any {
@@ -126,6 +142,64 @@ func TestPublishingAndRequesting(t *testing.T) {
 	}
 }
 
+// TestHoldersHaveReasonsAndUses checks that holders have the reason of their ticket and their last use, for those who may see the ticket and
+// the connections.
+func TestHoldersHaveReasonsAndUses(t *testing.T) {
+	x := newSite(t)
+	x.publishFor("search", "caches", "Caches") // erin's team, which owns neither the resource nor app-888
+	sid := x.written(x.hold("alice", "app-888", portaltest.App888, "caches"))
+	x.hold("erin", "app-889", portaltest.App889, "caches") // approved, and not written yet
+	now := time.Now().UTC().Truncate(time.Minute)
+	see := func(minutes int, subject, policyName, sid string) {
+		x.flows.see(
+			now.Add(-time.Duration(minutes)*time.Minute),
+			audit.Edge{Cluster: "m1", Subject: subject, Resource: portaltest.BobsCluster, Action: "redis:connect", Port: 6379,
+				Protocol: "TCP", Decision: policy.Allowed, Verdict: audit.VerdictForwarded, Statement: policy.Ref{Policy: policyName, SID: sid}},
+			1,
+		)
+	}
+	see(40, portaltest.App888, policy.PolicyNameFor(portaltest.BobsCluster), sid)
+	see(30, portaltest.App888, "by-hand", "eight") // by another statement
+	see(20, portaltest.App889, "by-hand", "nine")
+	at := now.Add(-40 * time.Minute).Format(time.RFC3339)
+	for who, want := range map[string]map[string]string{
+		"dave":  {portaltest.App888: "used " + at + " for app-888", portaltest.App889: "unknown  for app-889"},
+		"grace": {portaltest.App888: "used " + at + " for app-888", portaltest.App889: "unknown  for app-889"},
+		"bob":   {}, // owns the resource, but is not in the team
+		"alice": {portaltest.App888: "used " + at + " for app-888"},
+		"erin":  {portaltest.App888: "unknown  ", portaltest.App889: "unknown  for app-889"},
+		"carol": {},
+	} {
+		b, got := x.as(who), map[string]string{}
+		var holders openapi.PackageHolderList
+		b.Get("/api/v1/packages/caches/holders").Into(t, &holders)
+		var uses openapi.PackageHolderUseList
+		if b.Get("/api/v1/packages/caches/holders/uses").Into(t, &uses); !uses.Available {
+			t.Errorf("%s: the uses are not available", who)
+		}
+		for _, u := range uses.Items {
+			got[u.Application] = string(u.State) + " "
+			if u.LastUsed != nil {
+				got[u.Application] += u.LastUsed.Format(time.RFC3339)
+			}
+			got[u.Application] += " "
+		}
+		for _, h := range holders.Items {
+			if h.Reason != nil {
+				got[h.Application.Name] += *h.Reason
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", who, d)
+		}
+	}
+	x.flows.err = errUnavailable
+	var uses openapi.PackageHolderUseList
+	if x.as("dave").Get("/api/v1/packages/caches/holders/uses").Into(t, &uses); uses.Available || len(uses.Items) != 0 {
+		t.Errorf("without flows: %+v", uses)
+	}
+}
+
 // TestVersionForHolders checks who sees which applications of an update, and what the ticket of such a version shows.
 func TestVersionForHolders(t *testing.T) {
 	x := newSite(t)
@@ -140,14 +214,7 @@ func TestVersionForHolders(t *testing.T) {
 		t.Errorf("the problem: %+v", problem)
 	}
 
-	held, err := x.config.Tickets.Store.Create(t.Context(), approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "carts",
-		Items: []approval.Item{{Application: "app-888", ApplicationName: portaltest.App888, Resource: "bobs-cluster", ResourceName: portaltest.BobsCluster,
-			Actions: []string{"redis:connect"}, Package: &approval.PackageRef{Name: "caches", Version: 1},
-			Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1, Auto: true}}}}}, x.now()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := held.Number
+	n := x.hold("alice", "app-888", portaltest.App888, "caches")
 	a := x.as("bob").Post("/api/v1/tickets", forHolders)
 	var ticket openapi.Ticket
 	if a.Into(t, &ticket); a.Status != http.StatusCreated || ticket.Items[0].Package == nil || ticket.Items[0].Package.Holders == nil ||

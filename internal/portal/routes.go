@@ -274,6 +274,15 @@ var routes = []core.Route{
 		Rule:      "members of its team, security, auditors; others only their own applications",
 	},
 	{
+		Method:    "GET",
+		Path:      base + "/packages/:id/holders/uses",
+		Operation: "listPackageHolderUses",
+		Who:       core.Person,
+		Scope:     read,
+		Rule:      "as the holders; connections of what the caller owns; all: security, auditors",
+		Costs:     &core.BudgetFlows,
+	},
+	{
 		Method:    "POST",
 		Path:      base + "/packages/:id/archive",
 		Operation: "archivePackage",

@@ -1254,18 +1254,31 @@ func (e RolloutStage) Valid() bool {
 
 // Defines values for SavedViewPage.
 const (
-	SavedViewPageApprovals SavedViewPage = "approvals"
-	SavedViewPageFindings  SavedViewPage = "findings"
-	SavedViewPageFleet     SavedViewPage = "fleet"
-	SavedViewPageFlows     SavedViewPage = "flows"
-	SavedViewPageRequests  SavedViewPage = "requests"
-	SavedViewPageTraffic   SavedViewPage = "traffic"
-	SavedViewPageUnused    SavedViewPage = "unused"
+	SavedViewPageAccess         SavedViewPage = "access"
+	SavedViewPageAccessPolicies SavedViewPage = "access-policies"
+	SavedViewPageApplications   SavedViewPage = "applications"
+	SavedViewPageApprovals      SavedViewPage = "approvals"
+	SavedViewPageFindings       SavedViewPage = "findings"
+	SavedViewPageFleet          SavedViewPage = "fleet"
+	SavedViewPageFlows          SavedViewPage = "flows"
+	SavedViewPageLedger         SavedViewPage = "ledger"
+	SavedViewPageRequests       SavedViewPage = "requests"
+	SavedViewPageResources      SavedViewPage = "resources"
+	SavedViewPageReviews        SavedViewPage = "reviews"
+	SavedViewPageRollout        SavedViewPage = "rollout"
+	SavedViewPageTraffic        SavedViewPage = "traffic"
+	SavedViewPageUnused         SavedViewPage = "unused"
 )
 
 // Valid indicates whether the value is a known member of the SavedViewPage enum.
 func (e SavedViewPage) Valid() bool {
 	switch e {
+	case SavedViewPageAccess:
+		return true
+	case SavedViewPageAccessPolicies:
+		return true
+	case SavedViewPageApplications:
+		return true
 	case SavedViewPageApprovals:
 		return true
 	case SavedViewPageFindings:
@@ -1274,7 +1287,15 @@ func (e SavedViewPage) Valid() bool {
 		return true
 	case SavedViewPageFlows:
 		return true
+	case SavedViewPageLedger:
+		return true
 	case SavedViewPageRequests:
+		return true
+	case SavedViewPageResources:
+		return true
+	case SavedViewPageReviews:
+		return true
+	case SavedViewPageRollout:
 		return true
 	case SavedViewPageTraffic:
 		return true
@@ -4561,6 +4582,9 @@ type PackageHolder struct {
 	// Items the number of its accesses by the package
 	Items int `json:"items"`
 
+	// Reason of the newest of the tickets; absent: the caller may see none
+	Reason *string `json:"reason,omitempty"`
+
 	// Tickets the newest first, at most 10
 	Tickets []string `json:"tickets"`
 
@@ -4574,6 +4598,30 @@ type PackageHolderList struct {
 	Incomplete *bool           `json:"incomplete,omitempty"`
 	Items      []PackageHolder `json:"items"`
 	NextCursor *string         `json:"nextCursor,omitempty"`
+}
+
+// PackageHolderUse defines model for PackageHolderUse.
+type PackageHolderUse struct {
+	// Application the resource name of the holder
+	Application string `json:"application"`
+
+	// LastUsed absent: no use was seen
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+
+	// State of all its accesses by the package together; unknown also if the caller may not see the connections of one
+	State UseState `json:"state"`
+}
+
+// PackageHolderUseList defines model for PackageHolderUseList.
+type PackageHolderUseList struct {
+	// Available false: the flows could not be read, so the last uses are unknown
+	Available bool `json:"available"`
+
+	// Items one for each holder that the caller sees; none if the flows could not be read
+	Items []PackageHolderUse `json:"items"`
+
+	// Since connections before it are not considered
+	Since time.Time `json:"since"`
 }
 
 // PackageList defines model for PackageList.
@@ -4700,6 +4748,9 @@ type PastAccess struct {
 
 	// Hours absent: at any hour
 	Hours *WeeklyHours `json:"hours,omitempty"`
+
+	// LastUsed the last connection that the statement decided while it existed, perhaps after the instant; absent: not known, because the flows have no decision of it
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
 
 	// NotAfter the end that was known last; a ticket may have been shortened later
 	NotAfter  *time.Time `json:"notAfter,omitempty"`

@@ -30,18 +30,26 @@ type Page string
 
 // These are the pages whose filters can be saved.
 const (
-	PageRequests  Page = "requests"
-	PageFlows     Page = "flows"
-	PageTraffic   Page = "traffic"
-	PageApprovals Page = "approvals"
-	PageUnused    Page = "unused"
-	PageFindings  Page = "findings"
-	PageFleet     Page = "fleet"
+	PageRequests       Page = "requests"
+	PageFlows          Page = "flows"
+	PageTraffic        Page = "traffic"
+	PageApprovals      Page = "approvals"
+	PageUnused         Page = "unused"
+	PageFindings       Page = "findings"
+	PageFleet          Page = "fleet"
+	PageApplications   Page = "applications"
+	PageResources      Page = "resources"
+	PageRollout        Page = "rollout"
+	PageAccess         Page = "access"
+	PageAccessPolicies Page = "access-policies"
+	PageReviews        Page = "reviews"
+	PageLedger         Page = "ledger"
 )
 
 // Pages returns all pages whose filters can be saved.
 func Pages() []Page {
-	return []Page{PageRequests, PageFlows, PageTraffic, PageApprovals, PageUnused, PageFindings, PageFleet}
+	return []Page{PageRequests, PageFlows, PageTraffic, PageApprovals, PageUnused, PageFindings, PageFleet, PageApplications, PageResources, PageRollout,
+		PageAccess, PageAccessPolicies, PageReviews, PageLedger}
 }
 
 // View is a named filter of a page.

@@ -55,8 +55,15 @@ func (a *API) ListPastAccess(ctx context.Context, r openapi.ListPastAccessReques
 			list.TemporaryAuditUntil = views.Time(answer.Audit.Until.Time)
 		}
 	}
+	within := a.FlowScope(who)
+	if all {
+		within = nil
+	}
+	lastUsed := a.lastUses(ctx, e.Name, answer.Lines, within)
 	for i := range answer.Lines {
-		list.Items = append(list.Items, pastAccess(c, actor, &answer.Lines[i]))
+		x := pastAccess(c, actor, &answer.Lines[i])
+		x.LastUsed = views.Time(lastUsed[i])
+		list.Items = append(list.Items, x)
 	}
 	if table {
 		return &pastAccessTable{pastTable(e, &list)}, nil
@@ -114,7 +121,8 @@ func pastTable(e catalog.Entity, list *openapi.PastAccessList) core.Table {
 	at := list.At.UTC().Format(time.RFC3339)
 	out := core.Table{Name: "access-" + e.ID + "-" + strings.ReplaceAll(at, ":", "") + ".csv", Columns: []string{
 		"kind", "at", "mode", "subject", "subject title",
-		"resource", "effect", "actions", "let through", "uncertain", "ticket", "requester", "reason", "since", "ends at", "policy", "sid", "note",
+		"resource", "effect", "actions", "let through", "uncertain", "ticket", "requester", "reason", "since", "ends at", "last used", "policy", "sid",
+		"note",
 	}}
 	mode := "unknown"
 	if list.ModeKnown {
@@ -139,13 +147,18 @@ func pastTable(e catalog.Entity, list *openapi.PastAccessList) core.Table {
 		if x.Reached != nil {
 			reached = strings.Join(*x.Reached, " ")
 		}
+		used := "unknown"
+		if x.LastUsed != nil {
+			used = instant(x.LastUsed)
+		}
 		requester := ""
 		if x.Requester != nil {
 			requester = x.Requester.Id
 		}
 		out.Rows = append(out.Rows, []string{"access", at, mode, x.Subject.Name, x.Subject.Title, x.Resource.Name, string(x.Effect),
 			strings.Join(x.Actions, " "), reached,
-			strconv.FormatBool(x.Uncertain), core.Value(x.Ticket), requester, core.Value(x.Reason), instant(x.Since), instant(x.NotAfter), x.Policy, x.Sid, ""})
+			strconv.FormatBool(x.Uncertain), core.Value(x.Ticket), requester, core.Value(x.Reason), instant(x.Since), instant(x.NotAfter),
+			used, x.Policy, x.Sid, ""})
 	}
 	return out
 }

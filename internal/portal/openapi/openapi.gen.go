@@ -1263,18 +1263,31 @@ func (e RolloutStage) Valid() bool {
 
 // Defines values for SavedViewPage.
 const (
-	SavedViewPageApprovals SavedViewPage = "approvals"
-	SavedViewPageFindings  SavedViewPage = "findings"
-	SavedViewPageFleet     SavedViewPage = "fleet"
-	SavedViewPageFlows     SavedViewPage = "flows"
-	SavedViewPageRequests  SavedViewPage = "requests"
-	SavedViewPageTraffic   SavedViewPage = "traffic"
-	SavedViewPageUnused    SavedViewPage = "unused"
+	SavedViewPageAccess         SavedViewPage = "access"
+	SavedViewPageAccessPolicies SavedViewPage = "access-policies"
+	SavedViewPageApplications   SavedViewPage = "applications"
+	SavedViewPageApprovals      SavedViewPage = "approvals"
+	SavedViewPageFindings       SavedViewPage = "findings"
+	SavedViewPageFleet          SavedViewPage = "fleet"
+	SavedViewPageFlows          SavedViewPage = "flows"
+	SavedViewPageLedger         SavedViewPage = "ledger"
+	SavedViewPageRequests       SavedViewPage = "requests"
+	SavedViewPageResources      SavedViewPage = "resources"
+	SavedViewPageReviews        SavedViewPage = "reviews"
+	SavedViewPageRollout        SavedViewPage = "rollout"
+	SavedViewPageTraffic        SavedViewPage = "traffic"
+	SavedViewPageUnused         SavedViewPage = "unused"
 )
 
 // Valid indicates whether the value is a known member of the SavedViewPage enum.
 func (e SavedViewPage) Valid() bool {
 	switch e {
+	case SavedViewPageAccess:
+		return true
+	case SavedViewPageAccessPolicies:
+		return true
+	case SavedViewPageApplications:
+		return true
 	case SavedViewPageApprovals:
 		return true
 	case SavedViewPageFindings:
@@ -1283,7 +1296,15 @@ func (e SavedViewPage) Valid() bool {
 		return true
 	case SavedViewPageFlows:
 		return true
+	case SavedViewPageLedger:
+		return true
 	case SavedViewPageRequests:
+		return true
+	case SavedViewPageResources:
+		return true
+	case SavedViewPageReviews:
+		return true
+	case SavedViewPageRollout:
 		return true
 	case SavedViewPageTraffic:
 		return true
@@ -4570,6 +4591,9 @@ type PackageHolder struct {
 	// Items the number of its accesses by the package
 	Items int `json:"items"`
 
+	// Reason of the newest of the tickets; absent: the caller may see none
+	Reason *string `json:"reason,omitempty"`
+
 	// Tickets the newest first, at most 10
 	Tickets []string `json:"tickets"`
 
@@ -4583,6 +4607,30 @@ type PackageHolderList struct {
 	Incomplete *bool           `json:"incomplete,omitempty"`
 	Items      []PackageHolder `json:"items"`
 	NextCursor *string         `json:"nextCursor,omitempty"`
+}
+
+// PackageHolderUse defines model for PackageHolderUse.
+type PackageHolderUse struct {
+	// Application the resource name of the holder
+	Application string `json:"application"`
+
+	// LastUsed absent: no use was seen
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+
+	// State of all its accesses by the package together; unknown also if the caller may not see the connections of one
+	State UseState `json:"state"`
+}
+
+// PackageHolderUseList defines model for PackageHolderUseList.
+type PackageHolderUseList struct {
+	// Available false: the flows could not be read, so the last uses are unknown
+	Available bool `json:"available"`
+
+	// Items one for each holder that the caller sees; none if the flows could not be read
+	Items []PackageHolderUse `json:"items"`
+
+	// Since connections before it are not considered
+	Since time.Time `json:"since"`
 }
 
 // PackageList defines model for PackageList.
@@ -4709,6 +4757,9 @@ type PastAccess struct {
 
 	// Hours absent: at any hour
 	Hours *WeeklyHours `json:"hours,omitempty"`
+
+	// LastUsed the last connection that the statement decided while it existed, perhaps after the instant; absent: not known, because the flows have no decision of it
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
 
 	// NotAfter the end that was known last; a ticket may have been shortened later
 	NotAfter  *time.Time `json:"notAfter,omitempty"`
@@ -7640,6 +7691,9 @@ type ServerInterface interface {
 	// ListPackageHolders Applications that hold access by the package (members of its team, security and auditors see all; others see their own applications)
 	// (GET /packages/{id}/holders)
 	ListPackageHolders(c *gin.Context, id Id, params ListPackageHoldersParams)
+	// ListPackageHolderUses When the holders of the package last used their access by it (the rows of the list of holders; uses of what the caller owns; security and auditors all)
+	// (GET /packages/{id}/holders/uses)
+	ListPackageHolderUses(c *gin.Context, id Id)
 	// ListPeople People of the catalog
 	// (GET /people)
 	ListPeople(c *gin.Context, params ListPeopleParams)
@@ -10307,6 +10361,31 @@ func (siw *ServerInterfaceWrapper) ListPackageHolders(c *gin.Context) {
 	siw.Handler.ListPackageHolders(c, id, params)
 }
 
+// ListPackageHolderUses operation middleware
+func (siw *ServerInterfaceWrapper) ListPackageHolderUses(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListPackageHolderUses(c, id)
+}
+
 // ListPeople operation middleware
 func (siw *ServerInterfaceWrapper) ListPeople(c *gin.Context) {
 
@@ -12430,6 +12509,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/packages", wrapper.ListPackages)
 	router.GET(options.BaseURL+"/packages/:id", wrapper.GetPackage)
 	router.GET(options.BaseURL+"/packages/:id/holders", wrapper.ListPackageHolders)
+	router.GET(options.BaseURL+"/packages/:id/holders/uses", wrapper.ListPackageHolderUses)
 	router.POST(options.BaseURL+"/packages/:id/archive", wrapper.ArchivePackage)
 	router.GET(options.BaseURL+"/organizations", wrapper.ListOrganizations)
 	router.GET(options.BaseURL+"/organizations/:id", wrapper.GetOrganization)
@@ -15214,6 +15294,45 @@ func (response ListPackageHoldersdefaultApplicationProblemPlusJSONResponse) Visi
 	return err
 }
 
+type ListPackageHolderUsesRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type ListPackageHolderUsesResponseObject interface {
+	VisitListPackageHolderUsesResponse(w http.ResponseWriter) error
+}
+
+type ListPackageHolderUses200JSONResponse PackageHolderUseList
+
+func (response ListPackageHolderUses200JSONResponse) VisitListPackageHolderUsesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPackageHolderUsesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListPackageHolderUsesdefaultApplicationProblemPlusJSONResponse) VisitListPackageHolderUsesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListPeopleRequestObject struct {
 	Params ListPeopleParams
 }
@@ -17735,6 +17854,9 @@ type StrictServerInterface interface {
 	// ListPackageHolders Applications that hold access by the package (members of its team, security and auditors see all; others see their own applications)
 	// (GET /packages/{id}/holders)
 	ListPackageHolders(ctx context.Context, request ListPackageHoldersRequestObject) (ListPackageHoldersResponseObject, error)
+	// ListPackageHolderUses When the holders of the package last used their access by it (the rows of the list of holders; uses of what the caller owns; security and auditors all)
+	// (GET /packages/{id}/holders/uses)
+	ListPackageHolderUses(ctx context.Context, request ListPackageHolderUsesRequestObject) (ListPackageHolderUsesResponseObject, error)
 	// ListPeople People of the catalog
 	// (GET /people)
 	ListPeople(ctx context.Context, request ListPeopleRequestObject) (ListPeopleResponseObject, error)
@@ -19828,6 +19950,32 @@ func (sh *strictHandler) ListPackageHolders(ctx *gin.Context, id Id, params List
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListPackageHoldersResponseObject); ok {
 		if err := validResponse.VisitListPackageHoldersResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListPackageHolderUses operation middleware
+func (sh *strictHandler) ListPackageHolderUses(ctx *gin.Context, id Id) {
+	var request ListPackageHolderUsesRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListPackageHolderUses(ctx, request.(ListPackageHolderUsesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListPackageHolderUses")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListPackageHolderUsesResponseObject); ok {
+		if err := validResponse.VisitListPackageHolderUsesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

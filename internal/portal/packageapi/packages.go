@@ -4,6 +4,7 @@ package packageapi
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -150,39 +151,79 @@ const (
 	maxTicketsShown = 10
 )
 
-// ListPackageHolders implements openapi.StrictServerInterface.
-func (a *API) ListPackageHolders(ctx context.Context, r openapi.ListPackageHoldersRequestObject) (openapi.ListPackageHoldersResponseObject, error) {
-	p, spec, err := a.find(ctx, r.Id)
+// held are the tickets by which applications hold a package, as far as a caller sees the applications.
+type held struct {
+	name    string // of the package
+	tickets []*approval.Ticket
+	sees    func(application string) bool
+}
+
+// held returns the newest maxTickets tickets by which applications hold a package.
+func (a *API) held(ctx context.Context, name string) (held, error) {
+	p, spec, err := a.find(ctx, name)
 	if err != nil {
-		return nil, err
+		return held{}, err
 	}
+	out := held{name: p.Name, sees: func(string) bool { return true }}
 	c, who := a.Catalog(), core.Caller(ctx)
 	f := approval.Filter{Package: p.Name, ItemStates: inForce, Limit: maxTickets, OmitEvents: true}
 	if !seesHolders(c, who, spec.Team) {
 		own, _ := c.Owned(who.ID)
-		if f.Applications = views.Names(own); len(own) == 0 {
-			return openapi.ListPackageHolders200JSONResponse{Items: []openapi.PackageHolder{}}, nil
+		f.Applications = views.Names(own)
+		out.sees = func(application string) bool { return slices.Contains(f.Applications, application) }
+		if len(own) == 0 {
+			return out, nil
 		}
 	}
-	tickets, err := a.Tickets.Store.List(core.RequestContext(ctx), f)
+	out.tickets, err = a.Tickets.Store.List(core.RequestContext(ctx), f)
+	return out, err
+}
+
+// items iterates over the accesses of the package that are in force, by ticket. The tickets are the newest first.
+func (h *held) items() iter.Seq2[*approval.Ticket, *approval.Item] {
+	return func(yield func(*approval.Ticket, *approval.Item) bool) {
+		for _, t := range h.tickets {
+			for i := range t.Items {
+				it := &t.Items[i]
+				if it.Package == nil || it.Package.Name != h.name || !t.Kind.Access() || !it.State.MayBeOnHost() || !h.sees(it.ApplicationName) {
+					continue
+				}
+				if !yield(t, it) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ListPackageHolders implements openapi.StrictServerInterface.
+func (a *API) ListPackageHolders(ctx context.Context, r openapi.ListPackageHoldersRequestObject) (openapi.ListPackageHoldersResponseObject, error) {
+	h, err := a.held(ctx, r.Id)
 	if err != nil {
 		return nil, err
 	}
-	holders := holdersOf(c, p.Name, tickets, func(name string) bool { return len(f.Applications) == 0 || slices.Contains(f.Applications, name) })
-	page, next, err := core.Page("package holders", holders, func(h openapi.PackageHolder) string { return h.Application.Name },
+	page, next, err := core.Page("package holders", holdersOf(a.Catalog(), &h), func(h openapi.PackageHolder) string { return h.Application.Name },
 		func(openapi.PackageHolder, string) bool { return true }, nil, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
 	out := openapi.ListPackageHolders200JSONResponse{Items: page, NextCursor: next}
-	if len(tickets) == maxTickets {
+	if len(h.tickets) == maxTickets {
 		out.Incomplete = new(true)
 	}
+	reasons := map[string]string{}
+	for _, t := range h.tickets {
+		reasons[t.ID()] = t.Reason
+	}
 	for i := range out.Items {
-		out.Items[i].Tickets = slices.DeleteFunc(out.Items[i].Tickets, func(id string) bool {
+		x := &out.Items[i]
+		x.Tickets = slices.DeleteFunc(x.Tickets, func(id string) bool {
 			n, ok := approval.ParseID(id)
 			return !ok || !a.TicketVisible(ctx, n)
 		})
+		if len(x.Tickets) > 0 {
+			x.Reason = core.Optional(reasons[x.Tickets[0]])
+		}
 	}
 	return out, nil
 }
@@ -195,28 +236,22 @@ func seesHolders(c *catalog.Catalog, who approval.Actor, team string) bool {
 // inForce are the states of the items by which an application holds a package.
 var inForce = []approval.State{approval.StateApproved, approval.StateApplying, approval.StateEffective, approval.StateFailed}
 
-// holdersOf returns the applications that hold access by a package, sorted by name. The tickets are the newest first.
-func holdersOf(c *catalog.Catalog, name string, tickets []*approval.Ticket, sees func(application string) bool) []openapi.PackageHolder {
+// holdersOf returns the applications that hold access by a package, sorted by name.
+func holdersOf(c *catalog.Catalog, held *held) []openapi.PackageHolder {
 	found := map[string]*openapi.PackageHolder{}
-	for _, t := range tickets {
-		for i := range t.Items {
-			it := &t.Items[i]
-			if it.Package == nil || it.Package.Name != name || !t.Kind.Access() || !it.State.MayBeOnHost() || !sees(it.ApplicationName) {
-				continue
-			}
-			h := found[it.ApplicationName]
-			if h == nil {
-				h = &openapi.PackageHolder{Application: views.Ref(c, it.ApplicationName), Version: it.Package.Version}
-				found[it.ApplicationName] = h
-			}
-			h.Items++
-			h.Version = min(h.Version, it.Package.Version)
-			if end := views.Time(it.End()); end != nil && (h.ExpiresAt == nil || end.Before(*h.ExpiresAt)) {
-				h.ExpiresAt = end
-			}
-			if id := t.ID(); len(h.Tickets) < maxTicketsShown && !slices.Contains(h.Tickets, id) {
-				h.Tickets = append(h.Tickets, id)
-			}
+	for t, it := range held.items() {
+		h := found[it.ApplicationName]
+		if h == nil {
+			h = &openapi.PackageHolder{Application: views.Ref(c, it.ApplicationName), Version: it.Package.Version}
+			found[it.ApplicationName] = h
+		}
+		h.Items++
+		h.Version = min(h.Version, it.Package.Version)
+		if end := views.Time(it.End()); end != nil && (h.ExpiresAt == nil || end.Before(*h.ExpiresAt)) {
+			h.ExpiresAt = end
+		}
+		if id := t.ID(); len(h.Tickets) < maxTicketsShown && !slices.Contains(h.Tickets, id) {
+			h.Tickets = append(h.Tickets, id)
 		}
 	}
 	out := make([]openapi.PackageHolder, 0, len(found))

@@ -39,12 +39,38 @@ func TestHoldersOf(t *testing.T) {
 	}
 	a := openapi.PackageHolder{Application: openapi.CatalogRef{Name: "a", Title: "a"}, Version: 1, Items: 2, Tickets: []string{"T-3", "T-2"}, ExpiresAt: &end}
 	b := openapi.PackageHolder{Application: openapi.CatalogRef{Name: "b", Title: "b"}, Version: 2, Items: 1, Tickets: []string{"T-3"}}
-	got := holdersOf(&catalog.Catalog{}, "pay", tickets, func(string) bool { return true })
+	got := holdersOf(&catalog.Catalog{}, &held{"pay", tickets, func(string) bool { return true }})
 	if d := cmp.Diff([]openapi.PackageHolder{a, b}, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if got := holdersOf(&catalog.Catalog{}, "pay", tickets, func(name string) bool { return name == "b" }); len(got) != 1 || got[0].Application.Name != "b" {
+	got = holdersOf(&catalog.Catalog{}, &held{"pay", tickets, func(name string) bool { return name == "b" }})
+	if len(got) != 1 || got[0].Application.Name != "b" {
 		t.Errorf("the owner of b sees %+v", got)
+	}
+}
+
+// TestUseOfHolder checks that a use of one access is a use of the holder, and that its accesses are unused only if that is certain of each.
+func TestUseOfHolder(t *testing.T) {
+	early, late := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), time.Date(2026, 3, 3, 9, 0, 0, 0, time.UTC)
+	unused, unknown := use{state: openapi.UseStateUnused}, use{state: openapi.UseStateUnknown}
+	used := func(at *time.Time) use { return use{openapi.UseStateUsed, at} }
+	for name, tc := range map[string]struct {
+		accesses int
+		seen     []use
+		state    openapi.UseState
+		at       *time.Time
+	}{
+		"the latest use":         {3, []use{used(&early), unknown, used(&late)}, openapi.UseStateUsed, &late},
+		"the first is later":     {2, []use{used(&late), used(&early)}, openapi.UseStateUsed, &late},
+		"none was used":          {2, []use{unused, unused}, openapi.UseStateUnused, nil},
+		"one is not known":       {2, []use{unused, unknown}, openapi.UseStateUnknown, nil},
+		"one is not written yet": {2, []use{unused}, openapi.UseStateUnknown, nil},
+		"nothing is written yet": {1, nil, openapi.UseStateUnknown, nil},
+	} {
+		want := openapi.PackageHolderUse{Application: "a", State: tc.state, LastUsed: tc.at}
+		if d := cmp.Diff(want, useOfHolder("a", tc.accesses, tc.seen)); d != "" {
+			t.Errorf("%s (-want +got)\n%s", name, d)
+		}
 	}
 }
 

@@ -68,6 +68,7 @@ export const keys = {
     list: (filter: Params) => ["package", "list", filter],
     one: (name: string) => ["package", name],
     holders: (name: string) => ["package", name, "holders"],
+    usesOfHolders: (name: string) => ["package", name, "holders", "uses"],
   },
   workload: {
     all: ["workload"],

@@ -39,6 +39,18 @@ export function usePackageHolders(name: string) {
   });
 }
 
+/** usesFresh is the time in milliseconds in which last uses are not read again: a year of connections is searched for them. */
+const usesFresh = 60_000;
+
+/** usePackageHolderUses reads when the holders of a package last used their access by it. */
+export function usePackageHolderUses(name: string) {
+  return useQuery({
+    queryKey: keys.package.usesOfHolders(name),
+    queryFn: ({ signal }) => unwrap(client.GET("/packages/{id}/holders/uses", { signal, params: { path: { id: name } } })),
+    staleTime: usesFresh,
+  });
+}
+
 /** useArchivePackage returns the mutation that makes a package unavailable for requests. */
 export function useArchivePackage(name: string) {
   return useMutation({

@@ -931,6 +931,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/packages/{id}/holders/uses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** When the holders of the package last used their access by it (the rows of the list of holders; uses of what the caller owns; security and auditors all) */
+        get: operations["listPackageHolderUses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/packages/{id}/archive": {
         parameters: {
             query?: never;
@@ -2471,6 +2491,11 @@ export interface components {
             counting: boolean;
             /** @description it is not certain that the statement existed, or that it said this */
             uncertain: boolean;
+            /**
+             * Format: date-time
+             * @description the last connection that the statement decided while it existed, perhaps after the instant; absent: not known, because the flows have no decision of it
+             */
+            lastUsed?: string;
         };
         /** @enum {string} */
         HistoryGapKind: "before-records" | "unread" | "restored" | "policy-changed" | "others-changed" | "mode-unknown" | "class-changed" | "rollout" | "ticket-failed";
@@ -2949,6 +2974,8 @@ export interface components {
             items: number;
             /** @description the newest first, at most 10 */
             tickets: string[];
+            /** @description of the newest of the tickets; absent: the caller may see none */
+            reason?: string;
             /**
              * Format: date-time
              * @description when the first of its accesses ends; absent: none ends
@@ -2960,6 +2987,28 @@ export interface components {
             nextCursor?: string;
             /** @description there are more tickets than are read */
             incomplete?: boolean;
+        };
+        PackageHolderUse: {
+            /** @description the resource name of the holder */
+            application: string;
+            /** @description of all its accesses by the package together; unknown also if the caller may not see the connections of one */
+            state: components["schemas"]["UseState"];
+            /**
+             * Format: date-time
+             * @description absent: no use was seen
+             */
+            lastUsed?: string;
+        };
+        PackageHolderUseList: {
+            /** @description one for each holder that the caller sees; none if the flows could not be read */
+            items: components["schemas"]["PackageHolderUse"][];
+            /**
+             * Format: date-time
+             * @description connections before it are not considered
+             */
+            since: string;
+            /** @description false: the flows could not be read, so the last uses are unknown */
+            available: boolean;
         };
         /** @description the registration that an item of a workload ticket makes or changes */
         WorkloadChange: {
@@ -3521,7 +3570,7 @@ export interface components {
          * @description a page whose filters can be saved
          * @enum {string}
          */
-        SavedViewPage: "requests" | "flows" | "traffic" | "approvals" | "unused" | "findings" | "fleet";
+        SavedViewPage: "requests" | "flows" | "traffic" | "approvals" | "unused" | "findings" | "fleet" | "applications" | "resources" | "rollout" | "access" | "access-policies" | "reviews" | "ledger";
         NewSavedView: {
             page: components["schemas"]["SavedViewPage"];
             /** @description one line */
@@ -6964,6 +7013,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PackageHolderList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPackageHolderUses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The last use of each holder */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PackageHolderUseList"];
                 };
             };
             default: components["responses"]["Problem"];

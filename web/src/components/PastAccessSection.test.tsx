@@ -51,6 +51,14 @@ describe("who could reach a resource", () => {
     expect(screen.getByTestId("past-csv")).toHaveAttribute("href", "/api/v1/resources/bobs-cluster/past-access?format=csv&at=2026-03-02T01%3A30%3A00Z");
   });
 
+  it("shows the last use that the flows prove, and never says that an access was not used", async () => {
+    start({ body: list({ items: [row({ lastUsed: "2026-03-02T00:00:00Z" }), row({ sid: "t-43-1" })] }) });
+    const used = within(await screen.findByTestId("past-row-t-42-1")).getByTestId("past-use");
+    expect(used).toHaveAttribute("data-value", "used");
+    expect(within(used).getByRole("link")).toHaveAttribute("href", "/flows?policy=p&sid=t-42-1&window=31d");
+    expect(within(screen.getByTestId("past-row-t-43-1")).getByTestId("past-use")).toHaveTextContent("not known");
+  });
+
   it.each([
     ["nobody, if the records cover the time", list(), "The records cover this time: no statement gave anyone access."],
     ["that it is not known, if they do not", list({ gaps: [gap] }), "it is not known that nobody had access"],

@@ -5,6 +5,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { usePastAccess } from "../api/queries";
 import type { PastAccess, PastAccessList, Resource } from "../api/types";
+import { flowsPath } from "../lib/flow-link";
 import { instant } from "../lib/table-sort";
 import { useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
@@ -65,6 +66,17 @@ function Ticket({ row }: { row: PastAccess }) {
   );
 }
 
+/**
+ * LastUse shows when the statement last decided. A use is known by a decision that names the statement. Without one it is not known
+ * whether there was a use, so it is never shown as unused.
+ */
+function LastUse({ row }: { row: PastAccess }) {
+  const { t } = useTranslation();
+  if (!row.lastUsed) return <span className={tables.muted} title={t("past.useUnknownHelp")} data-testid="past-use" data-value="unknown">{t("access.useUnknown")}</span>;
+  const to = flowsPath({ policy: row.policy, sid: row.sid });
+  return <span data-testid="past-use" data-value="used">{to ? <Link to={to}><DayAndTime at={row.lastUsed} /></Link> : <DayAndTime at={row.lastUsed} />}</span>;
+}
+
 /** Reached says what the statements and the mode together did with the actions of a statement. */
 function Reached({ row }: { row: PastAccess }) {
   const { t } = useTranslation();
@@ -90,6 +102,7 @@ function Rows({ rows }: { rows: PastAccess[] }) {
     { key: "statement", header: t("access.statement"), sortBy: (row) => row.sid, cell: (row) => <code className={tables.code} title={row.policy}>{row.sid}</code> },
     { key: "since", header: t("access.since"), nowrap: true, sortBy: (row) => instant(row.since), cell: (row) => row.since && <DayAndTime at={row.since} /> },
     { key: "until", header: t("access.until"), nowrap: true, sortBy: (row) => instant(row.notAfter), cell: (row) => <span className={tables.stack}>{row.notAfter ? <DayAndTime at={row.notAfter} /> : <span className={tables.muted}>{t("time.untilRevoked")}</span>}<Hours hours={row.hours} /></span> },
+    { key: "used", header: t("access.lastUsed"), nowrap: true, sortBy: (row) => instant(row.lastUsed), cell: (row) => <LastUse row={row} /> },
     { key: "ticket", header: t("access.ticket"), sortBy: (row) => row.ticket, cell: (row) => <Ticket row={row} /> },
   ];
   return <DataTable sortParam="past-sort" label={t("past.title")} columns={columns} rows={rows} rowKey={(row) => `${row.policy}/${row.sid}/${row.subject.name}/${row.resource.name}`} rowTestId={(row) => `past-row-${row.sid}`} dim={(row) => !row.counting || row.uncertain} testId="past-table" />;

@@ -1,7 +1,7 @@
 import { Button, Checkbox, MultiSelect, SegmentedControl, Select } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { useAccessGraph } from "../api/fleet";
-import { useClasses } from "../api/queries";
+import { useClasses, useMe } from "../api/queries";
 import type { AccessGraph } from "../api/types";
 import { AccessCanvas } from "../components/access/AccessCanvas";
 import classes from "../components/access/Access.module.css";
@@ -10,8 +10,9 @@ import { MapNav } from "../components/access/MapNav";
 import { PathFinder } from "../components/access/PathFinder";
 import { Loaded, Notice } from "../components/Feedback";
 import govern from "../components/govern/Govern.module.css";
-import { GovernanceOnly } from "../components/GovernanceOnly";
+import { canSeeGovernance, GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
+import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import { expiryDays, filterNames, filterOf, focusChange, focusIn, levelOf } from "../lib/access-filter";
 import { levelBelow, levels } from "../lib/access-graph";
@@ -98,8 +99,9 @@ function Map() {
 /** AccessMapPage shows who can reach what as a graph and a table, and the path from a subject to a resource. */
 export function AccessMapPage() {
   const { t } = useTranslation();
+  const [search] = useFilters();
   return (
-    <Page wide title={t("accessMap.title")} sub={t("accessMap.intro")}>
+    <Page wide title={t("accessMap.title")} sub={t("accessMap.intro")} actions={canSeeGovernance(useMe().data) && <SavedViews page="access" query={search.toString()} />}>
       <GovernanceOnly>
         <MapNav />
         <Map />

@@ -2,6 +2,7 @@ import { MultiSelect } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useAccessPolicies } from "../api/fleet";
+import { useMe } from "../api/queries";
 import type { PolicySummary } from "../api/types";
 import { ToneBadge } from "../components/Badge";
 import { DataTable } from "../components/DataTable";
@@ -14,8 +15,9 @@ import { IssueBadge } from "../components/govern/badges";
 import { PolicyOriginText } from "../components/govern/PolicyOriginText";
 import { LoadMore } from "../components/LoadMore";
 import { RefName } from "../components/Names";
-import { GovernanceOnly } from "../components/GovernanceOnly";
+import { canSeeGovernance, GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
+import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { policiesCSV } from "../lib/tables/access";
@@ -113,8 +115,9 @@ function List() {
 /** AccessPoliciesPage lists all AccessControlPolicies with their origin and the issues of their statements. */
 export function AccessPoliciesPage() {
   const { t } = useTranslation();
+  const [search] = useFilters();
   return (
-    <Page wide title={t("acp.title")} sub={t("acp.intro")}>
+    <Page wide title={t("acp.title")} sub={t("acp.intro")} actions={canSeeGovernance(useMe().data) && <SavedViews page="access-policies" query={search.toString()} />}>
       <GovernanceOnly>
         <List />
       </GovernanceOnly>

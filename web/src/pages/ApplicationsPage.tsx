@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useApplications } from "../api/queries";
@@ -11,6 +11,7 @@ import { LoadMore } from "../components/LoadMore";
 import { Owners, RefName } from "../components/Names";
 import { Page } from "../components/Page";
 import { RefusedCount } from "../components/RefusedCount";
+import { SavedViews } from "../components/SavedViews";
 import { applicationsCSV } from "../lib/tables/catalog";
 import { useFilters } from "../lib/use-filters";
 import { entityOrders, useServerSort } from "../lib/use-server-sort";
@@ -42,9 +43,12 @@ export function ApplicationsPage() {
       title={t("applications.mineTitle")}
       sub={t("applications.intro")}
       actions={
-        <Button component={Link} to="/requests/new">
-          {t("action.requestAccess")}
-        </Button>
+        <Group gap="sm">
+          <SavedViews page="applications" query={search.toString()} />
+          <Button component={Link} to="/requests/new">
+            {t("action.requestAccess")}
+          </Button>
+        </Group>
       }
     >
       <CatalogFilters search={search} onChange={change} placeholder={t("applications.search")} scopeLabel={t("applications.scope")} />

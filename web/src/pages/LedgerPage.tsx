@@ -1,4 +1,4 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button, Group, TextInput } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { useLedger } from "../api/governance";
@@ -11,6 +11,7 @@ import { LedgerVerifier } from "../components/ledger/LedgerVerifier";
 import { LoadMore } from "../components/LoadMore";
 import { canSeeGovernance, GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
+import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import { ledgerFilterOf, ledgerKeys } from "../lib/ledger-filter";
 import { useFilters } from "../lib/use-filters";
@@ -80,9 +81,10 @@ function Export() {
 /** LedgerPage lists all decisions and changes as they were recorded. */
 export function LedgerPage() {
   const { t } = useTranslation();
+  const [search] = useFilters();
   const me = useMe().data;
   return (
-    <Page wide title={t("ledger.title")} sub={t("ledger.intro")} actions={canSeeGovernance(me) && <Export />}>
+    <Page wide title={t("ledger.title")} sub={t("ledger.intro")} actions={canSeeGovernance(me) && <Group gap="sm"><SavedViews page="ledger" query={search.toString()} /><Export /></Group>}>
       <GovernanceOnly>
         <Lines />
       </GovernanceOnly>

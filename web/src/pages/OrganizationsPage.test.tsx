@@ -3,6 +3,8 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Entity, Organization, Role } from "../api/types";
 import { me } from "../testing/fixtures";
+import { csvText } from "../lib/csv";
+import { organizationsCSV } from "../lib/tables/policies";
 import { renderPage, serve, verbatim } from "../testing/render";
 import { OrganizationPage } from "./OrganizationPage";
 import { OrganizationsPage } from "./OrganizationsPage";
@@ -35,6 +37,13 @@ describe("organizations", () => {
     const card = await screen.findByTestId("organization-payments");
     for (const text of ["Payments", "Core team", "conflict", "1 object outside of the bounds"]) expect(card).toHaveTextContent(text);
     expect(screen.queryByTestId("new-organization")).toBeNull();
+    expect(within(card).getByRole("link", { name: "Payments" })).toHaveAttribute("href", "/organizations/payments");
+    expect(screen.getByTestId("csv")).toBeVisible();
+  });
+
+  it("are written to a file with their teams, administrators and objects", () => {
+    const [, line] = csvText(organizationsCSV, [payments()]).split("\r\n");
+    expect(line).toBe("payments,Payments,Core team (team),Carol Wu (carol),redis,,redis,yes,");
   });
 
   it.each([

@@ -2,19 +2,21 @@ import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useParams } from "react-router";
-import { useArchivePackage, usePackage, usePackageHolders } from "../api/packages";
-import type { AccessPackage, PackageHolder, PackageUpdate, PackageUpdateApplication } from "../api/types";
+import { useArchivePackage, usePackage, usePackageHolders, usePackageHolderUses } from "../api/packages";
+import type { AccessPackage, PackageHolder, PackageUpdate, PackageUpdateApplication, Use } from "../api/types";
 import { ConfirmDialog } from "../components/ConfirmDialog";
 import { DataTable } from "../components/DataTable";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
 import { Hours } from "../components/Hours";
+import { LastUse } from "../components/LastUse";
 import { LoadMore } from "../components/LoadMore";
 import { Owners, RefName } from "../components/Names";
 import { Page, Section } from "../components/Page";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
 import { useToast } from "../components/toast-context";
-import { packageHoldersCSV, packageResourcesCSV, packageVersionsCSV } from "../lib/tables/packages";
+import { packageHoldersCSV, packageResourcesCSV, packageUpdateCSV, packageVersionsCSV } from "../lib/tables/packages";
+import { flowsPath } from "../lib/flow-link";
 import { useWords } from "../lib/use-words";
 import { instant } from "../lib/table-sort";
 
@@ -27,10 +29,19 @@ function Tickets({ tickets }: { tickets: string[] }) {
   ));
 }
 
+/** useLastUses returns when a holder last used its access by a package. */
+function useLastUses(name: string): (row: PackageHolder) => Use {
+  const { data, isLoading } = usePackageHolderUses(name);
+  if (!data?.available) return () => (isLoading ? null : undefined);
+  const found = new Map(data.items.map((use) => [use.application, use]));
+  return (row) => found.get(row.application.name) ?? { state: "unknown" };
+}
+
 /** Holders lists the applications that hold access by the package, as far as the reader may see them. */
 function Holders({ of }: { of: AccessPackage }) {
   const { t } = useTranslation();
   const query = usePackageHolders(of.name);
+  const lastUse = useLastUses(of.name);
   const version = (row: PackageHolder) => (row.version < of.version ? t("packages.olderVersion", { version: row.version }) : row.version);
   return (
     <Section title={t("packages.holders")} testId="package-holders">
@@ -43,14 +54,16 @@ function Holders({ of }: { of: AccessPackage }) {
               {pages[0]?.incomplete && <Notice>{t("packages.holdersIncomplete")}</Notice>}
               <DataTable
                 query={query}
-                csv={packageHoldersCSV(of.name)}
+                csv={packageHoldersCSV(of.name, lastUse)}
                 sortParam="holders-sort"
                 label={t("packages.holders")}
                 columns={[
                   { key: "application", header: t("packages.application"), cell: (row) => <RefName kind="applications" about={row.application} />, sortBy: (row) => row.application.title },
                   { key: "version", header: t("packages.version"), cell: version, sortBy: (row) => row.version },
                   { key: "items", header: t("packages.accesses"), end: true, cell: (row) => row.items, sortBy: (row) => row.items },
+                  { key: "used", header: t("access.lastUsed"), nowrap: true, cell: (row) => <LastUse use={lastUse(row)} to={flowsPath({ subject: row.application })} label={t("packages.connectionsOf", { application: row.application.title })} />, sortBy: (row) => instant(lastUse(row)?.lastUsed) },
                   { key: "tickets", header: t("packages.tickets"), cell: (row) => <Tickets tickets={row.tickets} /> },
+                  { key: "reason", header: t("access.reason"), cell: (row) => row.reason, sortBy: (row) => row.reason },
                   { key: "ends", header: t("packages.ends"), nowrap: true, cell: (row) => (row.expiresAt ? <RelativeTime at={row.expiresAt} /> : t("packages.untilRevoked")), sortBy: (row) => instant(row.expiresAt) },
                 ]}
                 rows={rows}
@@ -87,11 +100,13 @@ function Update({ of }: { of: AccessPackage }) {
       {reason && <Notice testId="package-update-stopped">{words.message(reason)}</Notice>}
       <DataTable
         label={t("packages.update", { version: version.number })}
+        csv={packageUpdateCSV(of.name, version.number)}
+        sortParam="update-sort"
         columns={[
           { key: "application", header: t("packages.application"), cell: (row) => <RefName kind="applications" about={row.application} />, sortBy: (row) => row.application.title },
           { key: "state", header: t("packages.updateState"), nowrap: true, cell: (row) => t(`packages.holderState.${row.state}`), sortBy: (row) => row.state },
-          { key: "ticket", header: t("packages.ticket"), cell: (row) => row.ticket && <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link> },
-          { key: "message", header: t("packages.updateReason"), cell: about },
+          { key: "ticket", header: t("packages.ticket"), cell: (row) => row.ticket && <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>, sortBy: (row) => row.ticket },
+          { key: "message", header: t("packages.updateReason"), cell: about, sortBy: (row) => about(row) ?? undefined },
         ]}
         rows={applications}
         rowKey={(row) => row.application.name}

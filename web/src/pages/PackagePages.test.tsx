@@ -1,4 +1,4 @@
-import { screen, waitFor } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { AccessPackage, PackageHolder, Role } from "../api/types";
@@ -16,9 +16,9 @@ const of = (over: Partial<AccessPackage> = {}): AccessPackage => ({
   ...over,
 });
 
-const holder: PackageHolder = { application: { id: app888.id, name: app888.name, title: app888.title }, version: 2, items: 1, tickets: ["T-7"] };
+const holder: PackageHolder = { application: { id: app888.id, name: app888.name, title: app888.title }, version: 2, items: 1, tickets: ["T-7"], reason: "checkout reads carts" };
 
-function answers(data = of(), roles: Role[] = ["requester", "application-owner"], holders = [holder]) {
+function answers(data = of(), roles: Role[] = ["requester", "application-owner"], holders = [holder], flows = true) {
   return serve({
     "GET /me": () => ({ body: me({ roles }) }),
     "GET /packages": ({ search }) => ({
@@ -26,6 +26,7 @@ function answers(data = of(), roles: Role[] = ["requester", "application-owner"]
     }),
     "GET /packages/stores": () => ({ body: data }),
     "GET /packages/stores/holders": () => ({ body: { items: holders } }),
+    "GET /packages/stores/holders/uses": () => ({ body: { items: [{ application: app888.name, state: "used", lastUsed: "2026-03-01T09:00:00Z" }], since: "2025-03-01T09:00:00Z", available: flows } }),
     "GET /applications": () => ({ body: { items: [application()] } }),
     "GET /applications/app-888": () => ({ body: application() }),
     "POST /packages/stores/archive": () => ({ status: 204, body: undefined }),
@@ -48,6 +49,19 @@ describe("access packages", () => {
     expect((await screen.findByTestId("package-chain")).textContent).toContain("the team Storage");
     expect((await screen.findByTestId("holder-app-888")).textContent).toContain("2 (older)");
     expect(screen.queryByTestId("archive-package")).toBeNull();
+  });
+
+  it("show why a holder has its access, and when it last used it", async () => {
+    answers();
+    renderPage(<PackagePage />, { path: "/packages/:name", at: "/packages/stores" });
+    await waitFor(() => expect(within(screen.getByTestId("holder-app-888")).getByTestId("last-use")).toHaveAttribute("data-value", "used"));
+    expect(screen.getByTestId("holder-app-888").textContent).toContain("checkout reads carts");
+  });
+
+  it("say that the last use of a holder is not known if the flows cannot be read", async () => {
+    answers(of(), undefined, [holder], false);
+    renderPage(<PackagePage />, { path: "/packages/:name", at: "/packages/stores" });
+    await waitFor(() => expect(within(screen.getByTestId("holder-app-888")).getByTestId("last-use")).toHaveAttribute("data-value", "unavailable"));
   });
 
   it("show per version how far it has come to existing holders, and what became of each", async () => {

@@ -7,8 +7,10 @@ import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import classes from "../components/policies/Policies.module.css";
 import { ApprovalPolicyView } from "../components/policies/ApprovalPolicyView";
+import { TableDownload } from "../components/TableDownload";
 import { PolicyNav } from "../components/policies/PolicyNav";
 import { changePath } from "../lib/policies";
+import { approvalPoliciesCSV } from "../lib/tables/policies";
 
 /** PoliciesPage lists the approval policies in the order in which they are matched. */
 export function PoliciesPage() {
@@ -33,11 +35,14 @@ export function PoliciesPage() {
       <PolicyNav />
       <Loaded query={query}>
         {({ items }) => (
-          <ol className={classes.list} data-testid="policies">
-            {items.map((policy) => (
-              <ApprovalPolicyView key={policy.name} policy={policy} whole={canSeeGovernance(me) || administers(policy.organization)} mayPropose={mayPropose || (mayRequest && administers(policy.organization))} />
-            ))}
-          </ol>
+          <>
+            <ol className={classes.list} data-testid="policies">
+              {items.map((policy) => (
+                <ApprovalPolicyView key={policy.name} policy={policy} whole={canSeeGovernance(me) || administers(policy.organization)} mayPropose={mayPropose || (mayRequest && administers(policy.organization))} />
+              ))}
+            </ol>
+            <TableDownload csv={approvalPoliciesCSV} rows={items} />
+          </>
         )}
       </Loaded>
     </Page>

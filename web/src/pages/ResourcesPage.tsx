@@ -12,6 +12,7 @@ import { LoadMore } from "../components/LoadMore";
 import { Owners, RefName } from "../components/Names";
 import { Page } from "../components/Page";
 import { RefusedCount } from "../components/RefusedCount";
+import { SavedViews } from "../components/SavedViews";
 import tables from "../components/Tables.module.css";
 import { resourcesCSV } from "../lib/tables/catalog";
 import { useFilters } from "../lib/use-filters";
@@ -51,7 +52,7 @@ export function ResourcesPage() {
   ];
 
   return (
-    <Page title={t("resources.mineTitle")} sub={t("resources.intro")}>
+    <Page title={t("resources.mineTitle")} sub={t("resources.intro")} actions={<SavedViews page="resources" query={search.toString()} />}>
       <CatalogFilters search={search} onChange={change} placeholder={t("resources.search")} scopeLabel={t("resources.scope")} />
       <Loaded query={query}>
         {(data) => {

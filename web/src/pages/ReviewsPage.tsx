@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMe } from "../api/queries";
@@ -12,17 +12,20 @@ import { LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
 import { Progress, ReviewStateBadge } from "../components/reviews/parts";
 import { WaitingReviews } from "../components/reviews/WaitingReviews";
+import { SavedViews } from "../components/SavedViews";
 import tables from "../components/Tables.module.css";
 import reviews from "../components/reviews/Reviews.module.css";
 import { RelativeTime } from "../components/Time";
 import { reviewsCSV } from "../lib/tables/reviews";
 import { decidedOf } from "../lib/reviews";
 import { instant } from "../lib/table-sort";
+import { useFilters } from "../lib/use-filters";
 
 /** ReviewsPage lists access reviews: all of them for the security team and auditors, for others those with lines of theirs. */
 export function ReviewsPage() {
   const { t } = useTranslation();
   const me = useMe().data;
+  const [search] = useFilters();
   const query = useReviews();
   const sees = canSeeGovernance(me);
   const mayCreate = me?.roles.includes("security") === true && !me.roles.includes("auditor");
@@ -47,7 +50,7 @@ export function ReviewsPage() {
     { key: "created", header: t("accessReview.column.created"), nowrap: true, cell: (row) => row.createdBy.displayName, sortBy: (row) => row.createdBy.displayName },
   ];
   return (
-    <Page wide title={t("accessReview.title")} sub={t("accessReview.intro")} actions={mayCreate && begin}>
+    <Page wide title={t("accessReview.title")} sub={t("accessReview.intro")} actions={<Group gap="sm"><SavedViews page="reviews" query={search.toString()} />{mayCreate && begin}</Group>}>
       <div className={reviews.above}><WaitingReviews /></div>
       <Loaded query={query}>
         {({ pages }) => {

@@ -1,4 +1,4 @@
-import { Button, MultiSelect, Select } from "@mantine/core";
+import { Button, Group, MultiSelect, Select } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useClasses, useMe } from "../api/queries";
@@ -12,6 +12,7 @@ import { RolloutBoard } from "../components/rollout/RolloutBoard";
 import { RolloutDialogs } from "../components/rollout/RolloutDialogs";
 import type { Doing } from "../components/rollout/RolloutDialogs";
 import classes from "../components/rollout/Rollout.module.css";
+import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import { cardKey, split, stages } from "../lib/rollout";
 import { useBoard } from "../lib/use-board";
@@ -76,11 +77,14 @@ export function RolloutPage() {
         </>
       }
       actions={
-        possible.length > 0 && (
-          <Button variant="default" onClick={() => set(selected.length === possible.length ? [] : possible)} data-testid="select-all">
-            {selected.length === possible.length ? t("rollout.selectNone") : t("rollout.selectAll", { count: possible.length })}
-          </Button>
-        )
+        <Group gap="sm">
+          <SavedViews page="rollout" query={search.toString()} />
+          {possible.length > 0 && (
+            <Button variant="default" onClick={() => set(selected.length === possible.length ? [] : possible)} data-testid="select-all">
+              {selected.length === possible.length ? t("rollout.selectNone") : t("rollout.selectAll", { count: possible.length })}
+            </Button>
+          )}
+        </Group>
       }
     >
       <Filters search={search} onChange={change} />

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { usePutWorkloads } from "../../api/governance";
 import type { WorkloadResults } from "../../api/types";
+import { workloadResultsCSV } from "../../lib/tables/catalog";
 import { useWords } from "../../lib/use-words";
 import { readWorkloads } from "../../lib/workload-file";
 import type { FileProblem } from "../../lib/workload-file";
@@ -13,6 +14,7 @@ import { Notice } from "../Feedback";
 import { FileTextField } from "../FileTextField";
 import { FormDialog } from "../FormDialog";
 import { InfoDialog } from "../InfoDialog";
+import { TableDownload } from "../TableDownload";
 import tables from "../Tables.module.css";
 import { RequestWorkloadsButton } from "./RequestWorkloadsButton";
 
@@ -29,10 +31,11 @@ function Results({ results }: { results: Result[] }) {
   // Refused workloads come first, because they need an action.
   const rows = [...results].sort((a, b) => Number(b.outcome === "refused") - Number(a.outcome === "refused")).slice(0, listed);
   const columns: Column<Result>[] = [
-    { key: "id", header: t("machines.id"), cell: (row) => <code className={tables.code}>{row.id}</code> },
+    { key: "id", header: t("machines.id"), cell: (row) => <code className={tables.code}>{row.id}</code>, sortBy: (row) => row.id },
     {
       key: "outcome",
       header: t("machines.result"),
+      sortBy: (row) => t(`machines.outcome.${row.outcome}`),
       cell: (row) => (
         <span className={tables.stack}>
           <span><ToneBadge tone={tones[row.outcome]} word={t(`machines.outcome.${row.outcome}`)} value={row.outcome} /></span>
@@ -44,7 +47,8 @@ function Results({ results }: { results: Result[] }) {
   return (
     <>
       <p role="status" data-testid="upload-sum">{t("machines.sum", { created: count("created"), changed: count("changed"), unchanged: count("unchanged"), refused: count("refused") })}</p>
-      <DataTable label={t("machines.result")} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `result-${row.id}`} />
+      <DataTable label={t("machines.result")} columns={columns} rows={rows} rowKey={(row) => row.id} rowTestId={(row) => `result-${row.id}`} sortParam="upload-sort" partial={results.length > listed} />
+      <TableDownload csv={workloadResultsCSV} rows={results} />
       {results.length > listed && <p className={tables.muted}>{t("sync.more", { count: listed })}</p>}
     </>
   );

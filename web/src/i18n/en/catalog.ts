@@ -121,6 +121,7 @@ export const catalog = {
     refused: "refused",
     uncertain: "not certain",
     uncertainHelp: "The statement was changed or had failed. It is not certain that it existed then, or that it said this.",
+    useUnknownHelp: "The flows have no connection that this statement decided. It may have been used before the flows begin, or while the resource was in Observe.",
     modeUnknown: "The mode at this time is not known, so it is not known whether the resource refused connections.",
     notOnboarded: "The resource was not onboarded: no connection was refused.",
     open: "In {{mode}} no connection was refused, whatever the statements said.",

@@ -66,6 +66,7 @@ export const packages = {
     application: "Application",
     accesses: "Accesses",
     ends: "First end",
+    connectionsOf: "Connections of {{application}}",
     requestIntro: "{{title}}, version {{version}}: {{resources}}.",
     leftOut_one: "The application has {{count}} of the resources already for as long; it is left out.",
     leftOut_other: "The application has {{count}} of the resources already for as long; they are left out.",

@@ -108,6 +108,7 @@ export const catalog = {
     refused: "拒绝",
     uncertain: "不确定",
     uncertainHelp: "该语句后来被修改，或当时处于失败状态。无法确定当时是否存在，或内容是否如此。",
+    useUnknownHelp: "流量记录中没有由该语句判定的连接。可能在流量记录开始之前，或资源处于观察模式时使用过。",
     modeUnknown: "当时的模式未知，因此无法确定该资源是否拒绝连接。",
     notOnboarded: "资源当时尚未接入，没有连接被拒绝。",
     open: "在{{mode}}模式下，无论语句如何规定，都不会拒绝连接。",

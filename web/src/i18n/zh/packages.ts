@@ -66,6 +66,7 @@ export const packages = {
     application: "应用",
     accesses: "访问数",
     ends: "最早到期",
+    connectionsOf: "{{application}} 的连接",
     requestIntro: "{{title}}，版本 {{version}}：{{resources}}。",
     leftOut_one: "应用已在同样长的时间内拥有其中 {{count}} 个资源，将不再申请。",
     leftOut_other: "应用已在同样长的时间内拥有其中 {{count}} 个资源，将不再申请。",

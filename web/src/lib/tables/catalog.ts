@@ -1,5 +1,5 @@
 /** Tables of the catalog, as files. */
-import type { Application, CatalogSource, ClassInfo, Entity, Resource, SyncChange, Workload } from "../../api/types";
+import type { Application, CatalogSource, ClassInfo, Entity, Resource, SyncChange, Workload, WorkloadResults } from "../../api/types";
 import type { CsvTable } from "../csv";
 import { clusters, people } from "./cells";
 
@@ -68,6 +68,12 @@ export const workloadsCSV: CsvTable<Workload> = {
     accepted: (row) => row.accepted,
     message: (row) => row.message?.text,
   },
+};
+
+/** workloadResultsCSV is the table of what became of the machines of an upload. */
+export const workloadResultsCSV: CsvTable<WorkloadResults["items"][number]> = {
+  file: "upload-results",
+  columns: { id: (row) => row.id, outcome: (row) => row.outcome, "needs approval": (row) => row.needsApproval ?? false, application: (row) => row.application, message: (row) => row.message?.text },
 };
 
 /** actionsCSV is the table of the actions of a resource. */

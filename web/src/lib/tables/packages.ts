@@ -1,7 +1,7 @@
 /** Tables of access packages, as files. */
-import type { AccessPackage, PackageHolder, PackageSummary } from "../../api/types";
+import type { AccessPackage, PackageHolder, PackageSummary, PackageUpdateApplication, Use } from "../../api/types";
 import type { CsvTable } from "../csv";
-import { people, person } from "./cells";
+import { lastUsed, people, person } from "./cells";
 
 /** packagesCSV is the table of access packages. */
 export const packagesCSV: CsvTable<PackageSummary> = {
@@ -20,9 +20,24 @@ export const packagesCSV: CsvTable<PackageSummary> = {
 };
 
 /** packageHoldersCSV is the table of the applications that hold access by a package. */
-export const packageHoldersCSV = (name: string): CsvTable<PackageHolder> => ({
+export const packageHoldersCSV = (name: string, lastUse: (row: PackageHolder) => Use): CsvTable<PackageHolder> => ({
   file: `package-holders-${name}`,
-  columns: { application: (row) => row.application.name, title: (row) => row.application.title, version: (row) => row.version, accesses: (row) => row.items, tickets: (row) => row.tickets, ends: (row) => row.expiresAt },
+  columns: {
+    application: (row) => row.application.name,
+    title: (row) => row.application.title,
+    version: (row) => row.version,
+    accesses: (row) => row.items,
+    "last used": (row) => lastUsed(lastUse(row)),
+    tickets: (row) => row.tickets,
+    reason: (row) => row.reason,
+    ends: (row) => row.expiresAt,
+  },
+});
+
+/** packageUpdateCSV is the table of what becomes of each holder that is given a version. */
+export const packageUpdateCSV = (name: string, version: number): CsvTable<PackageUpdateApplication> => ({
+  file: `package-update-${name}-${version}`,
+  columns: { application: (row) => row.application.name, title: (row) => row.application.title, state: (row) => row.state, ticket: (row) => row.ticket, message: (row) => row.message?.text },
 });
 
 /** packageResourcesCSV is the table of the resources of a package. */
