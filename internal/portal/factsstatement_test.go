@@ -148,11 +148,13 @@ func TestFactsOfAnAllow(t *testing.T) {
 		unnamed, uncertain int64
 		letsIn             int
 	}{
-		"anyone":          {subject: "*", anyone: true, named: 3, unnamed: 4, letsIn: 2},
-		"the range":       {subject: cidrNames + "203.0.113.0/24", addresses: 1, unnamed: 4, letsIn: 1},
-		"half of it":      {subject: cidrNames + "203.0.113.0/25", addresses: 1, uncertain: 4},
-		"another range":   {subject: cidrNames + "198.51.100.0/24", addresses: 1, registered: 1},
-		"a prefix of one": {subject: "trnv1:rsc:trip-com:iam:sa:app/9*", named: 1, letsIn: 1},
+		"anyone":     {subject: "*", anyone: true, named: 3, unnamed: 4, letsIn: 2},
+		"the range":  {subject: cidrNames + "203.0.113.0/24", addresses: 1, unnamed: 4, letsIn: 1},
+		"half of it": {subject: cidrNames + "203.0.113.0/25", addresses: 1, uncertain: 4},
+		// App 889 is registered with an address in it, and has access already.
+		"another range": {subject: cidrNames + "198.51.100.0/24", addresses: 1, registered: 1, named: 1},
+		// Members are given only the names below a prefix that the policies know, and app/900 is none of them.
+		"a prefix": {subject: "trnv1:rsc:trip-com:iam:sa:app/9*", named: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newSite(t)
@@ -197,7 +199,8 @@ func TestFactsOfManyResources(t *testing.T) {
 		x.flows.see(x.now(), e, 1)
 	}
 	s := x.itemFacts("carol", x.askStatement("dave", "Allow", []string{allApps}, []string{allClusters})).Items[0].Statement
-	if r := s.Resources; r.Total != onboarded+2 || r.Sensitivities.Unknown != onboarded || len(r.Items) != 10 || r.Items[0].Resource.Name != portaltest.LedgerCache {
+	if r := s.Resources; r.Total != onboarded+2 || r.Sensitivities.Unknown != onboarded || len(r.Items) != 10 ||
+		r.Items[0].Resource.Name != portaltest.LedgerCache {
 		t.Errorf("the resources: %+v", r)
 	}
 	if o := s.Observed; o.Resources != onboarded+2 || o.Examined != 200 || o.Total != 22 || len(o.Items) != 10 {
@@ -213,9 +216,19 @@ func TestFactsOfTheEndOfADeny(t *testing.T) {
 	x := newSite(t)
 	x.decidedByCarol()
 	x.askStatement("dave", "Deny", []string{portaltest.App889}, []string{portaltest.LedgerCache}) // overlaps in neither
-	deny := x.askStatement("dave", "Deny", []string{portaltest.App888}, []string{allClusters})
-	n, _ := approval.ParseID(deny)
+	made, err := x.Tickets.Store.Create(t.Context(), approval.NewTicket(approval.Draft{Kind: approval.KindStatement, Requester: "dave", Reason: "a rule",
+		Items: []approval.Item{{
+			Scope:   &approval.StatementScope{Effect: v1alpha1.EffectDeny, Subjects: []string{portaltest.App888}, Resources: []string{allClusters}},
+			Actions: []string{"redis:connect"}, Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1}},
+		}}}, x.now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, deny := made.Number, made.ID()
 	if _, err := x.Tickets.Apply(t.Context(), n, func(t *approval.Ticket) error {
+		if err := t.Vote(0, approval.Vote{Person: "nina", Approve: true, At: x.now()}); err != nil {
+			return err
+		}
 		t.Written(0, policy.StatementsPolicy, approval.Written{Generation: 1, UID: "u"}, x.now())
 		t.Items[0].State = approval.StateEffective
 		return nil
@@ -358,4 +371,3 @@ func TestFactsOfARegistration(t *testing.T) {
 		t.Errorf("a single address, of which only the range is recorded: %+v", single.Observed)
 	}
 }
-
