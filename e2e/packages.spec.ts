@@ -66,6 +66,9 @@ test('a version of an access package is given to existing holders, if its approv
   await test.step('the approvers see which application gets what', async () => {
     await frank.page.goto(`/tickets/${second}`); // the sentence is for those who decide now
     await expect(frank.page.locator('main')).toContainText('1 application that holds the package is given it');
+    await expect(frank.page.getByTestId('facts-packaged').getByRole('listitem').filter({ hasText: 'Seat locks' })).toContainText('added');
+    await expect(frank.page.getByTestId('facts-holders')).toContainText('Checkout (888)');
+    await expect(frank.page.getByTestId('facts-holders')).toContainText('gets Seat locks');
     await shot(frank.page, 'packages-decision');
     await approve(frank, second);
     await approve(nora, second);

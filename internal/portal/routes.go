@@ -671,7 +671,7 @@ var routes = []core.Route{
 		Operation: "listTicketFacts",
 		Who:       core.Person,
 		Scope:     read,
-		Rule:      "approvers of an item until it is decided; others what they see of the resource and the application",
+		Rule:      "approvers of an item until it is decided; others what they see of the resources and the applications",
 		Costs:     &core.BudgetFlows,
 	},
 	{Method: "GET", Path: base + "/fleet", Operation: "listFleet", Who: core.Governor, Scope: read},

@@ -567,21 +567,30 @@ func (e HistoryGapKind) Valid() bool {
 
 // Defines values for ItemFactsHidden.
 const (
-	ItemFactsHiddenAffected ItemFactsHidden = "affected"
-	ItemFactsHiddenClients  ItemFactsHidden = "clients"
-	ItemFactsHiddenEarlier  ItemFactsHidden = "earlier"
-	ItemFactsHiddenReached  ItemFactsHidden = "reached"
-	ItemFactsHiddenUse      ItemFactsHidden = "use"
+	ItemFactsHiddenAddresses ItemFactsHidden = "addresses"
+	ItemFactsHiddenAffected  ItemFactsHidden = "affected"
+	ItemFactsHiddenClients   ItemFactsHidden = "clients"
+	ItemFactsHiddenEarlier   ItemFactsHidden = "earlier"
+	ItemFactsHiddenHolders   ItemFactsHidden = "holders"
+	ItemFactsHiddenObserved  ItemFactsHidden = "observed"
+	ItemFactsHiddenReached   ItemFactsHidden = "reached"
+	ItemFactsHiddenUse       ItemFactsHidden = "use"
 )
 
 // Valid indicates whether the value is a known member of the ItemFactsHidden enum.
 func (e ItemFactsHidden) Valid() bool {
 	switch e {
+	case ItemFactsHiddenAddresses:
+		return true
 	case ItemFactsHiddenAffected:
 		return true
 	case ItemFactsHiddenClients:
 		return true
 	case ItemFactsHiddenEarlier:
+		return true
+	case ItemFactsHiddenHolders:
+		return true
+	case ItemFactsHiddenObserved:
 		return true
 	case ItemFactsHiddenReached:
 		return true
@@ -874,6 +883,30 @@ func (e PackageUpdateApplicationState) Valid() bool {
 	case PackageUpdateApplicationStateWaiting:
 		return true
 	case PackageUpdateApplicationStateWorking:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PackagedResourceChange.
+const (
+	PackagedResourceChangeAdded   PackagedResourceChange = "added"
+	PackagedResourceChangeChanged PackagedResourceChange = "changed"
+	PackagedResourceChangeKept    PackagedResourceChange = "kept"
+	PackagedResourceChangeRemoved PackagedResourceChange = "removed"
+)
+
+// Valid indicates whether the value is a known member of the PackagedResourceChange enum.
+func (e PackagedResourceChange) Valid() bool {
+	switch e {
+	case PackagedResourceChangeAdded:
+		return true
+	case PackagedResourceChangeChanged:
+		return true
+	case PackagedResourceChangeKept:
+		return true
+	case PackagedResourceChangeRemoved:
 		return true
 	default:
 		return false
@@ -2762,6 +2795,25 @@ type ActiveDowngrade struct {
 	Until     time.Time      `json:"until"`
 }
 
+// AddressUse connections from the added addresses, without a name until now, to resources that the application reaches, in the evidence window
+type AddressUse struct {
+	// Count connections that were let in
+	Count int64 `json:"count"`
+
+	// Examined resources whose connections are counted, at most 200
+	Examined int `json:"examined"`
+
+	// LastSeen absent: none
+	LastSeen *time.Time `json:"lastSeen,omitempty"`
+	Refused  int64      `json:"refused"`
+
+	// Uncertain connections from ranges of which only a part is added, because single addresses are not recorded
+	Uncertain int64 `json:"uncertain"`
+
+	// Watched of the resource that was watched worst
+	Watched WatchFacts `json:"watched"`
+}
+
 // AffectedFacts defines model for AffectedFacts.
 type AffectedFacts struct {
 	// Clients clients that were observed at them in the evidence window; absent: unknown
@@ -2917,6 +2969,31 @@ type ChangeView struct {
 	Refused *[]Message `json:"refused,omitempty"`
 }
 
+// ChangedClient defines model for ChangedClient.
+type ChangedClient struct {
+	// Before of the line with the most connections
+	Before Decision `json:"before"`
+
+	// Count connections
+	Count    int64     `json:"count"`
+	LastSeen time.Time `json:"lastSeen"`
+
+	// Resources resources that it connected to
+	Resources int `json:"resources"`
+
+	// Subject a source without a name has only a title
+	Subject CatalogRef `json:"subject"`
+}
+
+// ChangedClients defines model for ChangedClients.
+type ChangedClients struct {
+	Clients     int   `json:"clients"`
+	Connections int64 `json:"connections"`
+
+	// Items those with the most connections, of the first 200 lines of the impact
+	Items []ChangedClient `json:"items"`
+}
+
 // ClassInfo defines model for ClassInfo.
 type ClassInfo struct {
 	Accepted *bool         `json:"accepted,omitempty"`
@@ -3034,6 +3111,78 @@ type ConnectionList struct {
 	// LastFlow the newest flow that the store has of any member
 	LastFlow *time.Time `json:"lastFlow,omitempty"`
 	Since    time.Time  `json:"since"`
+}
+
+// CoveredClients the clients within the subjects of the statement that were observed at its resources in the evidence window, by one of its actions, whether they were let in or not
+type CoveredClients struct {
+	// Examined of these, whose connections are counted: at most 200, the most sensitive first, and only those whose connections the caller may see
+	Examined int `json:"examined"`
+
+	// Items those with the most connections
+	Items []ObservedClient `json:"items"`
+
+	// More there are more than total
+	More bool `json:"more"`
+
+	// Resources resources of the statement
+	Resources int `json:"resources"`
+
+	// Total clients with a name
+	Total int `json:"total"`
+
+	// Uncertain connections from sources of which it is not known whether their addresses are in the ranges of the statement
+	Uncertain int64 `json:"uncertain"`
+
+	// Unnamed connections from sources without a name
+	Unnamed int64 `json:"unnamed"`
+
+	// Watched of the resource that was watched worst
+	Watched WatchFacts `json:"watched"`
+}
+
+// CoveredResource defines model for CoveredResource.
+type CoveredResource struct {
+	// Mode base mode now; absent: it is not onboarded
+	Mode     *Mode      `json:"mode,omitempty"`
+	Owners   []OwnerRef `json:"owners"`
+	Resource CatalogRef `json:"resource"`
+
+	// Sensitivity absent: the catalog does not have it
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
+}
+
+// CoveredResources the resources of the catalog, and those onboarded without it, that the statement covers now
+type CoveredResources struct {
+	// Items the first ones, the most sensitive first
+	Items []CoveredResource `json:"items"`
+
+	// Later a name ends with a wildcard, so that resources that are added later are covered, too
+	Later bool `json:"later"`
+
+	// NotOnboarded of these, those that are not onboarded, on which no statement has an effect yet
+	NotOnboarded int `json:"notOnboarded"`
+
+	// Sensitivities numbers of resources by their sensitivity
+	Sensitivities SensitivityCounts `json:"sensitivities"`
+	Total         int               `json:"total"`
+}
+
+// CoveredSubjects defines model for CoveredSubjects.
+type CoveredSubjects struct {
+	// Addresses ranges of addresses outside of the fleet
+	Addresses []string `json:"addresses"`
+
+	// Anyone the statement is about every client, also those without a name and those outside of the fleet
+	Anyone bool `json:"anyone"`
+
+	// Applications of the catalog, that names of the statement cover now; without those that only anyone or an address covers
+	Applications NameFacts `json:"applications"`
+
+	// Later a name ends with a wildcard, so that applications that are added later are covered, too
+	Later bool `json:"later"`
+
+	// Registered applications that are registered with an address in these ranges
+	Registered NameFacts `json:"registered"`
 }
 
 // CreatedToken defines model for CreatedToken.
@@ -3200,7 +3349,7 @@ type DowngradeRun struct {
 // DowngradeScope defines model for DowngradeScope.
 type DowngradeScope string
 
-// EarlierFacts earlier tickets about the same application and resource, or of a change of the resource, about the same resource
+// EarlierFacts earlier tickets about the same application and resource, or of a change of the resource, about the same resource; of a statement, earlier statements that overlap with it, among the last fifty
 type EarlierFacts struct {
 	// Items newest first
 	Items []EarlierTicket `json:"items"`
@@ -3228,6 +3377,24 @@ type EarlierTicket struct {
 
 	// Ticket absent: the caller may not see the ticket
 	Ticket *string `json:"ticket,omitempty"`
+}
+
+// EffectFacts what would be decided otherwise of the connections of the evidence window, as in the impact of the item
+type EffectFacts struct {
+	// CutsOff passed then, would be refused
+	CutsOff ChangedClients `json:"cutsOff"`
+
+	// LetsIn refused then, would pass
+	LetsIn ChangedClients `json:"letsIn"`
+
+	// Otherwise passed then and would pass, or neither, but for another reason: a client of a resource in Audit that gets an allow
+	Otherwise ChangedClients `json:"otherwise"`
+
+	// Truncated not all resources and connections were examined
+	Truncated bool `json:"truncated"`
+
+	// Unknown times and sources about which nothing can be said; the impact of the ticket lists them
+	Unknown int `json:"unknown"`
 }
 
 // EndDowngrade defines model for EndDowngrade.
@@ -3542,6 +3709,20 @@ type HistoryGap struct {
 // HistoryGapKind defines model for HistoryGapKind.
 type HistoryGapKind string
 
+// HolderFacts defines model for HolderFacts.
+type HolderFacts struct {
+	Application CatalogRef `json:"application"`
+
+	// Gets resources on which it gets actions
+	Gets NameFacts `json:"gets"`
+
+	// Loses resources on which it loses actions
+	Loses NameFacts `json:"loses"`
+
+	// Renews resources of which it is given again what it has, because an access is revoked as a whole
+	Renews NameFacts `json:"renews"`
+}
+
 // Home defines model for Home.
 type Home struct {
 	// Denied refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most
@@ -3738,10 +3919,10 @@ type ItemFacts struct {
 	// Clients the subjects of allows in force about the resource
 	Clients *ClientFacts `json:"clients,omitempty"`
 
-	// Earlier earlier tickets about the same application and resource, or of a change of the resource, about the same resource
+	// Earlier earlier tickets about the same application and resource, or of a change of the resource, about the same resource; of a statement, earlier statements that overlap with it, among the last fifty
 	Earlier *EarlierFacts `json:"earlier,omitempty"`
 
-	// Hidden parts that exist and that the caller may not see
+	// Hidden parts that exist and that the caller may not see, or of which they see only what they own
 	Hidden *[]ItemFactsHidden `json:"hidden,omitempty"`
 
 	// Mode base mode of the resource now; absent: it is not onboarded
@@ -3751,8 +3932,11 @@ type ItemFacts struct {
 	Observed *ObservedFacts `json:"observed,omitempty"`
 
 	// Owners of the resource
-	Owners   *[]OwnerRef `json:"owners,omitempty"`
-	Position int         `json:"position"`
+	Owners *[]OwnerRef `json:"owners,omitempty"`
+
+	// Package of a version of an access package
+	Package  *PackageFacts `json:"package,omitempty"`
+	Position int           `json:"position"`
 
 	// Reached the resources of allows in force about the application, as the statements name them
 	Reached  *ReachedFacts `json:"reached,omitempty"`
@@ -3761,8 +3945,14 @@ type ItemFacts struct {
 	// Sensitivity of the resource; absent: the catalog does not have it
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 
+	// Statement of a statement, and of the end of one
+	Statement *StatementFacts `json:"statement,omitempty"`
+
 	// Use the connections of the application to the resource since the access was granted
 	Use *UseFacts `json:"use,omitempty"`
+
+	// Workload of a registration of clients outside of the fleet
+	Workload *WorkloadFacts `json:"workload,omitempty"`
 }
 
 // ItemFactsHidden defines model for ItemFacts.Hidden.
@@ -4073,6 +4263,13 @@ type ModeHistory struct {
 
 	// RecordsBegin nothing is recorded before
 	RecordsBegin *time.Time `json:"recordsBegin,omitempty"`
+}
+
+// NameFacts a list of names, of which the first ones are returned
+type NameFacts struct {
+	// Items the first ones, by title
+	Items []CatalogRef `json:"items"`
+	Total int          `json:"total"`
 }
 
 // NewAccessReview defines model for NewAccessReview.
@@ -4581,6 +4778,22 @@ type PackageChoice struct {
 	Version int    `json:"version"`
 }
 
+// PackageFacts defines model for PackageFacts.
+type PackageFacts struct {
+	// Changes what the version changes for the first holders; those with the most changes first
+	Changes *[]HolderFacts `json:"changes,omitempty"`
+
+	// Holders applications that hold the package now, or that the version is given to
+	Holders *NameFacts `json:"holders,omitempty"`
+
+	// MoreHolders there are more holders than are read
+	MoreHolders *bool             `json:"moreHolders,omitempty"`
+	Resources   PackagedResources `json:"resources"`
+
+	// ToHolders the version is given to the holders; otherwise they keep what they have
+	ToHolders bool `json:"toHolders"`
+}
+
 // PackageHolder defines model for PackageHolder.
 type PackageHolder struct {
 	Application CatalogRef `json:"application"`
@@ -4745,6 +4958,35 @@ type PackageVersion struct {
 
 	// Ticket which published it; absent: the caller may not see it
 	Ticket *string `json:"ticket,omitempty"`
+}
+
+// PackagedResource defines model for PackagedResource.
+type PackagedResource struct {
+	// Actions of the version, or of the one before it if it was removed
+	Actions []string `json:"actions"`
+
+	// Before actions of the version before it, of a change
+	Before   *[]string              `json:"before,omitempty"`
+	Change   PackagedResourceChange `json:"change"`
+	Resource CatalogRef             `json:"resource"`
+
+	// Sensitivity absent: the catalog does not have it
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
+}
+
+// PackagedResourceChange defines model for PackagedResource.Change.
+type PackagedResourceChange string
+
+// PackagedResources defines model for PackagedResources.
+type PackagedResources struct {
+	// Items those that differ first, then the most sensitive ones
+	Items []PackagedResource `json:"items"`
+
+	// Sensitivities of the resources of the version
+	Sensitivities SensitivityCounts `json:"sensitivities"`
+
+	// Total resources of the version
+	Total int `json:"total"`
 }
 
 // PastAccess what a statement said about the resource at an instant in the past
@@ -5703,6 +5945,16 @@ type SeenEvidence struct {
 // Sensitivity defines model for Sensitivity.
 type Sensitivity string
 
+// SensitivityCounts numbers of resources by their sensitivity
+type SensitivityCounts struct {
+	High   int `json:"high"`
+	Low    int `json:"low"`
+	Medium int `json:"medium"`
+
+	// Unknown the catalog does not have it
+	Unknown int `json:"unknown"`
+}
+
 // SessionInfo defines model for SessionInfo.
 type SessionInfo struct {
 	CreatedAt time.Time `json:"createdAt"`
@@ -5734,6 +5986,19 @@ type SharedView struct {
 
 // StatementEffect defines model for StatementEffect.
 type StatementEffect string
+
+// StatementFacts what the names of a statement cover now, and whom it concerns of the clients that were observed
+type StatementFacts struct {
+	// Effect absent: unknown, or the item is decided
+	Effect *EffectFacts `json:"effect,omitempty"`
+
+	// Observed absent: unknown, or the caller may not see the connections of any of the resources
+	Observed *CoveredClients `json:"observed,omitempty"`
+
+	// Resources the resources of the catalog, and those onboarded without it, that the statement covers now
+	Resources CoveredResources `json:"resources"`
+	Subjects  CoveredSubjects  `json:"subjects"`
+}
 
 // StatementIssue defines model for StatementIssue.
 type StatementIssue struct {
@@ -6419,6 +6684,21 @@ type WorkloadChange struct {
 	Before      []string `json:"before"`
 	Description *string  `json:"description,omitempty"`
 	Id          string   `json:"id"`
+}
+
+// WorkloadFacts defines model for WorkloadFacts.
+type WorkloadFacts struct {
+	// Added addresses that become those of the application, which then reach what reached contains
+	Added []string `json:"added"`
+
+	// ByAddress what added addresses reach already, by allows about ranges that contain a part of them, or about anyone
+	ByAddress *ReachedFacts `json:"byAddress,omitempty"`
+
+	// Observed absent: unknown, or the application reaches no resource
+	Observed *AddressUse `json:"observed,omitempty"`
+
+	// Removed addresses that are not those of the application any more
+	Removed []string `json:"removed"`
 }
 
 // WorkloadList defines model for WorkloadList.

@@ -81,7 +81,7 @@ func (a *API) ListTicketFacts(ctx context.Context, r openapi.ListTicketFactsRequ
 	}
 	limited, cancel := context.WithTimeout(core.RequestContext(ctx), views.FlowTimeout)
 	defer cancel()
-	err = a.observedFacts(limited, c, snap, page, out.Since, now)
+	err = a.observedFacts(limited, c, who, snap, page, out.Since, now)
 	out.FlowsAvailable = err == nil
 	switch {
 	case err == nil:
@@ -98,6 +98,12 @@ func (a *API) ListTicketFacts(ctx context.Context, r openapi.ListTicketFactsRequ
 			if f.out.Affected != nil {
 				f.out.Affected.Clients, f.out.Affected.Examined = nil, 0
 			}
+			if s := f.out.Statement; s != nil {
+				s.Observed, s.Effect = nil, nil
+			}
+			if w := f.out.Workload; w != nil {
+				w.Observed = nil
+			}
 		}
 		out.Items = append(out.Items, f.out)
 	}
@@ -113,27 +119,43 @@ type factItem struct {
 	since time.Time
 	// affected are the resources that a change of a class concerns, at most maxReplayed of them.
 	affected []string
+	// scope is set for a statement, and workload for a registration of clients.
+	scope    *statementScope
+	workload *workloadScope
 	out      openapi.ItemFacts
+}
+
+// hide says that a part of the facts is not shown to the caller.
+func (f *factItem) hide(part openapi.ItemFactsHidden) {
+	if !slices.Contains(core.Value(f.out.Hidden), part) {
+		f.out.Hidden = new(append(core.Value(f.out.Hidden), part))
+	}
 }
 
 // factRights are the parts of the facts about an item that a caller may see.
 type factRights struct {
-	// clients are the subjects that use the resource, and reached the resources that the application uses.
+	// clients are the subjects that use the resource, and reached the resources that the application uses. Of a statement they are about all
+	// resources, and all applications, that it covers.
 	clients, reached bool
+	// part is what concerns those of the resources of a statement that the caller owns.
+	part bool
 	// pair are the earlier tickets of the application and the resource, and the use of the access.
 	pair bool
-	// class are the resources and clients that a change of a class concerns.
-	class bool
+	// change is what a change of a class, a version of a package or a registration of clients concerns.
+	change bool
 }
 
-func (r factRights) any() bool { return r.clients || r.reached || r.pair || r.class }
+func (r factRights) any() bool { return r.clients || r.reached || r.part || r.pair || r.change }
 
 // factRightsOf returns what a caller may see of an item. Those who decide it see everything until it is decided, because they need not own
 // anything of it; others see what the pages of the resource and of the application show them.
 func factRightsOf(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) factRights {
 	it := &t.Items[i]
 	if who.Security || who.Auditor || approval.DecidesItem(who, t, i) {
-		return factRights{clients: true, reached: true, pair: true, class: true}
+		return factRights{clients: true, reached: true, part: true, pair: true, change: true}
+	}
+	if it.Scope != nil {
+		return statementRights(c, who, it.Scope)
 	}
 	r := factRights{
 		clients: it.ResourceName != "" && views.MayInspectName(c, who, it.ResourceName),
@@ -153,9 +175,6 @@ func (a *API) storedFacts(
 	f *factItem,
 	now time.Time,
 ) error {
-	hide := func(part openapi.ItemFactsHidden) {
-		f.out.Hidden = new(append(core.Value(f.out.Hidden), part))
-	}
 	if f.ResourceName != "" {
 		f.out.Resource = new(refOf(c, f.Resource, f.ResourceName))
 		f.out.Sensitivity = sensitivityOf(c, f.ResourceName)
@@ -168,7 +187,7 @@ func (a *API) storedFacts(
 		if f.rights.clients {
 			f.out.Clients = clientsOf(c, snap, f.ResourceName, now)
 		} else {
-			hide(openapi.ItemFactsHiddenClients)
+			f.hide(openapi.ItemFactsHiddenClients)
 		}
 	}
 	if f.ApplicationName != "" {
@@ -176,20 +195,34 @@ func (a *API) storedFacts(
 		if f.rights.reached {
 			f.out.Reached = reachedBy(c, snap, f.ApplicationName, now)
 		} else {
-			hide(openapi.ItemFactsHiddenReached)
+			f.hide(openapi.ItemFactsHiddenReached)
 		}
 	}
 	if kinds := alike(t.Kind, f.Item); kinds != nil {
 		if !f.rights.pair {
-			hide(openapi.ItemFactsHiddenEarlier)
+			f.hide(openapi.ItemFactsHiddenEarlier)
 		} else if err := a.earlierTickets(ctx, c, who, t.Number, kinds, f); err != nil {
 			return err
 		}
 	}
 	if changesClass(*f.Item) {
-		if !f.rights.class {
-			hide(openapi.ItemFactsHiddenAffected)
+		if !f.rights.change {
+			f.hide(openapi.ItemFactsHiddenAffected)
 		} else if err := a.affectedBy(c, snap, f); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.Scope != nil:
+		if err := a.statementFacts(ctx, c, who, snap, t.Number, f); err != nil {
+			return err
+		}
+	case f.Change != nil && f.Change.Kind == approval.ObjectAccessPackage:
+		if err := a.packageFacts(ctx, c, f); err != nil {
+			return err
+		}
+	case f.Change != nil && f.Change.Kind == approval.ObjectExternalWorkload:
+		if err := a.workloadFacts(c, snap, f, now); err != nil {
 			return err
 		}
 	}
@@ -198,7 +231,7 @@ func (a *API) storedFacts(
 		return err
 	}
 	if !f.rights.pair {
-		hide(openapi.ItemFactsHiddenUse)
+		f.hide(openapi.ItemFactsHiddenUse)
 		return nil
 	}
 	f.since = since
@@ -245,19 +278,24 @@ func byTitle(a, b openapi.CatalogRef) int {
 // sensitivityRank orders resources: the most sensitive ones are first, and those whose sensitivity is not known last.
 var sensitivityRank = map[openapi.Sensitivity]int{openapi.SensitivityHigh: 3, openapi.SensitivityMedium: 2, openapi.SensitivityLow: 1}
 
-// reachedBy returns the resources of the allows about an application. A wildcard counts as one resource, because what it covers changes.
+// reachedBy returns the resources of the allows about an application.
 func reachedBy(c *catalog.Catalog, snap *policy.Snapshot, application string, now time.Time) *openapi.ReachedFacts {
+	return reachedOf(c, snap.WhatCanReach(application, now), now)
+}
+
+// reachedOf returns the resources of those of some grants that are in force. A wildcard counts as one resource, because what it covers changes.
+func reachedOf(c *catalog.Catalog, grants []policy.Grant, now time.Time) *openapi.ReachedFacts {
 	found := map[string]*openapi.ReachedResource{}
-	for _, g := range snap.WhatCanReach(application, now) {
+	for _, g := range grants {
 		if !inForce(g, now) {
 			continue
 		}
-		anyone := g.Subject == "*"
+		byAnyone := g.Subject == anyone
 		if x := found[g.Resource]; x != nil {
-			x.Anyone = x.Anyone && anyone
+			x.Anyone = x.Anyone && byAnyone
 			continue
 		}
-		found[g.Resource] = &openapi.ReachedResource{Resource: views.Ref(c, g.Resource), Sensitivity: sensitivityOf(c, g.Resource), Anyone: anyone}
+		found[g.Resource] = &openapi.ReachedResource{Resource: views.Ref(c, g.Resource), Sensitivity: sensitivityOf(c, g.Resource), Anyone: byAnyone}
 	}
 	items := make([]openapi.ReachedResource, 0, len(found))
 	for _, x := range found {

@@ -6,8 +6,10 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
@@ -25,7 +27,14 @@ const (
 )
 
 // observedFacts adds the facts that come from flows to the items of a page. After an error the facts are incomplete.
-func (a *API) observedFacts(ctx context.Context, c *catalog.Catalog, snap *policy.Snapshot, page []*factItem, since, until time.Time) error {
+func (a *API) observedFacts(
+	ctx context.Context,
+	c *catalog.Catalog,
+	who approval.Actor,
+	snap *policy.Snapshot,
+	page []*factItem,
+	since, until time.Time,
+) error {
 	byResource := map[string][]*factItem{}
 	var resources []string
 	for _, f := range page {
@@ -38,8 +47,9 @@ func (a *API) observedFacts(ctx context.Context, c *catalog.Catalog, snap *polic
 		byResource[f.ResourceName] = append(byResource[f.ResourceName], f)
 	}
 	fleet := insight.FleetOf(a.Host.Members())
+	watched := sync.OnceValues(func() (*insight.Watch, error) { return insight.Watched(ctx, a.Flows, since, until, nil) })
 	if len(resources) > 0 { // no names would mean all
-		watch, err := insight.Watched(ctx, a.Flows, since, until, nil)
+		watch, err := watched()
 		if err != nil {
 			return err
 		}
@@ -70,6 +80,47 @@ func (a *API) observedFacts(ctx context.Context, c *catalog.Catalog, snap *polic
 			}
 			f.out.Affected.Clients = &n
 		}
+		if err := a.observedScope(ctx, c, who, snap, watched, f, since, until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observedScope adds the facts that come from flows to an item about a statement or a registration of clients.
+func (a *API) observedScope(
+	ctx context.Context,
+	c *catalog.Catalog,
+	who approval.Actor,
+	snap *policy.Snapshot,
+	watched func() (*insight.Watch, error),
+	f *factItem,
+	since, until time.Time,
+) error {
+	if f.scope != nil && len(f.scope.examined) > 0 { // no names would mean all
+		watch, err := watched()
+		if err != nil {
+			return err
+		}
+		if f.out.Statement.Observed, err = a.coveredClients(ctx, c, snap, watch, f, since, until); err != nil {
+			return err
+		}
+	}
+	if f.scope != nil && f.State == approval.StatePending {
+		effect, err := a.statementEffect(ctx, who, snap, f, since, until)
+		if err != nil {
+			return err
+		}
+		f.out.Statement.Effect = effect
+	}
+	if f.workload != nil && len(f.workload.reached) > 0 && len(f.workload.added.ranges) > 0 {
+		watch, err := watched()
+		if err != nil {
+			return err
+		}
+		if f.out.Workload.Observed, err = a.addressUse(ctx, snap, watch, f.workload, since, until); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -97,9 +148,7 @@ func observedClients(
 		x.Total++
 		current.Subject = views.Ref(c, subject)
 		x.Items = append(x.Items, current)
-		slices.SortStableFunc(x.Items, func(a, b openapi.ObservedClient) int {
-			return cmp.Or(cmp.Compare(b.Count+b.Refused, a.Count+a.Refused), byTitle(a.Subject, b.Subject))
-		})
+		slices.SortStableFunc(x.Items, byConnections)
 		x.Items = x.Items[:min(len(x.Items), factNames)]
 		out[resource] = x
 		subject, current = "", openapi.ObservedClient{}

@@ -4636,8 +4636,14 @@ export interface components {
             use?: components["schemas"]["UseFacts"];
             /** @description of a change of a class */
             affected?: components["schemas"]["AffectedFacts"];
-            /** @description parts that exist and that the caller may not see */
-            hidden?: ("clients" | "reached" | "earlier" | "use" | "affected")[];
+            /** @description of a statement, and of the end of one */
+            statement?: components["schemas"]["StatementFacts"];
+            /** @description of a version of an access package */
+            package?: components["schemas"]["PackageFacts"];
+            /** @description of a registration of clients outside of the fleet */
+            workload?: components["schemas"]["WorkloadFacts"];
+            /** @description parts that exist and that the caller may not see, or of which they see only what they own */
+            hidden?: ("clients" | "reached" | "earlier" | "use" | "affected" | "observed" | "holders" | "addresses")[];
         };
         /** @description the subjects of allows in force about the resource */
         ClientFacts: {
@@ -4683,7 +4689,7 @@ export interface components {
             /** @description only by statements about anyone */
             anyone: boolean;
         };
-        /** @description earlier tickets about the same application and resource, or of a change of the resource, about the same resource */
+        /** @description earlier tickets about the same application and resource, or of a change of the resource, about the same resource; of a statement, earlier statements that overlap with it, among the last fifty */
         EarlierFacts: {
             /** @description up to 50 */
             total: number;
@@ -4766,6 +4772,193 @@ export interface components {
             /** @description clients that were observed at them in the evidence window; absent: unknown */
             clients?: number;
             firstResources?: components["schemas"]["CatalogRef"][];
+        };
+        /** @description a list of names, of which the first ones are returned */
+        NameFacts: {
+            total: number;
+            /** @description the first ones, by title */
+            items: components["schemas"]["CatalogRef"][];
+        };
+        /** @description numbers of resources by their sensitivity */
+        SensitivityCounts: {
+            high: number;
+            medium: number;
+            low: number;
+            /** @description the catalog does not have it */
+            unknown: number;
+        };
+        /** @description what the names of a statement cover now, and whom it concerns of the clients that were observed */
+        StatementFacts: {
+            resources: components["schemas"]["CoveredResources"];
+            subjects: components["schemas"]["CoveredSubjects"];
+            /** @description absent: unknown, or the caller may not see the connections of any of the resources */
+            observed?: components["schemas"]["CoveredClients"];
+            /** @description absent: unknown, or the item is decided */
+            effect?: components["schemas"]["EffectFacts"];
+        };
+        /** @description the resources of the catalog, and those onboarded without it, that the statement covers now */
+        CoveredResources: {
+            total: number;
+            /** @description a name ends with a wildcard, so that resources that are added later are covered, too */
+            later: boolean;
+            sensitivities: components["schemas"]["SensitivityCounts"];
+            /** @description of these, those that are not onboarded, on which no statement has an effect yet */
+            notOnboarded: number;
+            /** @description the first ones, the most sensitive first */
+            items: components["schemas"]["CoveredResource"][];
+        };
+        CoveredResource: {
+            resource: components["schemas"]["CatalogRef"];
+            /** @description absent: the catalog does not have it */
+            sensitivity?: components["schemas"]["Sensitivity"];
+            /** @description base mode now; absent: it is not onboarded */
+            mode?: components["schemas"]["Mode"];
+            owners: components["schemas"]["OwnerRef"][];
+        };
+        CoveredSubjects: {
+            /** @description the statement is about every client, also those without a name and those outside of the fleet */
+            anyone: boolean;
+            /** @description a name ends with a wildcard, so that applications that are added later are covered, too */
+            later: boolean;
+            /** @description of the catalog, that names of the statement cover now; without those that only anyone or an address covers */
+            applications: components["schemas"]["NameFacts"];
+            /** @description ranges of addresses outside of the fleet */
+            addresses: string[];
+            /** @description applications that are registered with an address in these ranges */
+            registered: components["schemas"]["NameFacts"];
+        };
+        /** @description the clients within the subjects of the statement that were observed at its resources in the evidence window, by one of its actions, whether they were let in or not */
+        CoveredClients: {
+            /** @description resources of the statement */
+            resources: number;
+            /** @description of these, whose connections are counted: at most 200, the most sensitive first, and only those whose connections the caller may see */
+            examined: number;
+            /** @description clients with a name */
+            total: number;
+            /** @description there are more than total */
+            more: boolean;
+            /**
+             * Format: int64
+             * @description connections from sources without a name
+             */
+            unnamed: number;
+            /**
+             * Format: int64
+             * @description connections from sources of which it is not known whether their addresses are in the ranges of the statement
+             */
+            uncertain: number;
+            /** @description those with the most connections */
+            items: components["schemas"]["ObservedClient"][];
+            /** @description of the resource that was watched worst */
+            watched: components["schemas"]["WatchFacts"];
+        };
+        /** @description what would be decided otherwise of the connections of the evidence window, as in the impact of the item */
+        EffectFacts: {
+            /** @description refused then, would pass */
+            letsIn: components["schemas"]["ChangedClients"];
+            /** @description passed then, would be refused */
+            cutsOff: components["schemas"]["ChangedClients"];
+            /** @description passed then and would pass, or neither, but for another reason: a client of a resource in Audit that gets an allow */
+            otherwise: components["schemas"]["ChangedClients"];
+            /** @description times and sources about which nothing can be said; the impact of the ticket lists them */
+            unknown: number;
+            /** @description not all resources and connections were examined */
+            truncated: boolean;
+        };
+        ChangedClients: {
+            /** Format: int64 */
+            connections: number;
+            clients: number;
+            /** @description those with the most connections, of the first 200 lines of the impact */
+            items: components["schemas"]["ChangedClient"][];
+        };
+        ChangedClient: {
+            /** @description a source without a name has only a title */
+            subject: components["schemas"]["CatalogRef"];
+            /**
+             * Format: int64
+             * @description connections
+             */
+            count: number;
+            /** @description resources that it connected to */
+            resources: number;
+            /** Format: date-time */
+            lastSeen: string;
+            /** @description of the line with the most connections */
+            before: components["schemas"]["Decision"];
+        };
+        PackageFacts: {
+            resources: components["schemas"]["PackagedResources"];
+            /** @description applications that hold the package now, or that the version is given to */
+            holders?: components["schemas"]["NameFacts"];
+            /** @description there are more holders than are read */
+            moreHolders?: boolean;
+            /** @description the version is given to the holders; otherwise they keep what they have */
+            toHolders: boolean;
+            /** @description what the version changes for the first holders; those with the most changes first */
+            changes?: components["schemas"]["HolderFacts"][];
+        };
+        PackagedResources: {
+            /** @description resources of the version */
+            total: number;
+            /** @description of the resources of the version */
+            sensitivities: components["schemas"]["SensitivityCounts"];
+            /** @description those that differ first, then the most sensitive ones */
+            items: components["schemas"]["PackagedResource"][];
+        };
+        PackagedResource: {
+            resource: components["schemas"]["CatalogRef"];
+            /** @description absent: the catalog does not have it */
+            sensitivity?: components["schemas"]["Sensitivity"];
+            /** @enum {string} */
+            change: "added" | "removed" | "changed" | "kept";
+            /** @description of the version, or of the one before it if it was removed */
+            actions: string[];
+            /** @description actions of the version before it, of a change */
+            before?: string[];
+        };
+        HolderFacts: {
+            application: components["schemas"]["CatalogRef"];
+            /** @description resources on which it gets actions */
+            gets: components["schemas"]["NameFacts"];
+            /** @description resources on which it loses actions */
+            loses: components["schemas"]["NameFacts"];
+            /** @description resources of which it is given again what it has, because an access is revoked as a whole */
+            renews: components["schemas"]["NameFacts"];
+        };
+        WorkloadFacts: {
+            /** @description addresses that become those of the application, which then reach what reached contains */
+            added: string[];
+            /** @description addresses that are not those of the application any more */
+            removed: string[];
+            /** @description what added addresses reach already, by allows about ranges that contain a part of them, or about anyone */
+            byAddress?: components["schemas"]["ReachedFacts"];
+            /** @description absent: unknown, or the application reaches no resource */
+            observed?: components["schemas"]["AddressUse"];
+        };
+        /** @description connections from the added addresses, without a name until now, to resources that the application reaches, in the evidence window */
+        AddressUse: {
+            /** @description resources whose connections are counted, at most 200 */
+            examined: number;
+            /**
+             * Format: int64
+             * @description connections that were let in
+             */
+            count: number;
+            /** Format: int64 */
+            refused: number;
+            /**
+             * Format: int64
+             * @description connections from ranges of which only a part is added, because single addresses are not recorded
+             */
+            uncertain: number;
+            /**
+             * Format: date-time
+             * @description absent: none
+             */
+            lastSeen?: string;
+            /** @description of the resource that was watched worst */
+            watched: components["schemas"]["WatchFacts"];
         };
         ResourceScore: {
             resource: components["schemas"]["CatalogRef"];

@@ -99,6 +99,14 @@ export type NewTicket = Schemas["NewTicket"];
 export type TicketFacts = Schemas["TicketFacts"];
 /** ItemFacts contains what a decision about one item needs to know. */
 export type ItemFacts = Schemas["ItemFacts"];
+/** StatementFacts contains what the names of a statement cover, and whom it concerns of the clients that were observed. */
+export type StatementFacts = Schemas["StatementFacts"];
+/** SensitivityCounts contains numbers of resources by their sensitivity. */
+export type SensitivityCounts = Schemas["SensitivityCounts"];
+/** PackageFacts contains the resources and the holders of a version of an access package. */
+export type PackageFacts = Schemas["PackageFacts"];
+/** WorkloadFacts contains what the addresses of a registration reach already. */
+export type WorkloadFacts = Schemas["WorkloadFacts"];
 /** NewTicketItem is one item of a request as it is submitted. */
 export type NewTicketItem = Schemas["NewTicketItem"];
 /** ObjectChange is the change of a class or an approval policy. */

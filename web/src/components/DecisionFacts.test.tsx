@@ -69,6 +69,101 @@ describe("the facts of a ticket", () => {
     expect(await screen.findByTestId("facts-affected")).toHaveTextContent("300 个资源Orders另外 299 个14 天内在其中观测到 9 个客户端。只统计了其中前 200 个。");
   });
 
+  const nobody = { connections: 0, clients: 0, items: [] };
+  const statement = (over: Partial<NonNullable<ItemFacts["statement"]>> = {}): ItemFacts => ({
+    position: 0,
+    statement: {
+      resources: {
+        total: 12, later: true, notOnboarded: 3, sensitivities: { high: 1, medium: 0, low: 10, unknown: 1 },
+        items: [{ resource: bobsCluster, sensitivity: "high", mode: "Enforce", owners: [{ kind: "person", id: "bob", displayName: "Bob" }] }, { resource: ref("x", "X"), owners: [] }],
+      },
+      subjects: { anyone: false, later: false, applications: { total: 0, items: [] }, addresses: ["203.0.113.0/24"], registered: { total: 1, items: [ref("app-1", "One")] } },
+      observed: { resources: 12, examined: 12, total: 1, more: false, unnamed: 4, uncertain: 2, items: [{ subject: ref("app-1", "One"), count: 40, refused: 2, lastSeen: "2026-11-20T10:00:00Z" }], watched },
+      effect: {
+        letsIn: { connections: 9, clients: 12, items: [{ subject: ref("app-1", "One"), count: 7, resources: 2, lastSeen: "2026-11-20T10:00:00Z", before: "default-denied" }] },
+        cutsOff: nobody, otherwise: nobody, unknown: 2, truncated: true,
+      },
+      ...over,
+    },
+  });
+
+  it("shows what a statement covers, whom it lets in, and what is not known", async () => {
+    show(() => ({ body: page([statement()]) }), [item({ state: "pending" })]);
+    const covered = await screen.findByTestId("facts-covered");
+    expect(covered).toHaveTextContent("12 resources: 1 of high sensitivity, 10 of low sensitivity, and 1 whose sensitivity is not known");
+    expect(covered).toHaveTextContent("Owned by Bob");
+    expect(covered).toHaveTextContent("10 more");
+    expect(covered).toHaveTextContent("3 of them are not onboarded");
+    expect(covered).toHaveTextContent("added later");
+    expect(screen.getByTestId("facts-subjects")).toHaveTextContent("Addresses outside the fleet: 203.0.113.0/241 application is registered with such an address:One");
+    expect(screen.getByTestId("facts-lets-in")).toHaveTextContent("Lets in 12 clients that are refused now (9 connections):One (7), last seen");
+    expect(screen.getByTestId("facts-lets-in")).toHaveTextContent("11 more");
+    expect(screen.queryByTestId("facts-cuts-off")).toBeNull();
+    expect(screen.getByTestId("facts-effect")).toHaveTextContent("About 2 times or sources nothing can be said.");
+    expect(screen.getByTestId("facts-effect")).toHaveTextContent("Only a part");
+    expect(screen.getByTestId("facts-observed")).toHaveTextContent("One (40, refused: 2), last seen");
+    expect(screen.getByTestId("facts-observed")).toHaveTextContent("4 connections from sources without a name");
+    expect(screen.getByTestId("facts-observed")).toHaveTextContent("2 connections from sources of which it is not known");
+    expect(screen.queryByText("There is nothing to know about this kind of change.")).toBeNull();
+  });
+
+  it.each([
+    ["watched", { letsIn: nobody, cutsOff: nobody, otherwise: nobody, unknown: 0, truncated: false }, "Nobody who was seen would be let in or cut off."],
+    ["not watched well enough", { letsIn: nobody, cutsOff: nobody, otherwise: nobody, unknown: 1, truncated: false }, "but not everything was watched"],
+    ["not known", undefined, "is not known now"],
+  ] as const)("never says that nobody is concerned where it is not known: %s", async (_, effect, text) => {
+    const facts = statement();
+    delete facts.statement?.effect;
+    if (effect && facts.statement) facts.statement.effect = { letsIn: { ...nobody, items: [] }, cutsOff: { ...nobody, items: [] }, otherwise: { ...nobody, items: [] }, unknown: effect.unknown, truncated: effect.truncated };
+    show(() => ({ body: page([facts]) }), [item({ state: "pending" })]);
+    expect(await screen.findByTestId("facts-effect")).toHaveTextContent(text);
+    if (effect?.unknown !== 0) expect(screen.getByTestId("facts-effect")).not.toHaveTextContent("cut off.");
+  });
+
+  it("shows anyone, whom a deny cuts off, and no effect of what is decided", async () => {
+    const cutsOff = { connections: 5, clients: 1, items: [{ subject: { name: "", title: "203.0.113.0/24" }, count: 5, resources: 1, lastSeen: "2026-11-20T10:00:00Z", before: "allowed" as const }] };
+    const subjects = { anyone: true, later: false, applications: { total: 0, items: [] }, addresses: [], registered: { total: 0, items: [] } };
+    const deny = statement({ subjects, effect: { letsIn: nobody, cutsOff, otherwise: nobody, unknown: 0, truncated: false } });
+    show(() => ({ body: page([deny, { ...deny, position: 1 }]) }), [item({ state: "pending" }), item({ position: 1, state: "effective" })]);
+    const first = within(await screen.findByTestId("facts-0"));
+    expect(first.getByTestId("facts-subjects")).toHaveTextContent("Anyone");
+    expect(first.getByTestId("facts-cuts-off")).toHaveTextContent("Cuts off 1 client (5 connections):203.0.113.0/24 (5)");
+    expect(within(screen.getByTestId("facts-1")).queryByTestId("facts-effect")).toBeNull();
+  });
+
+  it("shows the resources of a package and what changes for its holders", async () => {
+    const none = { total: 0, items: [] };
+    show(() => ({ body: page([{
+      position: 0,
+      package: {
+        toHolders: true,
+        resources: { total: 1, sensitivities: { high: 1, medium: 0, low: 0, unknown: 0 }, items: [
+          { resource: ref("orders", "Orders"), sensitivity: "high", change: "changed", actions: ["redis:connect"], before: ["redis:admin"] },
+          { resource: ref("old", "Old"), change: "removed", actions: ["redis:connect"] },
+        ] },
+        holders: { total: 3, items: [ref("app-1", "One")] },
+        changes: [{ application: ref("app-1", "One"), gets: { total: 1, items: [ref("orders", "Orders")] }, loses: { total: 2, items: [ref("old", "Old")] }, renews: none }],
+      },
+    }]) }));
+    expect(await screen.findByTestId("facts-packaged")).toHaveTextContent("1 resource: 1 of high sensitivityOrdersHigh sensitivityredis:connectchanged; before: redis:adminOldredis:connectremoved");
+    expect(screen.getByTestId("facts-holders")).toHaveTextContent("3 applicationsThe version is given to them:Onegets Ordersloses Old 1 more2 more");
+  });
+
+  it("shows what added addresses reach already, and what is not known of them", async () => {
+    show(() => ({ body: page([{
+      position: 0,
+      workload: {
+        added: ["192.0.2.7"], removed: [],
+        byAddress: { total: 1, items: [{ resource: ref("orders", "Orders"), anyone: true }] },
+        observed: { examined: 3, count: 0, refused: 0, uncertain: 9, watched },
+      },
+    }]) }));
+    expect(await screen.findByTestId("facts-addresses")).toHaveTextContent("Added: 192.0.2.7");
+    expect(screen.getByTestId("facts-by-address")).toHaveTextContent("Orders (like anyone)");
+    expect(screen.getByTestId("facts-address-use")).toHaveTextContent("9 connections from sources of which it is not known");
+    expect(screen.getByTestId("facts-address-use")).not.toHaveTextContent("No connection");
+  });
+
   it("opens only the first of several items, and reads more on demand", async () => {
     const items = Array.from({ length: 3 }, (_, position) => item({ position }));
     show(({ search }) => ({ body: search.get("cursor") ? page([facts({ position: 2 })]) : page([facts(), facts({ position: 1 })], { nextCursor: "next" }) }), items);

@@ -1,5 +1,4 @@
 import { Button } from "@mantine/core";
-import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { asApiError } from "../api/client";
@@ -8,8 +7,11 @@ import type { CatalogRef, ItemFacts, TicketFacts, TicketItem } from "../api/type
 import { useWords } from "../lib/use-words";
 import { ModeBadge, SensitivityBadge, TicketStateBadge } from "./Badge";
 import classes from "./DecisionFacts.module.css";
+import { Fact, FactNames, RefNames, Watched } from "./FactParts";
 import { ErrorState, Notice, RowsSkeleton } from "./Feedback";
 import { Owners, RefName } from "./Names";
+import { HolderRows, PackagedResources, WorkloadFacts } from "./ObjectFacts";
+import { StatementFacts } from "./StatementFacts";
 import tables from "./Tables.module.css";
 import { RelativeTime } from "./Time";
 
@@ -17,36 +19,6 @@ import { RelativeTime } from "./Time";
 type Window = Pick<TicketFacts, "since" | "until" | "flowsAvailable">;
 
 const daysOf = ({ since, until }: Window) => Math.round((Date.parse(until) - Date.parse(since)) / 86_400_000);
-
-/** Fact is one row of the facts. */
-function Fact({ name, testId, children }: { name: string; testId: string; children: ReactNode }) {
-  return (
-    <div className={classes.fact} data-testid={testId}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
-/** Names lists names beside their total, and says how many are left out. */
-function Names({ total, shown, children }: { total: number; shown: number; children: ReactNode }) {
-  const { t } = useTranslation();
-  return (
-    <ul className={classes.names}>
-      {children}
-      {total > shown && <li className={tables.muted}>{t("facts.more", { count: total - shown })}</li>}
-    </ul>
-  );
-}
-
-/** Watched says how completely the members were watched, where an absence of connections proves nothing. */
-function Watched({ watched }: { watched: NonNullable<ItemFacts["observed"]>["watched"] }) {
-  const { t } = useTranslation();
-  const words = useWords();
-  if (watched.enough) return null;
-  const figures = { percent: words.number(watched.percent), lost: words.number(watched.lostPercent) };
-  return <p className={tables.muted}>{watched.member ? t("facts.watchedWorst", { ...figures, member: watched.member }) : t("facts.watched", figures)}</p>;
-}
 
 function Clients({ clients }: { clients: NonNullable<ItemFacts["clients"]> }) {
   const { t } = useTranslation();
@@ -57,11 +29,7 @@ function Clients({ clients }: { clients: NonNullable<ItemFacts["clients"]> }) {
       ) : (
         <>
           <span>{t("facts.clientCount", { count: clients.total })}</span>
-          <Names total={clients.total} shown={clients.items.length}>
-            {clients.items.map((client) => (
-              <li key={client.name}><RefName kind="applications" about={client} /></li>
-            ))}
-          </Names>
+          <RefNames kind="applications" names={clients} />
         </>
       )}
     </Fact>
@@ -78,13 +46,13 @@ function Observed({ observed, days }: { observed: NonNullable<ItemFacts["observe
       {observed.total > 0 && (
         <>
           <span>{t("facts.clientCount", { count: observed.total })}</span>
-          <Names total={observed.total} shown={observed.items.length}>
+          <FactNames total={observed.total} shown={observed.items.length}>
             {observed.items.map(({ subject, count, refused }) => (
               <li key={subject.name}>
                 {t(refused > 0 ? "facts.observedRefused" : "facts.observedClient", { client: subject.title, count: words.number(count), refused: words.number(refused) })}
               </li>
             ))}
-          </Names>
+          </FactNames>
         </>
       )}
       {observed.unnamed > 0 && <p className={tables.muted}>{t("facts.unnamed", { count: observed.unnamed })}</p>}
@@ -102,27 +70,27 @@ function Reached({ reached, application }: { reached: NonNullable<ItemFacts["rea
       ) : (
         <>
           <span>{t("facts.affectedResources", { count: reached.total })}</span>
-          <Names total={reached.total} shown={reached.items.length}>
+          <FactNames total={reached.total} shown={reached.items.length}>
             {reached.items.map(({ resource, sensitivity, anyone }) => (
               <li key={resource.name}>
                 {anyone ? t("facts.anyone", { resource: resource.title }) : <RefName kind="resources" about={resource} />}
                 {sensitivity === "high" && <> <SensitivityBadge sensitivity={sensitivity} /></>}
               </li>
             ))}
-          </Names>
+          </FactNames>
         </>
       )}
     </Fact>
   );
 }
 
-function Earlier({ earlier }: { earlier: NonNullable<ItemFacts["earlier"]> }) {
+function Earlier({ earlier, ofStatement }: { earlier: NonNullable<ItemFacts["earlier"]>; ofStatement: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   return (
     <Fact name={t("facts.earlier")} testId="facts-earlier">
       {earlier.items.length === 0 ? (
-        t("facts.noneEarlier")
+        t(ofStatement ? "facts.noneEarlierStatement" : "facts.noneEarlier")
       ) : (
         <ul className={classes.rows}>
           {earlier.items.map((row) => (
@@ -154,11 +122,11 @@ function Use({ use }: { use: NonNullable<ItemFacts["use"]> }) {
             {use.count > 0 ? t("facts.used", { count: use.count }) : t("facts.stillOpen")}
             {use.lastUsed && <>, {t("facts.lastUsed")} <RelativeTime at={use.lastUsed} /></>}
           </span>
-          <Names total={use.total} shown={use.from.length}>
+          <FactNames total={use.total} shown={use.from.length}>
             {use.from.map(({ from, to, count }) => (
               <li key={`${from} ${to}`}>{t("facts.source", { from: from || t("facts.sourceUnknown"), to, count: words.number(count) })}</li>
             ))}
-          </Names>
+          </FactNames>
         </>
       ) : (
         <span>{t(`facts.${use.state}`)}</span>
@@ -175,21 +143,17 @@ function Affected({ affected, days }: { affected: NonNullable<ItemFacts["affecte
   return (
     <Fact name={t("facts.affected")} testId="facts-affected">
       <span>{t("facts.affectedResources", { count: affected.resources })}</span>
-      <Names total={affected.resources} shown={first.length}>
-        {first.map((resource) => (
-          <li key={resource.name}><RefName kind="resources" about={resource} /></li>
-        ))}
-      </Names>
+      <RefNames kind="resources" names={{ total: affected.resources, items: first }} />
       {affected.resources > 0 && <p>{affected.clients === undefined ? t("facts.affectedUnknown") : t("facts.affectedClients", { count: affected.clients, days })}</p>}
       {affected.clients !== undefined && affected.examined < affected.resources && <p className={tables.muted}>{t("facts.examined", { count: affected.examined })}</p>}
     </Fact>
   );
 }
 
-function Item({ facts, window }: { facts: ItemFacts; window: Window }) {
+function Item({ facts, item, window }: { facts: ItemFacts; item: TicketItem | undefined; window: Window }) {
   const { t } = useTranslation();
   const days = daysOf(window);
-  const { resource, clients, observed, reached, earlier, use, affected } = facts;
+  const { resource, clients, observed, reached, earlier, use, affected, statement, workload } = facts;
   return (
     <>
       <dl className={classes.facts}>
@@ -206,11 +170,15 @@ function Item({ facts, window }: { facts: ItemFacts; window: Window }) {
         {use && <Use use={use} />}
         {clients && <Clients clients={clients} />}
         {observed && <Observed observed={observed} days={days} />}
+        {statement && <StatementFacts statement={statement} pending={item?.state === "pending"} days={days} />}
+        {facts.package && <PackagedResources resources={facts.package.resources} />}
+        {facts.package?.holders && <HolderRows facts={facts.package} holders={facts.package.holders} />}
+        {workload && <WorkloadFacts workload={workload} days={days} />}
         {reached && <Reached reached={reached} application={facts.application} />}
-        {earlier && <Earlier earlier={earlier} />}
+        {earlier && <Earlier earlier={earlier} ofStatement={statement !== undefined} />}
         {affected && <Affected affected={affected} days={days} />}
       </dl>
-      {!resource && !reached && !affected && <p className={tables.muted}>{t("facts.none")}</p>}
+      {!resource && !reached && !affected && !statement && !facts.package && !workload && <p className={tables.muted}>{t("facts.none")}</p>}
       {facts.hidden && facts.hidden.length > 0 && <p className={tables.muted} data-testid="facts-hidden">{t("facts.hidden")}</p>}
     </>
   );
@@ -234,7 +202,7 @@ export function DecisionFacts({ id, items }: Props) {
   const pages = query.data?.pages ?? [];
   const unavailable = pages.find((page) => !page.flowsAvailable);
   const nameOf = ({ application, resource }: ItemFacts, item: TicketItem | undefined) =>
-    application && resource ? t("facts.item", { application: application.title, resource: resource.title }) : (resource?.title ?? application?.title ?? item?.object?.name ?? "");
+    application && resource ? t("facts.item", { application: application.title, resource: resource.title }) : (resource?.title ?? application?.title ?? item?.object?.name ?? item?.scope?.resources.join(", ") ?? "");
   return (
     <section className={classes.section} aria-label={t("facts.title")} data-testid="ticket-facts">
       <h3>{t("facts.title")}</h3>
@@ -243,14 +211,14 @@ export function DecisionFacts({ id, items }: Props) {
       {pages.flatMap((page) =>
         page.items.map((facts) =>
           items.length === 1 ? (
-            <Item key={facts.position} facts={facts} window={page} />
+            <Item key={facts.position} facts={facts} item={items[facts.position]} window={page} />
           ) : (
             <details key={facts.position} className={classes.item} open={facts.position === 0} data-testid={`facts-${facts.position}`}>
               <summary>
                 {nameOf(facts, items[facts.position])}
                 {facts.sensitivity && <> <SensitivityBadge sensitivity={facts.sensitivity} /></>}
               </summary>
-              <Item facts={facts} window={page} />
+              <Item facts={facts} item={items[facts.position]} window={page} />
             </details>
           ),
         ),

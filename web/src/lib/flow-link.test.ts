@@ -51,11 +51,27 @@ describe("the path of the connections of an item", () => {
     expect(itemFlowsPath(change, "class", "trnv1:rsc:*:redis:*")).toBeUndefined();
   });
 
+  const pending = (subjects: string[], resources: string[] = [...names.resources]) => statement({ state: "pending", scope: { ...names, subjects, resources } });
+  const apps = "trnv1:rsc:a:iam:sa:app/", clusters = "trnv1:rsc:a:redis:clusters:";
+
   it.each([
-    ["a wildcard", statement({ scope: { ...names, subjects: ["*"], resources: [...names.resources] } }), "statement"],
-    ["an address range", statement({ scope: { ...names, subjects: ["trnv1:rsc:a:net:cidr:10.0.0.0/8"], resources: [...names.resources] } }), "statement"],
-  ] as const)("does not exist for %s, which no filter selects", (_, of, kind) => {
-    expect(itemFlowsPath(of, kind)).toBeUndefined();
+    ["anyone", pending(["*"]), { subject: [], resource: names.resources, q: undefined }],
+    ["anyone beside a name", pending(["*", `${apps}1`]), { subject: [], resource: names.resources, q: undefined }],
+    ["a prefix of applications", pending([`${apps}*`]), { subject: [], resource: names.resources, q: apps }],
+    ["a prefix of resources", pending([`${apps}1`], [`${clusters}team-*`]), { subject: [`${apps}1`], resource: [], q: `${clusters}team-` }],
+    ["anyone on a prefix of resources", pending(["*"], [`${clusters}*`]), { subject: [], resource: [], q: clusters }],
+  ] as const)("selects what a statement about %s would be about", (_, of, want) => {
+    expect(filterOf(of, "statement")).toMatchObject({ ...want, action: ["redis:connect"], window: "31d" });
+  });
+
+  it.each([
+    ["an address range", pending(["trnv1:rsc:a:net:cidr:10.0.0.0/8"])],
+    ["a prefix on both sides", pending([`${apps}*`], [`${clusters}*`])],
+    ["a prefix beside a name", pending([`${apps}9*`, `${apps}1`])],
+    ["two prefixes", pending([`${apps}1`], [`${clusters}a*`, `${clusters}b*`])],
+    ["more names than the filter has values", pending(Array.from({ length: 51 }, (_, i) => `${apps}${i}`))],
+  ] as const)("does not exist for %s, which no filter selects", (_, of) => {
+    expect(itemFlowsPath(of, "statement")).toBeUndefined();
   });
 });
 

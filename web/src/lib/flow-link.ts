@@ -41,8 +41,36 @@ function path(chosen: [string, string][], actions: string[]): string {
 /** written contains the states of an item whose statement is, or was, in its policy, so that connections may name it. */
 const written: readonly TicketItem["state"][] = ["applying", "effective", "failed", "revoking", "revoked", "expired"];
 
-/** isExact reports whether a name of a statement selects a single application or resource: it is no wildcard, and no address range. */
-const isExact = (name: string): boolean => !name.includes("*") && !name.includes(":cidr:");
+/** anyone is the subject that stands for every client. */
+const anyone = "*";
+
+/**
+ * scopePath returns the path of the connections between the names of a statement that is not written yet. Exact names are values of the filters of
+ * their side, and anyone is no filter. The text of the explorer finds one prefix, on either side, by the beginning of the names that it covers. Other
+ * statements have no path, because the explorer would show more or less than what they are about:
+ *
+ * - Two prefixes, or a prefix beside exact names on the same side: there is one text, and it restricts the filters instead of adding to them.
+ * - A range of addresses: sources outside the fleet are recorded by ranges of a fixed length, and by their names if they are registered, so neither a
+ *   text nor a filter of names selects the sources in it. The facts of the ticket count these connections.
+ */
+function scopePath(subjects: string[], resources: string[], actions: string[]): string | undefined {
+  const sides: Record<"subject" | "resource", string[]> = { subject: subjects.includes(anyone) ? [] : subjects, resource: resources };
+  const chosen: [string, string][] = [];
+  let text: string | undefined;
+  for (const [side, names] of Object.entries(sides)) {
+    const prefixes = names.filter((name) => name.endsWith("*"));
+    if (names.some((name) => name.includes(":cidr:")) || names.length > mostValues) return undefined;
+    if (prefixes.length === 0) {
+      chosen.push(...names.map((name): [string, string] => [side, name]));
+      continue;
+    }
+    if (text !== undefined || names.length > 1) return undefined;
+    text = prefixes.join("").slice(0, -1);
+    if (text === "" || text.length > longestText) return undefined;
+  }
+  if (text !== undefined) chosen.push(["q", text]);
+  return path(chosen, actions);
+}
 
 /**
  * itemFlowsPath returns the path of the connections that an item of a ticket is about. Those of a statement are the ones that it decided or,
@@ -56,8 +84,7 @@ export function itemFlowsPath({ application, resource, actions = [], scope, stat
   }
   if (scope) {
     if (policy && sid && written.includes(state)) return flowsPath({ policy, sid });
-    if (![...scope.subjects, ...scope.resources].every(isExact)) return undefined;
-    return path([...scope.subjects.map((name): [string, string] => ["subject", name]), ...scope.resources.map((name): [string, string] => ["resource", name])], actions);
+    return scopePath(scope.subjects, scope.resources, actions);
   }
   if (kind === "workload" || workload) return flowsPath({ subject: application });
   return flowsPath({ subject: application, resource, actions });

@@ -1,0 +1,135 @@
+package ticketapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
+)
+
+// workloadScope is what a registration of clients is about while its facts are collected.
+type workloadScope struct {
+	// added are the ranges of addresses that become those of the application.
+	added scopeNames
+	// reached are the names of the resources that the application reaches, the most sensitive first, at most maxReplayed.
+	reached []string
+}
+
+// workloadFacts adds the facts about a registration of clients: what its new addresses reach already, and which resources are searched for
+// connections from them. What the application reaches, which they would reach, is in ItemFacts.Reached.
+func (a *API) workloadFacts(c *catalog.Catalog, snap *policy.Snapshot, f *factItem, now time.Time) error {
+	before, err := registeredAddresses(f.Change.Before)
+	if err != nil {
+		return err
+	}
+	after, err := registeredAddresses(f.Change.After)
+	if err != nil {
+		return err
+	}
+	in := func(all []string) func(string) bool { return func(x string) bool { return slices.Contains(all, x) } }
+	out := &openapi.WorkloadFacts{
+		Added:   append([]string{}, slices.DeleteFunc(slices.Clone(after), in(before))...),
+		Removed: append([]string{}, slices.DeleteFunc(slices.Clone(before), in(after))...),
+	}
+	f.out.Workload = out
+	if !f.rights.change {
+		f.hide(openapi.ItemFactsHiddenAddresses)
+		return nil
+	}
+	w := &workloadScope{added: scopeNames{ranges: prefixesOf(out.Added)}}
+	f.workload = w
+	out.ByAddress = reachedOf(c, grantsByAddress(snap, w.added.ranges, now), now)
+	var names []string
+	for _, g := range snap.WhatCanReach(f.ApplicationName, now) {
+		if inForce(g, now) {
+			names = append(names, g.Resource)
+		}
+	}
+	slices.Sort(names)
+	for _, r := range coveredResources(c, snap, newScopeNames(slices.Compact(names))) {
+		if len(w.reached) < maxReplayed {
+			w.reached = append(w.reached, r.ref.Name)
+		}
+	}
+	return nil
+}
+
+// registeredAddresses returns the addresses in the spec of an ExternalWorkload; none if there is no spec.
+func registeredAddresses(raw json.RawMessage) ([]string, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var spec v1alpha1.ExternalWorkloadSpec
+	err := json.Unmarshal(raw, &spec)
+	return spec.Addresses, err
+}
+
+// grantsByAddress returns the grants about anyone, and about ranges of addresses that overlap with some addresses.
+func grantsByAddress(snap *policy.Snapshot, addresses []netip.Prefix, now time.Time) []policy.Grant {
+	found := map[string]bool{}
+	for _, s := range snap.Statements() {
+		for _, subject := range s.Statement.Subjects {
+			name := string(subject)
+			if !strings.Contains(name, ":net:cidr:") || found[name] {
+				continue
+			}
+			written := newScopeNames([]string{name})
+			found[name] = slices.ContainsFunc(addresses, func(p netip.Prefix) bool { return slices.ContainsFunc(written.ranges, p.Overlaps) })
+		}
+	}
+	out := snap.WhatCanReach(anyone, now)
+	for name, overlaps := range found {
+		if overlaps {
+			out = append(out, snap.WhatCanReach(name, now)...) // with those about anyone again, which reachedOf merges
+		}
+	}
+	return out
+}
+
+// addressUse returns the connections from new addresses of a registration in a window. They have no name until now, and are recorded by
+// ranges, so it is often not known whether one came from an added address.
+func (a *API) addressUse(
+	ctx context.Context,
+	snap *policy.Snapshot,
+	watch *insight.Watch,
+	w *workloadScope,
+	since, until time.Time,
+) (*openapi.AddressUse, error) {
+	out := &openapi.AddressUse{Examined: len(w.reached),
+		Watched: watchOf(worstWatched(watch, insight.FleetOf(a.Host.Members()), snap, w.reached, since))}
+	var last time.Time
+	filter := audit.Filter{Resources: w.reached, Unattributed: true, Since: since, Until: until}
+	err := a.Flows.Totals(ctx, filter, func(t audit.Total) error {
+		if t.Subject != "" {
+			return nil
+		}
+		switch w.added.matchesSource(t.Source) {
+		case outside:
+			return nil
+		case unsure:
+			out.Uncertain += t.Count
+			return nil
+		}
+		if t.Decision.LetsThrough() {
+			out.Count += t.Count
+		} else {
+			out.Refused += t.Count
+		}
+		if t.LastSeen.After(last) {
+			last = t.LastSeen
+		}
+		return nil
+	})
+	out.LastSeen = views.Time(last)
+	return out, err
+}
