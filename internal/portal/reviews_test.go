@@ -275,7 +275,10 @@ func TestAccessReviewOfStatements(t *testing.T) {
 	path := "/api/v1/reviews/" + made.ID
 	var list struct {
 		Items []struct {
-			reviewLine
+			Line      int
+			Version   int64
+			CanDecide bool
+			Ticket    string
 			access
 		}
 	}
