@@ -24,6 +24,14 @@ const line = (number: number, over: Partial<ReviewLine> = {}): ReviewLine => ({
   evidence: { at: "2026-11-20T08:00:00Z", days: 90, count: 0, watched: true }, recommendation: "revoke", canDecide: true, ...over,
 });
 
+/** statementLine is a line about a statement, which has no application and no resource. */
+function statementLine(subjects: string[], resources: string[]): ReviewLine {
+  const made = line(1, { ticket: "T-9", scope: { effect: "Allow", subjects, resources } });
+  delete made.application;
+  delete made.resource;
+  return made;
+}
+
 interface Start {
   lines?: ReviewLine[];
   over?: Partial<AccessReview>;
@@ -71,9 +79,8 @@ describe("an access review", () => {
   });
 
   it("says in words what a statement lets through, and names it where it is decided", async () => {
-    const { application: _, resource: __, ...rest } = line(1);
     const subjects = ["*", ...Array.from({ length: 6 }, (_each, at) => `trnv1:rsc:o:iam:sa:app/${at}`)];
-    start({ lines: [{ ...rest, ticket: "T-9", scope: { effect: "Allow", subjects, resources: ["trnv1:rsc:o:redis:clusters:*"] } }] });
+    start({ lines: [statementLine(subjects, ["trnv1:rsc:o:redis:clusters:*"])] });
     show();
     const row = within(await screen.findByTestId("line-1"));
     expect(row.getByTestId("statement")).toHaveTextContent("Lets anyone, trnv1:rsc:o:iam:sa:app/0, trnv1:rsc:o:iam:sa:app/1, trnv1:rsc:o:iam:sa:app/2, trnv1:rsc:o:iam:sa:app/3 and 2 more reach trnv1:rsc:o:redis:clusters:*.");
@@ -166,9 +173,8 @@ describe("the report", () => {
   });
 
   it("names everything that a statement covers", async () => {
-    const { application: _, resource: __, ...rest } = line(1);
     const resources = Array.from({ length: 8 }, (_each, at) => `trnv1:rsc:o:redis:clusters:r${at}`);
-    start({ roles: ["auditor"], over: { canExport: true }, lines: [{ ...rest, scope: { effect: "Allow", subjects: ["*"], resources } }] });
+    start({ roles: ["auditor"], over: { canExport: true }, lines: [statementLine(["*"], resources)] });
     renderPage(<ReviewReportPage />, { path: "/reviews/:id/report", at: "/reviews/R-3/report" });
     for (const name of resources) expect(within(await screen.findByTestId("report-1")).getByTestId("statement")).toHaveTextContent(name);
   });
