@@ -121,8 +121,8 @@ func TestEvidenceOfStatements(t *testing.T) {
 		},
 		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyShard(policy.StatementsPolicy, 2)}}},
 	}
-	scopes := []approval.StatementScope{scope(name("app", "ca*"), orders), scope(name("app", "se*"), orders), scope(name("app", "se*"), orders, stock),
-		scope(name("app", "ca*"), name("", "or*")), scope(tenRange, orders), scope("*", stock)}
+	scopes := []approval.StatementScope{scope(name("app", "*"), orders), scope(name("app", "search"), orders), scope(name("app", "search"), orders, stock),
+		scope(name("app", "*"), name("", "o*")), scope(tenRange, orders), scope("*", stock)}
 	var grants []approval.StandingGrant
 	for i, x := range scopes {
 		sid := approval.SID(int64(i+1), 0)

@@ -166,7 +166,7 @@ func (w *world) grant(requester, app, resource string, length time.Duration, ext
 func (w *world) statement(requester string, scope approval.StatementScope, length time.Duration, extends ...int64) int64 {
 	w.t.Helper()
 	scope.Effect = cmp.Or(scope.Effect, v1alpha1.EffectAllow)
-	it := approval.Item{Scope: &scope, Actions: []string{"redis:connect"}, Duration: length,
+	it := approval.Item{Scope: &scope, Actions: []string{fmt.Sprintf("redis:a%d", w.now.Unix())}, Duration: length,
 		Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1}}}
 	if len(extends) > 0 {
 		it.Target = &approval.Target{Ticket: extends[0]}

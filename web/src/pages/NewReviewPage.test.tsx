@@ -1,4 +1,4 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import { me } from "../testing/fixtures";
@@ -42,10 +42,10 @@ describe("the form of a new access review", () => {
   it("offers at most ten rules, and the last one cannot be removed", async () => {
     start();
     await screen.findByTestId("review-rules");
-    for (let count = 2; count < 10; count++) await userEvent.click(screen.getByTestId("add-rule"));
+    for (let count = 2; count < 10; count++) fireEvent.click(screen.getByTestId("add-rule"));
     expect(screen.queryByTestId("add-rule")).toBeNull();
     expect(screen.getByText("A review has at most 10 rules.")).toBeVisible();
-    for (let count = 10; count > 1; count--) await userEvent.click(screen.getByTestId("remove-rule-0"));
+    for (let count = 10; count > 1; count--) fireEvent.click(screen.getByTestId("remove-rule-0"));
     expect(screen.queryByTestId("remove-rule-0")).toBeNull();
   });
 

@@ -83,7 +83,7 @@ describe("an access review", () => {
     start({ lines: [statementLine(subjects, ["trnv1:rsc:o:redis:clusters:*"])] });
     show();
     const row = within(await screen.findByTestId("line-1"));
-    expect(row.getByTestId("statement")).toHaveTextContent("Lets anyone, trnv1:rsc:o:iam:sa:app/0, trnv1:rsc:o:iam:sa:app/1, trnv1:rsc:o:iam:sa:app/2, trnv1:rsc:o:iam:sa:app/3 and 2 more reach trnv1:rsc:o:redis:clusters:*.");
+    expect(row.getByTestId("statement")).toHaveTextContent("Lets anyone, trnv1:rsc:o:iam:sa:app/0, trnv1:rsc:o:iam:sa:app/1, trnv1:rsc:o:iam:sa:app/2, trnv1:rsc:o:iam:sa:app/3, and 2 more reach trnv1:rsc:o:redis:clusters:*.");
     expect(row.getByText(/T-9/)).toBeVisible();
     expect(row.getByRole("checkbox", { name: "*, app / 0, app / 1, +4 → redis / *" })).toBeVisible();
     await userEvent.click(row.getByTestId("revoke-1"));
