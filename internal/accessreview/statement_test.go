@@ -175,7 +175,7 @@ func TestDecisionsAboutStatements(t *testing.T) {
 	}
 	w.now = c.Deadline
 	w.work()
-	if end, want := w.ticket(silent).Items[0].End(), c.Deadline.Add(c.Grace); !end.Equal(want) {
+	if end, want := w.ticket(silent).Items[0].End(), c.Deadline.Add(c.Grace).Truncate(time.Second); !end.Equal(want) {
 		t.Errorf("the statement that nobody decided ends at %s, want %s", end, want)
 	}
 	if end := w.ticket(kept).Items[0].End(); !end.IsZero() {
