@@ -122,7 +122,9 @@ func coveredBy(names []string, withPrefix func(string) iter.Seq[catalog.Entity],
 }
 
 // resources returns the resources of the catalog that the scope covers now, sorted by id.
-func (s *StatementScope) resources(c *catalog.Catalog) []catalog.Entity { return sortedByID(s.CoveredResources(c)) }
+func (s *StatementScope) resources(c *catalog.Catalog) []catalog.Entity {
+	return sortedByID(s.CoveredResources(c))
+}
 
 // applications returns the applications of the catalog that the scope covers now, sorted by id.
 func (s *StatementScope) applications(c *catalog.Catalog) []catalog.Entity {

@@ -108,7 +108,8 @@ func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Lin
 	subjects, resources := l.Ends()
 	e := l.Evidence
 	row := []string{accessreview.FormatID(l.Campaign), x.Name, strconv.Itoa(l.Number), strings.Join(subjects, " "), title(l.ApplicationName),
-		strings.Join(resources, " "), title(l.ResourceName), l.Class, string(l.Sensitivity), strings.Join(l.Actions, " "), approval.FormatID(l.Target.Ticket), at(l.Since), at(l.End),
+		strings.Join(resources, " "), title(l.ResourceName), l.Class, string(l.Sensitivity), strings.Join(l.Actions, " "),
+		approval.FormatID(l.Target.Ticket), at(l.Since), at(l.End),
 		strings.Join(l.Requesters, " "), strings.Join(l.Reviewers, " "), string(l.Rule), at(e.At), strconv.Itoa(e.Days), at(e.LastUsed),
 		strconv.FormatInt(e.Count, 10), yes(e.Watched), strconv.FormatFloat(e.WatchedPercent, 'f', 1, 64), strconv.FormatFloat(e.LostPercent, 'f', 1, 64),
 		string(l.Recommendation), string(l.Decision), l.DecidedBy, l.OnBehalfOf, at(l.DecidedAt), yes(l.Silent), l.Comment, at(l.Until), string(l.State),
