@@ -180,6 +180,8 @@ test('owners keep, shorten and revoke grants and a statement, alone and together
     expect(row(deals)).toContain('revoked');
     expect(row(grant)).toContain('kept');
     await page.emulateMedia({ media: 'print' });
+    await expect(page.locator('aside')).toBeHidden();
+    expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'paper is white').toBe('rgb(255, 255, 255)');
     expect(await serious(page)).toEqual([]);
     await expect(page.getByTestId('report-csv')).toBeHidden();
     await shot(page, 'review-report-print');

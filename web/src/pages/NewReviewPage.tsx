@@ -73,7 +73,7 @@ function Rules({ rules, onChange, tried, error }: RulesProps) {
         const number = at + 1;
         const again = rules.indexOf(each) < at;
         return (
-          <div key={at} className={classes.rule}>
+          <div key={at} className={classes.rule} data-kind={kind}>
             <Select
               label={t("accessReview.ruleNumber", { number })}
               allowDeselect={false}
