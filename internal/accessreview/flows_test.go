@@ -126,7 +126,8 @@ func TestEvidenceOfStatements(t *testing.T) {
 	var grants []approval.StandingGrant
 	for i, x := range scopes {
 		sid := approval.SID(int64(i+1), 0)
-		grants = append(grants, approval.StandingGrant{Target: approval.Target{Ticket: int64(i + 1)}, Scope: &x, Since: now.Add(-400 * day), SIDs: []string{sid}})
+		g := approval.StandingGrant{Target: approval.Target{Ticket: int64(i + 1)}, Scope: &x, Since: now.Add(-400 * day), SIDs: []string{sid}}
+		grants = append(grants, g)
 		st := approval.Statement(approval.Item{SID: sid, Actions: []string{"redis:connect"}, Scope: &x})
 		st.Effect = v1alpha1.EffectAllow
 		in.Policies[0].Spec.Statements = append(in.Policies[0].Spec.Statements, st)

@@ -131,7 +131,11 @@ func (a *API) PreviewReview(ctx context.Context, r openapi.PreviewReviewRequestO
 }
 
 // ends returns the application and the resource of a grant, or the scope of a statement.
-func ends(c *catalog.Catalog, application, resource string, scope *approval.StatementScope) (*openapi.CatalogRef, *openapi.CatalogRef, *openapi.StatementScope) {
+func ends(
+	c *catalog.Catalog,
+	application, resource string,
+	scope *approval.StatementScope,
+) (*openapi.CatalogRef, *openapi.CatalogRef, *openapi.StatementScope) {
 	if scope != nil {
 		return nil, nil, &openapi.StatementScope{Effect: openapi.StatementScopeEffect(scope.Effect), Subjects: scope.Subjects, Resources: scope.Resources}
 	}
