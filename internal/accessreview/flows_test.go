@@ -140,7 +140,8 @@ func TestEvidenceOfStatements(t *testing.T) {
 		e.Decision, e.Verdict = policy.Allowed, audit.VerdictForwarded
 		return audit.Rollup{Bucket: seen, Count: 7, FirstSeen: seen, LastSeen: seen.Add(time.Second), Edge: e}
 	}
-	flows := &audit.Batch{Rollups: []audit.Rollup{rollup(audit.Edge{SourceCluster: "m1", Subject: name("app", "cart")}), rollup(audit.Edge{Source: "10.1.2.0/24"})}}
+	flows := &audit.Batch{Rollups: []audit.Rollup{rollup(audit.Edge{SourceCluster: "m1", Subject: name("app", "cart")}),
+		rollup(audit.Edge{Source: "10.1.2.0/24"})}}
 	snap := policy.NewSnapshot(in)
 	read := func(members ...string) map[int64]accessreview.Evidence {
 		t.Helper()
