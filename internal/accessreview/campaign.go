@@ -5,7 +5,6 @@
 package accessreview
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +40,8 @@ const (
 // Valid reports whether the silence is one of the constants.
 func (s Silence) Valid() bool { return s == SilenceShorten || s == SilenceRevoke || s == SilenceKeep }
 
-// Scope selects the accesses of a campaign. An empty field does not restrict; several values of one field are alternatives.
+// Scope selects the accesses of a campaign. An empty field does not restrict; several values of one field are alternatives. A statement is selected if
+// one of the resources that it covers is.
 type Scope struct {
 	// Classes are names of resource classes.
 	Classes []string `json:"classes,omitempty"`
@@ -145,13 +145,4 @@ type Counts struct {
 	Silent    int `json:"silent"` // of all: those that nobody decided
 	// The recommendations of the open lines.
 	RecommendKeep, RecommendShorten, RecommendRevoke, RecommendNone int
-}
-
-// includes reports whether a scope selects an access.
-func (s Scope) includes(class string, application, resource catalog.Entity, since, now time.Time) bool {
-	team := func(e catalog.Entity) bool {
-		return slices.ContainsFunc(e.Owners, func(o catalog.Owner) bool { return o.Kind == catalog.OwnerGroup && slices.Contains(s.Teams, o.ID) })
-	}
-	return (len(s.Classes) == 0 || slices.Contains(s.Classes, class)) && (len(s.Teams) == 0 || team(application) || team(resource)) &&
-		(len(s.Sensitivities) == 0 || slices.Contains(s.Sensitivities, resource.Sensitivity)) && !since.After(now.Add(-s.OlderThan))
 }

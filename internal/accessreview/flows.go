@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -40,34 +41,33 @@ func (f *Flows) Evidence(ctx context.Context, grants []approval.StandingGrant, d
 		}
 		f.watch = watch
 	}
-	var resources []string
-	for _, g := range grants {
-		resources = append(resources, g.ResourceName)
-	}
-	slices.Sort(resources)
-	resources = slices.Compact(resources)
+	in := insight.UsesInput{Snapshot: snap, Since: since, Now: now}
 	began := map[string]time.Time{} // by the sid
 	for _, g := range grants {
+		in.Resources = append(in.Resources, resourcesOf(g)...)
+		in.Every = in.Every || g.Scope != nil && slices.ContainsFunc(g.Scope.Resources, isPrefix)
 		for _, sid := range g.SIDs {
 			began[sid] = g.Since
 		}
 	}
-	uses, err := f.uses(ctx, insight.UsesInput{Snapshot: snap, Resources: resources, Since: since, Now: now,
-		From: func(r policy.Ref) time.Time { return began[r.SID] }})
+	slices.Sort(in.Resources)
+	in.Resources = slices.Compact(in.Resources)
+	in.From = func(r policy.Ref) time.Time { return began[r.SID] }
+	uses, err := f.uses(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	written := map[string]map[string]bool{} // the sids of the statements about a resource
-	for _, r := range resources {
-		written[r] = map[string]bool{}
+	written := map[policy.Ref]bool{}
+	for _, r := range in.Resources {
 		for _, st := range snap.StatementsAbout(r) {
-			written[r][st.Ref.SID] = true
+			written[unsharded(st.Ref)] = true
 		}
 	}
 	out := make(map[approval.Target]Evidence, len(grants))
 	fleet := f.Fleet()
 	for _, g := range grants {
-		if !slices.ContainsFunc(g.SIDs, func(sid string) bool { return written[g.ResourceName][sid] }) {
+		refs := refsOf(g)
+		if !slices.ContainsFunc(refs, func(ref policy.Ref) bool { return written[ref] }) {
 			continue // no policy has a statement of it yet, or any more, so no connection can be attributed to it
 		}
 		from := since
@@ -75,13 +75,11 @@ func (f *Flows) Evidence(ctx context.Context, grants []approval.StandingGrant, d
 			from = g.Since
 		}
 		e := Evidence{At: now.UTC(), Days: int(math.Ceil(now.Sub(from).Hours() / 24))}
-		r := f.watch.ReliabilityOf(fleet, snap, g.ResourceName, from)
+		r := f.reliability(fleet, snap, resourcesOf(g), from)
 		e.Watched, e.Member = r.Enough, r.Member
 		e.WatchedPercent, e.LostPercent = math.Floor(r.Watched*1000)/10, math.Ceil(r.Lost*1000)/10
-		for ref, u := range uses[g.ResourceName] {
-			if !isOf(g, ref) {
-				continue
-			}
+		for _, ref := range refs {
+			u := uses[ref]
 			if u.LastUsed.After(e.LastUsed) {
 				e.LastUsed = u.LastUsed.UTC()
 			}
@@ -92,37 +90,73 @@ func (f *Flows) Evidence(ctx context.Context, grants []approval.StandingGrant, d
 	return out, nil
 }
 
+// reliability returns how well the resources of an access were watched: the reliability of the one that was watched worst.
+func (f *Flows) reliability(fleet insight.Fleet, snap *policy.Snapshot, resources []string, from time.Time) insight.Reliability {
+	var worst insight.Reliability
+	for i, name := range resources {
+		r := f.watch.ReliabilityOf(fleet, snap, name, from)
+		if i == 0 || worst.Enough && !r.Enough || worst.Enough == r.Enough && (r.Watched < worst.Watched || r.Watched == worst.Watched && r.Lost > worst.Lost) {
+			worst = r
+		}
+	}
+	return worst
+}
+
+// resourcesOf returns the names of the resources of an access, which may be prefixes.
+func resourcesOf(g approval.StandingGrant) []string {
+	if g.Scope != nil {
+		return g.Scope.Resources
+	}
+	return []string{g.ResourceName}
+}
+
+func isPrefix(name string) bool { return strings.HasSuffix(name, "*") }
+
+// refsOf returns the statements of an access, with the name of the first policy that may have them.
+func refsOf(g approval.StandingGrant) []policy.Ref {
+	base := policy.StatementsPolicy
+	if g.Scope == nil {
+		base = policy.PolicyNameFor(g.ResourceName)
+	}
+	out := make([]policy.Ref, len(g.SIDs))
+	for i, sid := range g.SIDs {
+		out[i] = policy.Ref{Policy: base, SID: sid}
+	}
+	return out
+}
+
+// unsharded returns a reference with the name of the first policy of its shard.
+func unsharded(ref policy.Ref) policy.Ref {
+	ref.Policy, _ = policy.SplitPolicyShard(ref.Policy)
+	return ref
+}
+
 // resourcesAtOnce bounds the resources of one query to the store.
 const resourcesAtOnce = 500
 
-// uses returns the uses of the portal's statements about resources, by resource.
-func (f *Flows) uses(ctx context.Context, in insight.UsesInput) (map[string]map[policy.Ref]insight.Use, error) {
-	resources := in.Resources
-	of := map[string]string{} // resource by the name of its first policy
-	for _, r := range resources {
-		of[policy.PolicyNameFor(r)] = r
+// uses returns the uses of statements, by their references without shards. A prefix of names covers resources that are not known, so that the
+// flows of every resource are searched for it, in one query.
+func (f *Flows) uses(ctx context.Context, in insight.UsesInput) (map[policy.Ref]insight.Use, error) {
+	parts := slices.Collect(slices.Chunk(in.Resources, resourcesAtOnce))
+	if in.Every {
+		parts = [][]string{nil}
 	}
-	out := map[string]map[policy.Ref]insight.Use{}
-	for part := range slices.Chunk(resources, resourcesAtOnce) {
+	out := map[policy.Ref]insight.Use{}
+	for _, part := range parts {
 		in.Resources = part
 		found, err := insight.Uses(ctx, f.Reader, in)
 		if err != nil {
 			return nil, err
 		}
 		for ref, u := range found {
-			base, _ := policy.SplitPolicyShard(ref.Policy)
-			r, ok := of[base]
-			if !ok {
-				continue // not a policy of the portal
+			ref = unsharded(ref)
+			sum := out[ref] // a statement about several resources is in several parts
+			if u.LastUsed.After(sum.LastUsed) {
+				sum.LastUsed = u.LastUsed
 			}
-			if out[r] == nil {
-				out[r] = map[policy.Ref]insight.Use{}
-			}
-			out[r][ref] = u
+			sum.Count, sum.Refused = sum.Count+u.Count, sum.Refused || u.Refused
+			out[ref] = sum
 		}
 	}
 	return out, nil
 }
-
-// isOf reports whether a statement is one of an access.
-func isOf(g approval.StandingGrant, ref policy.Ref) bool { return slices.Contains(g.SIDs, ref.SID) }

@@ -59,8 +59,8 @@ const (
 	OutcomeSkipped Outcome = "skipped"
 )
 
-// Line is one access in a campaign. Names and evidence are those of the time at which it was collected; the grant is
-// updated while the line is open.
+// Line is one access in a campaign: a grant, or a statement that a ticket granted. Names and evidence are those of the time at which it was collected;
+// the grant is updated while the line is open.
 type Line struct {
 	Campaign int64     `json:"-"`
 	Number   int       `json:"-"`
@@ -68,17 +68,21 @@ type Line struct {
 	State    LineState `json:"-"`
 	Outcome  Outcome   `json:"-"`
 
-	Target                       approval.Target     `json:"target"`
-	Application, ApplicationName string              // catalog id and resource name
-	Resource, ResourceName       string              // as above
-	Class                        string              `json:"class"`
-	Sensitivity                  catalog.Sensitivity `json:"sensitivity,omitempty"`
-	Actions                      []string            `json:"actions"`
-	Since                        time.Time           `json:"since"`
-	End                          time.Time           `json:"end,omitzero"` // zero if the access has no end
-	Requesters                   []string            `json:"requesters"`
-	SIDs                         []string            `json:"sids"`  // of the statements
-	Grant                        string              `json:"grant"` // the version of the grant; see approval.StandingGrant
+	Target                       approval.Target `json:"target"`
+	Application, ApplicationName string          // catalog id and resource name; empty for a statement
+	Resource, ResourceName       string          // as above
+	// Scope is the scope of a statement; nil for a grant.
+	Scope *approval.StatementScope `json:"scope,omitempty"`
+	// Class is the class of the resource; of a statement, the classes of its resources, separated by ", ".
+	Class string `json:"class"`
+	// Sensitivity is that of the resource; of a statement, the highest of the resources that it covers, or empty if it covers none.
+	Sensitivity catalog.Sensitivity `json:"sensitivity,omitempty"`
+	Actions     []string            `json:"actions"`
+	Since       time.Time           `json:"since"`
+	End         time.Time           `json:"end,omitzero"` // zero if the access has no end
+	Requesters  []string            `json:"requesters"`
+	SIDs        []string            `json:"sids"`  // of the statements
+	Grant       string              `json:"grant"` // the version of the grant; see approval.StandingGrant
 	// Changed is when the grant was changed since the line was collected.
 	Changed time.Time `json:"changed,omitzero"`
 
@@ -106,6 +110,19 @@ func ParseRef(ref string) (campaign int64, line int, ok bool) {
 	campaign, ok = ParseID(id)
 	line, err := strconv.Atoi(number)
 	return campaign, line, found && ok && err == nil && line > 0
+}
+
+// Pair identifies the access of the line among those of other lines; see approval.PairOf.
+func (l *Line) Pair() approval.GrantPair {
+	return approval.PairOf(l.ApplicationName, l.ResourceName, l.Scope)
+}
+
+// Ends returns the names of the application and of the resource; of a statement, the names of its subjects and of its resources.
+func (l *Line) Ends() (subjects, resources []string) {
+	if l.Scope != nil {
+		return l.Scope.Subjects, l.Scope.Resources
+	}
+	return []string{l.ApplicationName}, []string{l.ResourceName}
 }
 
 // decidable reports whether the line can be decided: it is open, or was kept, which can be changed until the deadline.
@@ -152,8 +169,13 @@ func (l *Line) done(o Outcome, now time.Time) {
 
 // entry returns a ledger entry about the line.
 func (l *Line) entry(at time.Time, actor, action string) ledger.Entry {
-	d := map[string]string{"line": strconv.Itoa(l.Number), "application": l.ApplicationName, "resource": l.ResourceName,
-		"target": approval.SID(l.Target.Ticket, l.Target.Item), "grant": l.Grant, "recommendation": string(l.Recommendation)}
+	d := map[string]string{"line": strconv.Itoa(l.Number), "target": approval.SID(l.Target.Ticket, l.Target.Item), "grant": l.Grant,
+		"recommendation": string(l.Recommendation)}
+	if l.Scope != nil {
+		d["subjects"], d["resources"] = strings.Join(l.Scope.Subjects, ", "), strings.Join(l.Scope.Resources, ", ")
+	} else {
+		d["application"], d["resource"] = l.ApplicationName, l.ResourceName
+	}
 	ledger.SetMessage(d, "evidence", l.Evidence.text())
 	for k, v := range map[string]string{"decision": string(l.Decision), "outcome": string(l.Outcome), "onBehalfOf": l.OnBehalfOf, "comment": l.Comment,
 		"rule": string(l.Rule)} {

@@ -39,8 +39,9 @@ func reopening(c *Campaign, l *Line, now time.Time) notify.ResourceEvent {
 	}
 	n := notification(c, eventReopened, now, people)
 	n.Event = fmt.Sprintf("%s/%s/%d", l.Ref(), eventReopened, now.UnixNano())
-	n.Facts.Message = message.ReviewReopened(l.ApplicationName, l.ResourceName)
-	n.Facts.Items = []notify.About{{Application: l.ApplicationName, Resource: l.ResourceName, Actions: l.Actions}}
+	subjects, resources := l.Ends()
+	n.Facts.Message = message.ReviewReopened(notify.Names(subjects), notify.Names(resources))
+	n.Facts.Items = []notify.About{{Application: notify.Names(subjects), Resource: notify.Names(resources), Actions: l.Actions}}
 	return n
 }
 

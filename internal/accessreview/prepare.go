@@ -147,7 +147,8 @@ func (w *Worker) addEvidence(ctx context.Context, c Campaign, lines []Line, now 
 		grants := make([]approval.StandingGrant, len(part))
 		for i, l := range part {
 			grants[i] = approval.StandingGrant{Target: l.Target, Application: l.Application, ApplicationName: l.ApplicationName, Resource: l.Resource,
-				ResourceName: l.ResourceName, Actions: l.Actions, Since: l.Since, End: l.End, Requesters: l.Requesters, SIDs: l.SIDs, Version: l.Grant}
+				ResourceName: l.ResourceName, Scope: l.Scope, Actions: l.Actions, Since: l.Since, End: l.End, Requesters: l.Requesters,
+				SIDs: l.SIDs, Version: l.Grant}
 		}
 		found, err := w.Evidence.Evidence(ctx, grants, c.WindowDays, now)
 		if err != nil {

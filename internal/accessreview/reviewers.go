@@ -1,6 +1,7 @@
 package accessreview
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -12,9 +13,9 @@ import (
 type Rule string
 
 const (
-	// RuleResourceOwner selects the owners of the resource.
+	// RuleResourceOwner selects the owners of the resource; of a statement, see responsible.
 	RuleResourceOwner Rule = "resource-owner"
-	// RuleApplicationLeader selects the leader of the team that owns the application.
+	// RuleApplicationLeader selects the leader of the team that owns the application; of a statement, see responsible.
 	RuleApplicationLeader Rule = "application-leader"
 	// RuleGroup is the prefix of a rule that selects the members of a group.
 	RuleGroup = "group:"
@@ -34,14 +35,104 @@ func (r Rule) valid(c *catalog.Catalog) bool {
 	return r == RuleResourceOwner || r == RuleApplicationLeader
 }
 
-// candidates returns the people whom a rule selects for an access, without regard to their own part in it.
-func (r Rule) candidates(c *catalog.Catalog, application, resource catalog.Entity) []string {
+// access is what the reviewers of a line depend on, as the catalog has it now: an application and a resource, or the scope of a statement.
+type access struct {
+	c                     *catalog.Catalog
+	application, resource catalog.Entity
+	statement             *approval.StatementScope
+	requesters            []string
+}
+
+// accessOf returns the access of a line.
+func accessOf(c *catalog.Catalog, l *Line) access {
+	a := access{c: c, statement: l.Scope, requesters: l.Requesters}
+	if a.statement == nil {
+		a.application, _ = c.ByName(l.ApplicationName)
+		a.resource, _ = c.ByName(l.ResourceName)
+	}
+	return a
+}
+
+// resources returns the resource, or those that the statement covers.
+func (a access) resources() iter.Seq[catalog.Entity] {
+	if a.statement != nil {
+		return a.statement.CoveredResources(a.c)
+	}
+	return slices.Values([]catalog.Entity{a.resource})
+}
+
+// applications returns the application, or those that the statement covers.
+func (a access) applications() iter.Seq[catalog.Entity] {
+	if a.statement != nil {
+		return a.statement.CoveredApplications(a.c)
+	}
+	return slices.Values([]catalog.Entity{a.application})
+}
+
+// own reports whether the access is a person's own: they requested it, or they own the application, or one that the statement covers. The leader
+// of the application's team reviews what others requested.
+func (a access) own(r Rule, person string) bool {
+	switch {
+	case slices.Contains(a.requesters, person):
+		return true
+	case r == RuleApplicationLeader:
+		return false
+	case a.statement != nil:
+		return a.statement.CoversApplicationOf(a.c, person)
+	}
+	return a.c.Owns(person, a.application)
+}
+
+// mayReview reports whether a person may be a reviewer by a rule. Nobody reviews their own access, and auditors change nothing.
+func (a access) mayReview(r Rule, person string) bool {
+	return !a.c.InGroup(person, catalog.GroupAuditors) && !a.own(r, person)
+}
+
+// eligible returns the people who may review the access by a rule, sorted.
+func (a access) eligible(r Rule) []string {
+	may := func(people []string) []string {
+		return slices.DeleteFunc(people, func(p string) bool { return !a.mayReview(r, p) })
+	}
 	if g, ok := r.group(); ok {
-		return c.Members(g)
+		return may(a.c.Members(g))
 	}
 	if r == RuleResourceOwner {
-		return c.OwnerPeople(resource)
+		return responsible(a.resources(), func(e catalog.Entity) []string { return may(a.c.OwnerPeople(e)) })
 	}
+	return responsible(a.applications(), func(e catalog.Entity) []string { return may(leadersOf(a.c, e)) })
+}
+
+// fewCovered is the maximum number of resources, or of applications, that a statement covers if the people who are responsible for one of them
+// review it.
+const fewCovered = 10
+
+// responsible returns the people who are responsible for each of some entities. If nobody is and the entities are few, it returns the people who are
+// responsible for one of them.
+func responsible(of iter.Seq[catalog.Entity], people func(catalog.Entity) []string) []string {
+	var each, some []string
+	n := 0
+	for e := range of {
+		found := people(e)
+		n++
+		if n == 1 {
+			each = slices.Clone(found)
+		}
+		each = slices.DeleteFunc(each, func(p string) bool { return !slices.Contains(found, p) })
+		if n > fewCovered && len(each) == 0 {
+			return nil
+		}
+		some = append(some, found...)
+	}
+	if len(each) > 0 {
+		return each
+	}
+	slices.Sort(some)
+	return slices.Compact(some)
+}
+
+// leadersOf returns the leaders of the teams that own an application, or of the next groups above them that have one, and the leaders of its other
+// owners, sorted.
+func leadersOf(c *catalog.Catalog, application catalog.Entity) []string {
 	var out []string
 	for _, o := range application.Owners {
 		if o.Kind == catalog.OwnerPerson {
@@ -68,52 +159,30 @@ func (r Rule) candidates(c *catalog.Catalog, application, resource catalog.Entit
 	return slices.Compact(out)
 }
 
-// own reports whether an access is a person's own: they requested it, or they own the application. The leader of the
-// application's team reviews what others requested.
-func own(c *catalog.Catalog, r Rule, person string, application catalog.Entity, requesters []string) bool {
-	return slices.Contains(requesters, person) || r != RuleApplicationLeader && c.Owns(person, application)
-}
-
-// eligible returns the people who may review an access by a rule. Nobody reviews their own access, and auditors change
-// nothing.
-func eligible(c *catalog.Catalog, r Rule, application, resource catalog.Entity, requesters []string) []string {
-	return slices.DeleteFunc(r.candidates(c, application, resource), func(p string) bool {
-		return c.InGroup(p, catalog.GroupAuditors) || own(c, r, p, application, requesters)
-	})
-}
-
-// reviewersOf returns the reviewers of an access: those of the first rule that finds any, or the security team. If there
-// is none at all, the silence decides.
-func reviewersOf(c *catalog.Catalog, rules []Rule, application, resource catalog.Entity, requesters []string) (Rule, []string) {
+// reviewers returns the reviewers of the access: those of the first rule that finds any, or the security team. If there is none at all, the silence
+// decides.
+func (a access) reviewers(rules []Rule) (Rule, []string) {
 	for _, r := range rules {
-		if people := eligible(c, r, application, resource, requesters); len(people) > 0 {
+		if people := a.eligible(r); len(people) > 0 {
 			return r, people
 		}
 	}
-	return RuleFallback, eligible(c, RuleFallback, application, resource, requesters)
-}
-
-// entities returns the application and the resource of an access, as the catalog has them now.
-func entities(c *catalog.Catalog, applicationName, resourceName string) (application, resource catalog.Entity) {
-	application, _ = c.ByName(applicationName)
-	resource, _ = c.ByName(resourceName)
-	return application, resource
+	return RuleFallback, a.eligible(RuleFallback)
 }
 
 // capacity returns in which capacity an actor may decide a line: own, or for the first person whom they represent. Members
 // of the security team may decide every line except their own, so that none is stuck.
 func capacity(c *catalog.Catalog, a approval.Actor, l *Line) (onBehalfOf string, ok bool) {
-	application, resource := entities(c, l.ApplicationName, l.ResourceName)
+	x := accessOf(c, l)
 	if a.Auditor || c.InGroup(a.ID, catalog.GroupAuditors) {
 		return "", false
 	}
-	reviews := func(p string) bool {
-		return slices.Contains(l.Reviewers, p) && slices.Contains(eligible(c, l.Rule, application, resource, l.Requesters), p)
-	}
-	if reviews(a.ID) || a.Security && !own(c, RuleFallback, a.ID, application, l.Requesters) {
+	reviews := func(p string) bool { return slices.Contains(l.Reviewers, p) && slices.Contains(x.eligible(l.Rule), p) }
+	own := x.own(RuleFallback, a.ID)
+	switch {
+	case reviews(a.ID) || a.Security && !own:
 		return "", true
-	}
-	if own(c, RuleFallback, a.ID, application, l.Requesters) {
+	case own:
 		return "", false
 	}
 	for _, p := range a.StandsFor {

@@ -1,6 +1,7 @@
 package accessreview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ type Config struct {
 	Store   Store
 	Grants  Grants
 	Catalog func() *catalog.Catalog
-	// ClassOf returns the class of a resource name; empty if no class covers it. It is called only while HostKnown reports true.
+	// ClassOf returns the class of a name of a resource, or of a prefix of names; empty if no class covers it. It is called only while HostKnown
+	// reports true.
 	ClassOf func(resource string) string
 	// HostKnown reports whether the classes and policies of the host cluster were read.
 	HostKnown func() bool
@@ -140,7 +142,8 @@ type Preview struct {
 
 // Example is one access of a preview.
 type Example struct {
-	ApplicationName, ResourceName string
+	ApplicationName, ResourceName string                   // empty for a statement
+	Scope                         *approval.StatementScope // of a statement; nil for a grant
 	Since                         time.Time
 	Reviewers                     []string
 }
@@ -178,7 +181,7 @@ func (s *Service) Preview(ctx context.Context, a approval.Actor, in Input) (Prev
 			by[p]++
 		}
 		if len(out.Examples) < maxExamples {
-			out.Examples = append(out.Examples, Example{l.ApplicationName, l.ResourceName, l.Since, l.Reviewers})
+			out.Examples = append(out.Examples, Example{l.ApplicationName, l.ResourceName, l.Scope, l.Since, l.Reviewers})
 		}
 	}
 	out.Reviewers = len(by)
@@ -190,7 +193,7 @@ func (s *Service) Preview(ctx context.Context, a approval.Actor, in Input) (Prev
 	return out, nil
 }
 
-// collect returns the lines of a campaign, ordered by resource and application, without evidence and numbers. It returns an
+// collect returns the lines of a campaign, statements first, ordered by resource and application, without evidence and numbers. It returns an
 // error if they exceed the bounds, which a large group as reviewers of many accesses does.
 func (s *Service) collect(ctx context.Context, c *catalog.Catalog, x Campaign, now time.Time) ([]Line, error) {
 	if !s.HostKnown() {
@@ -203,21 +206,24 @@ func (s *Service) collect(ctx context.Context, c *catalog.Catalog, x Campaign, n
 	var out []Line
 	assignments := 0
 	for _, g := range grants {
-		application, resource := entities(c, g.ApplicationName, g.ResourceName)
-		class := s.ClassOf(g.ResourceName)
-		if !x.Scope.includes(class, application, resource, g.Since, now) {
+		l := Line{Campaign: x.ID, State: LineOpen, Target: g.Target, Application: g.Application, ApplicationName: g.ApplicationName,
+			Resource: g.Resource, ResourceName: g.ResourceName, Scope: g.Scope, Actions: g.Actions, Since: g.Since, End: g.End,
+			Requesters: g.Requesters, SIDs: g.SIDs, Grant: g.Version, Recommendation: None}
+		about := accessOf(c, &l)
+		if !x.Scope.includes(about, s.ClassOf, g, now) {
 			continue
 		}
-		l := Line{Campaign: x.ID, State: LineOpen, Target: g.Target, Application: g.Application, ApplicationName: g.ApplicationName,
-			Resource: g.Resource, ResourceName: g.ResourceName, Class: class, Sensitivity: resource.Sensitivity, Actions: g.Actions, Since: g.Since,
-			End: g.End, Requesters: g.Requesters, SIDs: g.SIDs, Grant: g.Version, Recommendation: None}
-		l.Rule, l.Reviewers = reviewersOf(c, x.Rules, application, resource, g.Requesters)
+		l.Class, l.Sensitivity = strings.Join(about.classes(s.ClassOf, g), ", "), about.sensitivity()
+		l.Rule, l.Reviewers = about.reviewers(x.Rules)
 		out = append(out, l)
 		if assignments += len(l.Reviewers); len(out) > s.bounds.lines || assignments > s.bounds.assignments {
 			return nil, invalid("scope", message.ReviewTooLarge(s.bounds.lines, s.bounds.assignments))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Line) int {
+		if a.Scope != nil && b.Scope != nil {
+			return cmp.Or(slices.Compare(a.Scope.Resources, b.Scope.Resources), slices.Compare(a.Scope.Subjects, b.Scope.Subjects))
+		}
 		return strings.Compare(a.ResourceName+"\x00"+a.ApplicationName, b.ResourceName+"\x00"+b.ApplicationName)
 	})
 	return out, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/notify"
 )
@@ -77,10 +78,10 @@ type LineFilter struct {
 	States          []LineState
 	Outcomes        []Outcome
 	Recommendations []Decision
-	// Text is a part of the name or the title of the application or the resource, in any case.
+	// Text is a part of the name or the title of the application or the resource, in any case. Of a statement with many names, not all are found.
 	Text string
-	// Pair selects the lines of an application and a resource, by name.
-	ApplicationName, ResourceName string
+	// Pair selects the lines of one application and one resource, or of one scope of a statement; see Line.Pair.
+	Pair approval.GrantPair
 	// Descending reverses the order of the numbers within the campaign, which has to be given.
 	Descending bool
 	// After continues after a line in the order.

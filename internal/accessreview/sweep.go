@@ -19,7 +19,7 @@ func (w *Worker) sweep(ctx context.Context, c *Campaign) error {
 		return err
 	}
 	for _, p := range pairs {
-		lines, err := w.Store.Lines(ctx, LineFilter{Campaign: c.ID, ApplicationName: p.ApplicationName, ResourceName: p.ResourceName,
+		lines, err := w.Store.Lines(ctx, LineFilter{Campaign: c.ID, Pair: p,
 			States: []LineState{LineOpen, LineDecided}})
 		if err != nil {
 			return err

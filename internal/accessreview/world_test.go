@@ -1,6 +1,7 @@
 package accessreview_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/accessreview/gormstore"
 	"github.com/acp-io/acp/internal/approval"
@@ -104,7 +107,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.store = gormstore.New(w.db)
 	w.Service = accessreview.NewService(accessreview.Config{Store: w.store, Grants: w.tickets, Catalog: func() *catalog.Catalog { return w.catalog },
-		ClassOf:   func(string) string { return "redis" },
+		ClassOf:   classOf,
 		HostKnown: func() bool { return !w.hostUnknown }, Now: clock})
 	w.worker = w.another("one")
 	return w
@@ -139,6 +142,13 @@ func name(kind, id string) string {
 	return "trnv1:rsc:o:redis:clusters:" + id
 }
 
+func classOf(name string) string {
+	if strings.Contains(name, ":mq:") {
+		return "mq"
+	}
+	return "redis"
+}
+
 // grant creates an approved grant; length 0 means until revoked.
 func (w *world) grant(requester, app, resource string, length time.Duration, extends ...int64) int64 {
 	w.t.Helper()
@@ -149,6 +159,24 @@ func (w *world) grant(requester, app, resource string, length time.Duration, ext
 	if len(extends) > 0 {
 		kind, it.Target = approval.KindExtend, &approval.Target{Ticket: extends[0]}
 	}
+	return w.approved(kind, requester, it)
+}
+
+// statement creates an approved statement; length 0 means until revoked.
+func (w *world) statement(requester string, scope approval.StatementScope, length time.Duration, extends ...int64) int64 {
+	w.t.Helper()
+	scope.Effect = cmp.Or(scope.Effect, v1alpha1.EffectAllow)
+	it := approval.Item{Scope: &scope, Actions: []string{fmt.Sprintf("redis:a%d", w.now.Unix())}, Duration: length,
+		Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1}}}
+	if len(extends) > 0 {
+		it.Target = &approval.Target{Ticket: extends[0]}
+	}
+	return w.approved(approval.KindStatement, requester, it)
+}
+
+// approved creates a ticket that nina has approved, and returns its number.
+func (w *world) approved(kind approval.Kind, requester string, it approval.Item) int64 {
+	w.t.Helper()
 	w.now = w.now.Add(time.Second)
 	t, err := w.tickets.Store.Create(
 		w.t.Context(),

@@ -207,5 +207,6 @@ func (x *planner) statementExtension(r RequestItem, path string) (Item, error) {
 		return Item{}, invalid(path+"durationSeconds", message.RequestHasLongerAccess(t.ID()))
 	}
 	it.Target = r.Target
+	it.continueWhole(t, r.Target.Item)
 	return it, x.continueGrant(&it, t, r.Target.Item)
 }

@@ -70,6 +70,9 @@ func (s *Service) eachReviewed(ctx context.Context, of Target, kind EventKind, d
 				return nil
 			}
 			it := &t.Items[x.Item]
+			if it.Scope.Denies() { // its end would open access
+				return nil
+			}
 			if slices.ContainsFunc(t.Events, func(e Event) bool { return e.Item == x.Item && e.Kind == kind && e.Step == d.Review }) {
 				changed = true
 				return nil

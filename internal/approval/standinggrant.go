@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// StandingGrant is an access that is in force or about to be: the first grant that still stands, and the grants that extend
-// it.
+// StandingGrant is an access that is in force or about to be: the first grant, or allow statement, that still stands, and those that extend it. A
+// deny is no access.
 type StandingGrant struct {
 	Target
-	Application, ApplicationName string // catalog id and resource name
+	Application, ApplicationName string // catalog id and resource name; empty for a statement
 	Resource, ResourceName       string
+	Scope                        *StatementScope // of a statement; nil for a grant
 	Actions                      []string
 	Since                        time.Time // since when grants have given the access without a gap
 	End                          time.Time // the latest end of its grants; zero if one of them has none
@@ -41,7 +42,7 @@ type standingItem struct {
 func standingItemOf(t *Ticket, i int) standingItem {
 	it := &t.Items[i]
 	x := standingItem{of: Target{t.Number, i}, requester: t.Requester, since: t.granted(i), item: Item{Application: it.Application,
-		ApplicationName: it.ApplicationName, Resource: it.Resource, ResourceName: it.ResourceName, Actions: it.Actions, SID: it.SID,
+		ApplicationName: it.ApplicationName, Resource: it.Resource, ResourceName: it.ResourceName, Scope: it.Scope, Actions: it.Actions, SID: it.SID,
 		ExpiresAt: it.End()}}
 	// Earlier.Since counts grants of a part of the actions as well, and says nothing about how long this access has been given.
 	if whole := it.Earlier.WholeSince; !whole.IsZero() && whole.Before(x.since) {
@@ -53,12 +54,23 @@ func standingItemOf(t *Ticket, i int) standingItem {
 	return x
 }
 
+// givesAccess reports whether an item gives, or may soon give, an access that StandingGrant describes.
+func (it *Item) givesAccess() bool { return it.State.MayBeOnHost() && !it.Scope.Denies() }
+
+// sameAccess reports whether two items are about the same application and resource, or have the same scope.
+func sameAccess(a, b *Item) bool {
+	return a.ApplicationName == b.ApplicationName && a.ResourceName == b.ResourceName && a.Scope.equal(b.Scope)
+}
+
+// standingKinds are the kinds of tickets that give access.
+var standingKinds = []Kind{KindGrant, KindExtend, KindStatement}
+
 // StandingGrants returns every access that stands, ordered by its first grant, the newest first. It reads the tickets in
 // pages, so it is no snapshot: compare the Version before acting.
 func (s *Service) StandingGrants(ctx context.Context) ([]StandingGrant, error) {
 	items := map[Target]standingItem{}
 	var order []Target
-	page := Filter{Kinds: []Kind{KindGrant, KindExtend}, ItemStates: inForce, Limit: grantsPerPage, OmitEvents: true}
+	page := Filter{Kinds: standingKinds, ItemStates: inForce, Limit: grantsPerPage, OmitEvents: true}
 	for {
 		list, err := s.Store.List(ctx, page)
 		if err != nil {
@@ -66,7 +78,7 @@ func (s *Service) StandingGrants(ctx context.Context) ([]StandingGrant, error) {
 		}
 		for _, t := range list {
 			for i := range t.Items {
-				if t.Items[i].State.MayBeOnHost() {
+				if t.Items[i].givesAccess() {
 					x := standingItemOf(t, i)
 					items[x.of] = x
 					order = append(order, x.of)
@@ -94,9 +106,9 @@ func (s *Service) StandingGrants(ctx context.Context) ([]StandingGrant, error) {
 // rootOf returns the first grant that stands of those that a grant extends.
 func rootOf(items map[Target]standingItem, of Target) Target {
 	for range mostExtensions {
-		before, ok := items[items[of].extends]
-		if !ok || before.of == of || before.item.ApplicationName != items[of].item.ApplicationName ||
-			before.item.ResourceName != items[of].item.ResourceName {
+		x := items[of]
+		before, ok := items[x.extends]
+		if !ok || before.of == of || !sameAccess(&before.item, &x.item) {
 			break
 		}
 		of = before.of
@@ -117,13 +129,13 @@ func (s *Service) StandingGrant(ctx context.Context, of Target) (StandingGrant, 
 	first := t.Items[of.Item]
 	var chain []standingItem
 	add := func(t *Ticket, i int) {
-		if t.Items[i].State.MayBeOnHost() {
+		if t.Items[i].givesAccess() {
 			chain = append(chain, standingItemOf(t, i))
 		}
 	}
 	add(t, of.Item)
 	if err := s.eachExtension(ctx, of, func(x *Ticket, i int) error {
-		if x.Items[i].ApplicationName == first.ApplicationName && x.Items[i].ResourceName == first.ResourceName {
+		if sameAccess(&x.Items[i], &first) {
 			add(x, i)
 		}
 		return nil
@@ -137,7 +149,7 @@ func (s *Service) StandingGrant(ctx context.Context, of Target) (StandingGrant, 
 func (s *Service) eachExtension(ctx context.Context, of Target, f func(*Ticket, int) error) error {
 	chain := []Target{of}
 	for k := 0; k < len(chain) && k < mostExtensions; k++ {
-		list, err := s.Store.List(ctx, Filter{Target: &chain[k], Kinds: []Kind{KindGrant, KindExtend}, OmitEvents: true})
+		list, err := s.Store.List(ctx, Filter{Target: &chain[k], Kinds: standingKinds, OmitEvents: true})
 		if err != nil {
 			return err
 		}
@@ -159,7 +171,7 @@ func (s *Service) eachExtension(ctx context.Context, of Target, f func(*Ticket, 
 
 func standingGrant(root standingItem, chain []standingItem) StandingGrant {
 	g := StandingGrant{Target: root.of, Application: root.item.Application, ApplicationName: root.item.ApplicationName, Resource: root.item.Resource,
-		ResourceName: root.item.ResourceName, Since: root.since}
+		ResourceName: root.item.ResourceName, Scope: root.item.Scope, Since: root.since}
 	forever := false
 	var parts []string
 	for _, x := range chain {
@@ -186,8 +198,16 @@ func standingGrant(root standingItem, chain []standingItem) StandingGrant {
 	return g
 }
 
-// GrantPair names the ends of a grant by their resource names.
+// GrantPair names the ends of a grant by their resource names. For a statement, ApplicationName is empty, and ResourceName identifies its scope.
 type GrantPair struct{ ApplicationName, ResourceName string }
+
+// PairOf returns the pair of an access. scope is nil for a grant.
+func PairOf(applicationName, resourceName string, scope *StatementScope) GrantPair {
+	if scope != nil {
+		return GrantPair{ResourceName: scope.key()}
+	}
+	return GrantPair{applicationName, resourceName}
+}
 
 // ChangedGrants returns the ends of the grants whose tickets were changed at or after an instant, each once, and the
 // versions of these tickets by number. It leaves out tickets that have the version in known.
@@ -207,14 +227,14 @@ func (s *Service) ChangedGrants(ctx context.Context, since time.Time, known map[
 	seen := map[GrantPair]bool{}
 	var out []GrantPair
 	for part := range slices.Chunk(numbers, numbersPerList) {
-		list, err := s.Store.List(ctx, Filter{Numbers: part, Kinds: []Kind{KindGrant, KindExtend}, OmitEvents: true})
+		list, err := s.Store.List(ctx, Filter{Numbers: part, Kinds: standingKinds, OmitEvents: true})
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, t := range list {
 			for _, it := range t.Items {
-				p := GrantPair{it.ApplicationName, it.ResourceName}
-				if !seen[p] {
+				p := PairOf(it.ApplicationName, it.ResourceName, it.Scope)
+				if !seen[p] && !it.Scope.Denies() {
 					seen[p] = true
 					out = append(out, p)
 				}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,9 @@ func (s *StatementScope) equal(o *StatementScope) bool {
 	return s == o || s != nil && o != nil && s.Effect == o.Effect && slices.Equal(s.Subjects, o.Subjects) && slices.Equal(s.Resources, o.Resources)
 }
 
+// key identifies the scope among the accesses of reviews. No name of a resource has its form.
+func (s *StatementScope) key() string { return "statement/" + s.digest(nil) }
+
 // digest identifies the access that the scope and the actions describe.
 func (s *StatementScope) digest(actions []string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{string(s.Effect), strings.Join(s.Subjects, "\n"), strings.Join(s.Resources, "\n"),
@@ -74,26 +78,67 @@ func anyCovers(names []string, name string) bool {
 	})
 }
 
-// coveredBy returns those of some entities whose names are covered by names and prefixes.
-func coveredBy(all []catalog.Entity, names []string) []catalog.Entity {
-	return slices.DeleteFunc(all, func(e catalog.Entity) bool { return !anyCovers(names, e.Name) })
+// CoveredResources returns the resources of the catalog that the scope covers now, each once.
+func (s *StatementScope) CoveredResources(c *catalog.Catalog) iter.Seq[catalog.Entity] {
+	return coveredBy(s.Resources, c.ResourcesWithPrefix, func(name string) (catalog.Entity, bool) {
+		e, _ := c.ByName(name)
+		found, ok := c.Resource(e.ID)
+		return found, ok && found.Name == name
+	})
 }
 
-// resources returns the resources of the catalog that the scope covers now.
+// CoveredApplications returns the applications of the catalog that the scope covers now, each once. Anyone covers none of them in particular.
+func (s *StatementScope) CoveredApplications(c *catalog.Catalog) iter.Seq[catalog.Entity] {
+	return coveredBy(s.Subjects, c.ApplicationsWithPrefix, func(name string) (catalog.Entity, bool) {
+		e, _ := c.ByName(name)
+		found, ok := c.Application(e.ID)
+		return found, ok && found.Name == name
+	})
+}
+
+// CoversApplicationOf reports whether a person owns one of the applications that the scope covers.
+func (s *StatementScope) CoversApplicationOf(c *catalog.Catalog, person string) bool {
+	applications, _ := c.Owned(person)
+	return slices.ContainsFunc(applications, func(e catalog.Entity) bool { return anyCovers(s.Subjects, e.Name) })
+}
+
+// coveredBy returns the entities that names and prefixes cover, each once.
+func coveredBy(names []string, withPrefix func(string) iter.Seq[catalog.Entity], named func(string) (catalog.Entity, bool)) iter.Seq[catalog.Entity] {
+	return func(yield func(catalog.Entity) bool) {
+		for i, name := range names {
+			if n, err := policy.ParseName(name); err != nil || !n.Wildcard {
+				if e, ok := named(name); ok && !anyCovers(names[:i], name) && !yield(e) {
+					return
+				}
+				continue
+			}
+			for e := range withPrefix(strings.TrimSuffix(name, "*")) {
+				if !anyCovers(names[:i], e.Name) && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// resources returns the resources of the catalog that the scope covers now, sorted by id.
 func (s *StatementScope) resources(c *catalog.Catalog) []catalog.Entity {
-	return coveredBy(c.Resources(), s.Resources)
+	return sortedByID(s.CoveredResources(c))
 }
 
-// applications returns the applications of the catalog that the scope covers now. Anyone covers none of them in particular.
+// applications returns the applications of the catalog that the scope covers now, sorted by id.
 func (s *StatementScope) applications(c *catalog.Catalog) []catalog.Entity {
-	return coveredBy(c.Applications(), s.Subjects)
+	return sortedByID(s.CoveredApplications(c))
+}
+
+func sortedByID(all iter.Seq[catalog.Entity]) []catalog.Entity {
+	return slices.SortedFunc(all, func(a, b catalog.Entity) int { return strings.Compare(a.ID, b.ID) })
 }
 
 // ownedInPart reports whether a person owns one of the subjects or resources.
 func (s *StatementScope) ownedInPart(c *catalog.Catalog, person string) bool {
-	applications, resources := c.Owned(person)
-	return slices.ContainsFunc(applications, func(e catalog.Entity) bool { return anyCovers(s.Subjects, e.Name) }) ||
-		slices.ContainsFunc(resources, func(e catalog.Entity) bool { return anyCovers(s.Resources, e.Name) })
+	_, resources := c.Owned(person)
+	return s.CoversApplicationOf(c, person) || slices.ContainsFunc(resources, func(e catalog.Entity) bool { return anyCovers(s.Resources, e.Name) })
 }
 
 // ownsStatement reports whether a person owns a subject or a resource of a statement that is requested or in force.

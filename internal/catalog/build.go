@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/acp-io/acp/internal/message"
 )
@@ -98,6 +99,7 @@ func Build(records []Record) *Catalog {
 	}
 	c.sortedApplications, c.sortedResources = sorted(c.applications), sorted(c.resources)
 	c.list()
+	c.sortedNames = sync.OnceValue(c.sortNames)
 	c.ownedBy = map[Owner]owned{}
 	for i, e := range c.sortedApplications {
 		for _, o := range e.Owners {

@@ -91,6 +91,9 @@ type Catalog struct {
 	listedPeople                        []Listed[Person]
 	listedGroups                        []Listed[Group]
 	ownedBy                             map[Owner]owned
+	// sortedNames returns the names of all applications and resources, sorted. It is computed when it is needed for the first time, because most
+	// catalogs are replaced before.
+	sortedNames func() []string
 }
 
 // owned has positions in sortedApplications and sortedResources.

@@ -182,6 +182,7 @@ var labels = map[string]func() message.Message{
 	"statementsAfter":  message.LedgerDetailStatementsAfter,
 	"statementsBefore": message.LedgerDetailStatementsBefore,
 	"step":             message.LedgerDetailStep,
+	"subjects":         message.LedgerDetailSubjects,
 	"target":           message.LedgerDetailTarget,
 	"through":          message.LedgerDetailThrough,
 	"ticket":           message.LedgerDetailTicket,

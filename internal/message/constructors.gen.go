@@ -3099,6 +3099,11 @@ func LedgerDetailStep() Message {
 	return Message{Code: "ledger.detail.step", Text: "step"}
 }
 
+// LedgerDetailSubjects is "subjects".
+func LedgerDetailSubjects() Message {
+	return Message{Code: "ledger.detail.subjects", Text: "subjects"}
+}
+
 // LedgerDetailTarget is "grant".
 func LedgerDetailTarget() Message {
 	return Message{Code: "ledger.detail.target", Text: "grant"}
@@ -6499,9 +6504,9 @@ func ReviewNotOpen() Message {
 	return Message{Code: "review.not-open", Text: "The access review takes no decisions: it is being prepared, its deadline has passed, or it was ended."}
 }
 
-// ReviewNotReviewer is "You are not a reviewer of this access. Nobody reviews an access that they requested. Owners of its application do not either, except the leader of its team, who reviews what others requested.".
+// ReviewNotReviewer is "You are not a reviewer of this access. Nobody reviews an access that they requested. Owners of its application, or of one that its statement covers, do not either, except the leader of its team, who reviews what others requested.".
 func ReviewNotReviewer() Message {
-	return Message{Code: "review.not-reviewer", Text: "You are not a reviewer of this access. Nobody reviews an access that they requested. Owners of its application do not either, except the leader of its team, who reviews what others requested."}
+	return Message{Code: "review.not-reviewer", Text: "You are not a reviewer of this access. Nobody reviews an access that they requested. Owners of its application, or of one that its statement covers, do not either, except the leader of its team, who reviews what others requested."}
 }
 
 // ReviewNothing is "There is nothing to review.".

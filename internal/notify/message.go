@@ -135,6 +135,17 @@ const (
 	maxText  = 500 // of a reason or a comment, in characters
 )
 
+// namesInAbout is the number of names of which Names returns the text.
+const namesInAbout = 3
+
+// Names returns the first of several names, and the number of the others, for About.
+func Names(names []string) string {
+	if more := len(names) - namesInAbout; more > 0 {
+		return strings.Join(names[:namesInAbout], ", ") + fmt.Sprintf(" +%d", more)
+	}
+	return strings.Join(names, ", ")
+}
+
 func (a About) String() string {
 	switch {
 	case a.Object != "" && a.To != "" && a.From != "":

@@ -424,6 +424,9 @@ func about(it approval.Item) About {
 	if it.Target != nil && it.Application == "" {
 		return About{Object: approval.FormatID(it.Target.Ticket)}
 	}
+	if it.Scope != nil && !it.Scope.Denies() {
+		return About{Application: Names(it.Scope.Subjects), Resource: Names(it.Scope.Resources), Actions: it.Actions}
+	}
 	return About{Application: it.Application, Resource: it.Resource, Actions: it.Actions}
 }
 

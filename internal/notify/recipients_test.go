@@ -425,3 +425,11 @@ func TestOwnersOfHolders(t *testing.T) {
 		}
 	}
 }
+
+// TestAboutStatements checks that the subject of a message about an allow statement names what it lets reach what, in a bounded length.
+func TestAboutStatements(t *testing.T) {
+	scope := &approval.StatementScope{Effect: v1alpha1.EffectAllow, Subjects: []string{"*"}, Resources: []string{"a", "b", "c", "d", "e"}}
+	if got, want := about(approval.Item{Scope: scope, Actions: []string{"redis:connect"}}).String(), "* → a, b, c +2 (redis:connect)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -4,10 +4,14 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -15,13 +19,26 @@ import (
 // grantAccess creates an approved grant.
 func (x *site) grantAccess(requester, app, appName, resource, resourceName, reason string) int64 {
 	x.t.Helper()
+	return x.approved(approval.KindGrant, requester, reason, approval.Item{Application: app, ApplicationName: appName, Resource: resource,
+		ResourceName: resourceName})
+}
+
+// grantStatement creates an approved statement.
+func (x *site) grantStatement(requester string, effect v1alpha1.Effect, subject, resource string) int64 {
+	x.t.Helper()
+	return x.approved(approval.KindStatement, requester, "statement", approval.Item{Scope: &approval.StatementScope{Effect: effect, Subjects: []string{subject},
+		Resources: []string{resource}}})
+}
+
+// approved creates an approved ticket for access with the action redis:connect, and returns its number.
+func (x *site) approved(kind approval.Kind, requester, reason string, it approval.Item) int64 {
+	x.t.Helper()
 	ctx := x.t.Context()
-	it := approval.Item{Application: app, ApplicationName: appName, Resource: resource, ResourceName: resourceName, Actions: []string{"redis:connect"},
-		Steps: []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1}}}
+	it.Actions, it.Steps = []string{"redis:connect"}, []approval.Step{{Name: "owner", Approvers: []string{"nina"}, Quorum: 1}}
 	s := x.config.Tickets
 	t, err := s.Store.Create(
 		ctx,
-		approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: requester, Reason: reason, Items: []approval.Item{it}}, x.now()),
+		approval.NewTicket(approval.Draft{Kind: kind, Requester: requester, Reason: reason, Items: []approval.Item{it}}, x.now()),
 	)
 	if err == nil {
 		t, err = s.Apply(ctx, t.Number, func(t *approval.Ticket) error {
@@ -223,5 +240,76 @@ func TestAccessReview(t *testing.T) {
 	}
 	if text := fmt.Sprint(rows); !strings.Contains(text, approval.FormatID(other)) || !strings.Contains(text, "not needed") || !strings.Contains(text, "bob") {
 		t.Errorf("the report does not say who decided what: %s", text)
+	}
+}
+
+// TestAccessReviewOfStatements follows a statement of a ticket through a review, from the preview to the report.
+func TestAccessReviewOfStatements(t *testing.T) {
+	x := newSite(t)
+	alice, bob, dave := x.as("alice"), x.as("bob"), x.as("dave")
+	number := x.grantStatement("alice", v1alpha1.EffectAllow, "*", portaltest.BobsCluster)
+	x.grantStatement("alice", v1alpha1.EffectDeny, "*", portaltest.BobsCluster)
+	type access struct {
+		Application, Resource *struct{ Name string }
+		Scope                 *struct{ Effect, Subjects, Resources any }
+	}
+	is := func(what string, got access) {
+		t.Helper()
+		want := access{Scope: &struct{ Effect, Subjects, Resources any }{"Allow", []any{"*"}, []any{portaltest.BobsCluster}}}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+	var preview struct {
+		Accesses int
+		Examples []access
+	}
+	dave.Post("/api/v1/reviews/preview", newReview(x)).Into(t, &preview)
+	if preview.Accesses != 1 || len(preview.Examples) != 1 {
+		t.Fatalf("the preview is %+v", preview)
+	}
+	is("the preview", preview.Examples[0])
+	var made struct{ ID string }
+	dave.Post("/api/v1/reviews", newReview(x)).Into(t, &made)
+	x.review()
+	path := "/api/v1/reviews/" + made.ID
+	var list struct {
+		Items []struct {
+			Line      int
+			Version   int64
+			CanDecide bool
+			Ticket    string
+			access
+		}
+	}
+	bob.Get(path+"/lines?q=bobs").Into(t, &list)
+	if len(list.Items) != 1 || !list.Items[0].CanDecide || list.Items[0].Ticket != approval.FormatID(number) {
+		t.Fatalf("bob's lines are %+v", list.Items)
+	}
+	line := list.Items[0]
+	is("the line", line.access)
+	for who, b := range map[string]*portaltest.Browser{"the requester": alice, "a stranger": x.as("erin")} {
+		if a := b.Post(path+"/decisions", choice(line.Line, line.Version, "keep")); a.Status != http.StatusNotFound {
+			t.Errorf("%s decides: %d %s", who, a.Status, a.Body)
+		}
+	}
+	if a := bob.Post(path+"/decisions", choice(line.Line, line.Version, "shorten")); a.Status != http.StatusOK {
+		t.Fatalf("bob decides: %d %s", a.Status, a.Body)
+	}
+	x.review()
+	var ticket struct{ Items []struct{ ExpiresAt string } }
+	bob.Get("/api/v1/tickets/"+approval.FormatID(number)).Into(t, &ticket)
+	if len(ticket.Items) != 1 || ticket.Items[0].ExpiresAt == "" {
+		t.Errorf("the statement has no end: %+v", ticket)
+	}
+	rows, err := csv.NewReader(strings.NewReader(string(dave.Get(path + "/report").Body))).ReadAll()
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("the report is %v, %v", rows, err)
+	}
+	for column, want := range map[string]string{"kind": "statement", "application": "*", "resource": portaltest.BobsCluster, "outcome": "shortened",
+		"decided by": "bob"} {
+		if at := slices.Index(rows[0], column); at < 0 || rows[1][at] != want {
+			t.Errorf("%q of the report is not %q: %q", column, want, rows[1])
+		}
 	}
 }

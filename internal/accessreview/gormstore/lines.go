@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/accessreview"
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/sqlquery"
 )
@@ -34,6 +35,20 @@ func scanLine(rows *sql.Rows) (l accessreview.Line, err error) {
 	return l, nil
 }
 
+// maxWords bounds the names of each end in the text that is searched, in bytes: the text is a part of an index, whose rows PostgreSQL limits to
+// about 2,700 bytes. A statement can have more names, but an application or a resource has one, which is shorter.
+const maxWords = 1000
+
+// wordsOf returns the text in which LineFilter.Text is searched, in lower case.
+func wordsOf(l *accessreview.Line) string {
+	end := func(id string, names []string) string {
+		text := strings.ToLower(strings.Join(append([]string{id}, names...), " "))
+		return strings.ToValidUTF8(text[:min(len(text), maxWords)], "")
+	}
+	subjects, resources := l.Ends()
+	return end(l.Application, subjects) + " " + end(l.Resource, resources)
+}
+
 // AddLines implements accessreview.Store.
 func (s *Store) AddLines(ctx context.Context, id int64, build string, lines []accessreview.Line) error {
 	var rows, reviewers [][]any
@@ -43,9 +58,9 @@ func (s *Store) AddLines(ctx context.Context, id int64, build string, lines []ac
 		if err != nil {
 			return fmt.Errorf("write line %d of access review %d: %w", l.Number, id, err)
 		}
-		words := strings.ToLower(strings.Join([]string{l.Application, l.ApplicationName, l.Resource, l.ResourceName}, " "))
+		pair := l.Pair()
 		rows = append(rows, []any{id, l.Number, l.Version, string(l.State), string(l.Outcome), string(l.Recommendation), l.Silent, l.Target.Ticket,
-			l.Target.Item, l.ApplicationName, l.ResourceName, words, string(body)})
+			l.Target.Item, pair.ApplicationName, pair.ResourceName, wordsOf(l), string(body)})
 		for _, p := range l.Reviewers {
 			reviewers = append(reviewers, []any{p, id, l.Number, string(l.State)})
 		}
@@ -159,8 +174,8 @@ func page(f accessreview.LineFilter, postgres bool) sqlquery.Statement {
 	if f.Campaign > 0 {
 		where.Add("l.review = ?", f.Campaign)
 	}
-	if f.ApplicationName != "" || f.ResourceName != "" {
-		where.Add("l.application_name = ? AND l.resource_name = ?", f.ApplicationName, f.ResourceName)
+	if f.Pair != (approval.GrantPair{}) {
+		where.Add("l.application_name = ? AND l.resource_name = ?", f.Pair.ApplicationName, f.Pair.ResourceName)
 	}
 	switch {
 	case len(f.Reviewers) > 0:

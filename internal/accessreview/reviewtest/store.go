@@ -4,11 +4,13 @@ package reviewtest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/ledger"
@@ -226,7 +228,13 @@ func changeLines(t *testing.T, s Backend) {
 func lists(t *testing.T, s Backend) {
 	ctx := t.Context()
 	a := Open(t, s, "first", Line(1, "bob"), Line(2, "bob", "dan"), Line(3, "dan"))
-	b := Open(t, s, "second", Line(1, "dan"), Line(2, "eve"))
+	statement := Line(3, "eve")
+	scope := &approval.StatementScope{Effect: v1alpha1.EffectAllow, Subjects: []string{"net:10.0.0.0/8"}, Resources: []string{"name:r*"}}
+	statement.Application, statement.ApplicationName, statement.Resource, statement.ResourceName, statement.Scope = "", "", "", "", scope
+	for i := range approval.MaxScopeNames {
+		statement.Scope.Resources = append(statement.Scope.Resources, fmt.Sprintf("name:%d:%s", i, strings.Repeat("é", 240)))
+	}
+	b := Open(t, s, "second", Line(1, "dan"), Line(2, "eve"), statement)
 	if _, _, err := s.ChangeLines(ctx, a.ID, []int{3}, func(_ accessreview.Campaign, l *accessreview.Line) (bool, accessreview.News, error) {
 		l.State, l.Outcome = accessreview.LineDone, accessreview.OutcomeRevoked
 		return true, accessreview.News{}, nil
@@ -256,7 +264,10 @@ func lists(t *testing.T, s Backend) {
 			[]accessreview.Position{at(a.ID, 2)}},
 		"text":     {accessreview.LineFilter{Campaign: a.ID, Text: "APP2"}, []accessreview.Position{at(a.ID, 2)}},
 		"wildcard": {accessreview.LineFilter{Campaign: a.ID, Text: "a%2"}, nil},
-		"pair":     {accessreview.LineFilter{Campaign: b.ID, ApplicationName: "name:app2", ResourceName: "name:r"}, []accessreview.Position{at(b.ID, 2)}},
+		"pair": {accessreview.LineFilter{Campaign: b.ID, Pair: approval.GrantPair{ApplicationName: "name:app2", ResourceName: "name:r"}},
+			[]accessreview.Position{at(b.ID, 2)}},
+		"scope of a statement": {accessreview.LineFilter{Pair: approval.PairOf("", "", scope)}, []accessreview.Position{at(b.ID, 3)}},
+		"subject":              {accessreview.LineFilter{Campaign: b.ID, Text: "10.0.0.0/8"}, []accessreview.Position{at(b.ID, 3)}},
 	} {
 		lines, err := s.Lines(ctx, tc.f)
 		var got []accessreview.Position

@@ -21,8 +21,10 @@ type Use struct {
 // UsesInput is the input of Uses.
 type UsesInput struct {
 	Snapshot *policy.Snapshot
-	// Resources restricts the search to these; at least one.
-	Resources  []string
+	// Resources restricts the search to these; at least one, unless Every is set.
+	Resources []string
+	// Every searches the flows of every resource, and not only of Resources.
+	Every      bool
 	Since, Now time.Time
 	// From returns since when a statement gives its access; zero, or a nil function, if uses count from Since on. What was
 	// seen before was not a use of the statement, even if the statement would have allowed it.
@@ -50,8 +52,11 @@ func usesOf(t *audit.Total, from time.Time) int64 {
 // Uses returns the use of every statement that allows, or would allow in Enforce, a connection that was seen. If several
 // statements allow a connection, it is a use of each.
 func Uses(ctx context.Context, r Reader, in UsesInput) (map[policy.Ref]Use, error) {
-	if in.Snapshot == nil || len(in.Resources) == 0 {
+	if in.Snapshot == nil || len(in.Resources) == 0 && !in.Every {
 		return nil, errors.New("look for uses: policies and resources are needed")
+	}
+	if in.Every {
+		in.Resources = nil
 	}
 	out := map[policy.Ref]Use{}
 	j := newDecider(newSide(in.Snapshot, in.Now))

@@ -2741,7 +2741,7 @@ type AccessReview struct {
 	RemindEveryDays *int       `json:"remindEveryDays,omitempty"`
 	Reviewers       []string   `json:"reviewers"`
 
-	// Scope Which accesses are reviewed; an absent field does not restrict
+	// Scope Which accesses are reviewed; an absent field does not restrict. A statement is reviewed if one of the resources that it covers is selected
 	Scope ReviewScope `json:"scope"`
 
 	// Silence what happens to an access that nobody decides by the deadline
@@ -4286,7 +4286,7 @@ type NewAccessReview struct {
 	// Reviewers resource-owner, application-leader or group:ID; the first that names anyone counts, the security team is the last. Absent: resource-owner
 	Reviewers *[]string `json:"reviewers,omitempty"`
 
-	// Scope Which accesses are reviewed; an absent field does not restrict
+	// Scope Which accesses are reviewed; an absent field does not restrict. A statement is reviewed if one of the resources that it covers is selected
 	Scope *ReviewScope `json:"scope,omitempty"`
 
 	// Silence what happens to an access that nobody decides by the deadline
@@ -5604,12 +5604,16 @@ type ReviewEvidence struct {
 
 // ReviewLine defines model for ReviewLine.
 type ReviewLine struct {
-	Actions     []string   `json:"actions"`
-	Application CatalogRef `json:"application"`
-	CanDecide   bool       `json:"canDecide"`
+	Actions []string `json:"actions"`
+
+	// Application of a grant; absent: the line is about a statement
+	Application *CatalogRef `json:"application,omitempty"`
+	CanDecide   bool        `json:"canDecide"`
 
 	// ChangedAt the access was changed since the review began
-	ChangedAt *time.Time      `json:"changedAt,omitempty"`
+	ChangedAt *time.Time `json:"changedAt,omitempty"`
+
+	// Class of the resource; of a statement, those of its resources, separated by commas
 	Class     *string         `json:"class,omitempty"`
 	Comment   *string         `json:"comment,omitempty"`
 	Deadline  time.Time       `json:"deadline"`
@@ -5627,12 +5631,17 @@ type ReviewLine struct {
 
 	// Recommendation none: too little is known
 	Recommendation ReviewRecommendation `json:"recommendation"`
-	Resource       CatalogRef           `json:"resource"`
-	Review         string               `json:"review"`
-	ReviewName     string               `json:"reviewName"`
-	Reviewers      []Person             `json:"reviewers"`
-	Rule           string               `json:"rule"`
-	Sensitivity    *Sensitivity         `json:"sensitivity,omitempty"`
+
+	// Resource of a grant; absent: the line is about a statement
+	Resource   *CatalogRef `json:"resource,omitempty"`
+	Review     string      `json:"review"`
+	ReviewName string      `json:"reviewName"`
+	Reviewers  []Person    `json:"reviewers"`
+	Rule       string      `json:"rule"`
+
+	// Scope of a statement that a ticket granted; the effect is Allow
+	Scope       *StatementScope `json:"scope,omitempty"`
+	Sensitivity *Sensitivity    `json:"sensitivity,omitempty"`
 
 	// Silent nobody decided, so the review did
 	Silent *bool           `json:"silent,omitempty"`
@@ -5675,10 +5684,16 @@ type ReviewPreview struct {
 	Busiest    *Person `json:"busiest,omitempty"`
 	BusiestHas *int    `json:"busiestHas,omitempty"`
 	Examples   []struct {
-		Application CatalogRef `json:"application"`
-		Resource    CatalogRef `json:"resource"`
-		Reviewers   []Person   `json:"reviewers"`
-		Since       time.Time  `json:"since"`
+		// Application of a grant; absent: the access is a statement
+		Application *CatalogRef `json:"application,omitempty"`
+
+		// Resource of a grant; absent: the access is a statement
+		Resource  *CatalogRef `json:"resource,omitempty"`
+		Reviewers []Person    `json:"reviewers"`
+
+		// Scope the effect, the subjects and the resources of a statement that no pair of an application and a resource expresses: a deny, or one with prefixes, address ranges or anyone
+		Scope *StatementScope `json:"scope,omitempty"`
+		Since time.Time       `json:"since"`
 	} `json:"examples"`
 
 	// Permanent accesses without an end
@@ -5698,13 +5713,13 @@ type ReviewPreview struct {
 // ReviewRecommendation none: too little is known
 type ReviewRecommendation string
 
-// ReviewScope Which accesses are reviewed; an absent field does not restrict
+// ReviewScope Which accesses are reviewed; an absent field does not restrict. A statement is reviewed if one of the resources that it covers is selected
 type ReviewScope struct {
 	Classes       *[]string      `json:"classes,omitempty"`
 	OlderThanDays *int           `json:"olderThanDays,omitempty"`
 	Sensitivities *[]Sensitivity `json:"sensitivities,omitempty"`
 
-	// Teams groups that own the application or the resource
+	// Teams groups that own the application or the resource, of a statement one of those that it covers
 	Teams *[]string `json:"teams,omitempty"`
 }
 

@@ -47,7 +47,7 @@ var reportColumns = []string{"review", "name", "line", "application", "applicati
 	"ticket", "granted at", "ends at", "requesters", "reviewers", "reviewer rule", "evidence at", "evidence days", "last used", "connections",
 	"observed well enough", "observed %", "flows lost %", "recommendation", "decision", "decided by", "on behalf of",
 	"decided at", "nobody decided", "comment", "new end",
-	"state", "outcome", "outcome at", "grant version"}
+	"state", "outcome", "outcome at", "grant version", "kind"}
 
 // VisitExportReviewResponse writes the report to its end, or breaks the connection, so that a caller can distinguish a complete
 // report.
@@ -101,13 +101,19 @@ func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Lin
 		e, _ := c.ByName(name)
 		return e.Title
 	}
+	kind := approval.KindGrant
+	if l.Scope != nil {
+		kind = approval.KindStatement
+	}
+	subjects, resources := l.Ends()
 	e := l.Evidence
-	row := []string{accessreview.FormatID(l.Campaign), x.Name, strconv.Itoa(l.Number), l.ApplicationName, title(l.ApplicationName), l.ResourceName,
-		title(l.ResourceName), l.Class, string(l.Sensitivity), strings.Join(l.Actions, " "), approval.FormatID(l.Target.Ticket), at(l.Since), at(l.End),
+	row := []string{accessreview.FormatID(l.Campaign), x.Name, strconv.Itoa(l.Number), strings.Join(subjects, " "), title(l.ApplicationName),
+		strings.Join(resources, " "), title(l.ResourceName), l.Class, string(l.Sensitivity), strings.Join(l.Actions, " "),
+		approval.FormatID(l.Target.Ticket), at(l.Since), at(l.End),
 		strings.Join(l.Requesters, " "), strings.Join(l.Reviewers, " "), string(l.Rule), at(e.At), strconv.Itoa(e.Days), at(e.LastUsed),
 		strconv.FormatInt(e.Count, 10), yes(e.Watched), strconv.FormatFloat(e.WatchedPercent, 'f', 1, 64), strconv.FormatFloat(e.LostPercent, 'f', 1, 64),
 		string(l.Recommendation), string(l.Decision), l.DecidedBy, l.OnBehalfOf, at(l.DecidedAt), yes(l.Silent), l.Comment, at(l.Until), string(l.State),
-		string(l.Outcome), at(l.OutcomeAt), l.Grant}
+		string(l.Outcome), at(l.OutcomeAt), l.Grant, string(kind)}
 	if e.At.IsZero() {
 		for i := 17; i <= 22; i++ {
 			row[i] = ""

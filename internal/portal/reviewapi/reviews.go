@@ -116,16 +116,30 @@ func (a *API) PreviewReview(ctx context.Context, r openapi.PreviewReviewRequestO
 		out.Sensitivities[string(s)] = n
 	}
 	out.Examples = make([]struct {
-		Application openapi.CatalogRef `json:"application"`
-		Resource    openapi.CatalogRef `json:"resource"`
-		Reviewers   []openapi.Person   `json:"reviewers"`
-		Since       time.Time          `json:"since"`
+		Application *openapi.CatalogRef     `json:"application,omitempty"`
+		Resource    *openapi.CatalogRef     `json:"resource,omitempty"`
+		Reviewers   []openapi.Person        `json:"reviewers"`
+		Scope       *openapi.StatementScope `json:"scope,omitempty"`
+		Since       time.Time               `json:"since"`
 	}, len(p.Examples))
 	for i, e := range p.Examples {
 		x := &out.Examples[i]
-		x.Application, x.Resource, x.Since, x.Reviewers = views.Ref(c, e.ApplicationName), views.Ref(c, e.ResourceName), e.Since.UTC(), people(c, e.Reviewers)
+		x.Application, x.Resource, x.Scope = ends(c, e.ApplicationName, e.ResourceName, e.Scope)
+		x.Since, x.Reviewers = e.Since.UTC(), people(c, e.Reviewers)
 	}
 	return out, nil
+}
+
+// ends returns the application and the resource of a grant, or the scope of a statement.
+func ends(
+	c *catalog.Catalog,
+	application, resource string,
+	scope *approval.StatementScope,
+) (*openapi.CatalogRef, *openapi.CatalogRef, *openapi.StatementScope) {
+	if scope != nil {
+		return nil, nil, &openapi.StatementScope{Effect: openapi.StatementScopeEffect(scope.Effect), Subjects: scope.Subjects, Resources: scope.Resources}
+	}
+	return new(views.Ref(c, application)), new(views.Ref(c, resource)), nil
 }
 
 // GetReview implements openapi.StrictServerInterface.
@@ -223,18 +237,13 @@ func (a *API) view(ctx context.Context, x accessreview.Campaign, n accessreview.
 func (a *API) line(c *catalog.Catalog, who approval.Actor, x accessreview.Campaign, l *accessreview.Line, now time.Time) openapi.ReviewLine {
 	e := l.Evidence
 	out := openapi.ReviewLine{
-		Review:      accessreview.FormatID(l.Campaign),
-		ReviewName:  x.Name,
-		Deadline:    x.Deadline.UTC(),
-		Line:        l.Number,
-		Version:     l.Version,
-		State:       openapi.ReviewLineState(l.State),
-		OutcomeAt:   views.Time(l.OutcomeAt),
-		Application: views.Ref(c, l.ApplicationName),
-		Resource: views.Ref(
-			c,
-			l.ResourceName,
-		),
+		Review:         accessreview.FormatID(l.Campaign),
+		ReviewName:     x.Name,
+		Deadline:       x.Deadline.UTC(),
+		Line:           l.Number,
+		Version:        l.Version,
+		State:          openapi.ReviewLineState(l.State),
+		OutcomeAt:      views.Time(l.OutcomeAt),
 		Class:          core.Optional(l.Class),
 		Actions:        append([]string{}, l.Actions...),
 		Since:          l.Since.UTC(),
@@ -253,6 +262,7 @@ func (a *API) line(c *catalog.Catalog, who approval.Actor, x accessreview.Campai
 		Evidence:       openapi.ReviewEvidence{At: views.Time(e.At), Days: e.Days, LastUsed: views.Time(e.LastUsed), Count: e.Count, Watched: e.Watched},
 		CanDecide:      x.Deciding(now) && a.Reviews.MayDecide(who, l),
 	}
+	out.Application, out.Resource, out.Scope = ends(c, l.ApplicationName, l.ResourceName, l.Scope)
 	if l.Outcome != "" {
 		out.Outcome = new(openapi.ReviewOutcome(l.Outcome))
 	}

@@ -30,6 +30,7 @@ export const keys = {
     all: ["people"],
     of: (q: string) => ["people", q],
   },
+  groups: (q: string) => ["groups", q],
   person: {
     all: ["person"],
     one: (id: string) => ["person", id],

@@ -66,6 +66,17 @@ export function usePeople(q: string, enabled = true) {
   });
 }
 
+/** useGroups reads at most 20 groups that match the text. */
+export function useGroups(q: string, enabled = true) {
+  return useQuery({
+    queryKey: keys.groups(q),
+    queryFn: ({ signal }) => unwrap(client.GET("/groups", { signal, params: { query: { limit: 20, ...(q ? { q } : {}) } } })),
+    enabled,
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });
+}
+
 /** usePerson reads one person with their leader, their groups and what they own. */
 export function usePerson(id: string, enabled = true) {
   return useQuery({

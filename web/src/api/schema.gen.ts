@@ -3274,10 +3274,10 @@ export interface components {
          * @enum {string}
          */
         ReviewRecommendation: "keep" | "shorten" | "revoke" | "none";
-        /** @description Which accesses are reviewed; an absent field does not restrict */
+        /** @description Which accesses are reviewed; an absent field does not restrict. A statement is reviewed if one of the resources that it covers is selected */
         ReviewScope: {
             classes?: string[];
-            /** @description groups that own the application or the resource */
+            /** @description groups that own the application or the resource, of a statement one of those that it covers */
             teams?: string[];
             sensitivities?: components["schemas"]["Sensitivity"][];
             olderThanDays?: number;
@@ -3378,8 +3378,11 @@ export interface components {
                 [key: string]: number;
             };
             examples: {
-                application: components["schemas"]["CatalogRef"];
-                resource: components["schemas"]["CatalogRef"];
+                /** @description of a grant; absent: the access is a statement */
+                application?: components["schemas"]["CatalogRef"];
+                /** @description of a grant; absent: the access is a statement */
+                resource?: components["schemas"]["CatalogRef"];
+                scope?: components["schemas"]["StatementScope"];
                 /** Format: date-time */
                 since: string;
                 reviewers: components["schemas"]["Person"][];
@@ -3423,8 +3426,13 @@ export interface components {
             outcome?: components["schemas"]["ReviewOutcome"];
             /** Format: date-time */
             outcomeAt?: string;
-            application: components["schemas"]["CatalogRef"];
-            resource: components["schemas"]["CatalogRef"];
+            /** @description of a grant; absent: the line is about a statement */
+            application?: components["schemas"]["CatalogRef"];
+            /** @description of a grant; absent: the line is about a statement */
+            resource?: components["schemas"]["CatalogRef"];
+            /** @description of a statement that a ticket granted; the effect is Allow */
+            scope?: components["schemas"]["StatementScope"];
+            /** @description of the resource; of a statement, those of its resources, separated by commas */
             class?: string;
             sensitivity?: components["schemas"]["Sensitivity"];
             actions: string[];

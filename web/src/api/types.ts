@@ -37,6 +37,8 @@ export type ClusterState = Schemas["ClusterState"];
 export type MemberCounts = Schemas["MemberCounts"];
 /** CatalogRef refers to an application or resource by name, with its title. */
 export type CatalogRef = Schemas["CatalogRef"];
+/** StatementScope is the effect, the subjects and the resources of a statement that no pair of an application and a resource expresses. */
+export type StatementScope = Schemas["StatementScope"];
 /** Access is a statement by which an application may, or may not, reach a resource. */
 export type Access = Schemas["Access"];
 /** AccessUse is the last connection that a statement decided, between two names. */

@@ -5,7 +5,8 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useQueries } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Ref } from "react";
-import { applicationQuery, useApplication, useApplications, usePeople, usePerson, useResource, useResources } from "../api/queries";
+import { useTranslation } from "react-i18next";
+import { applicationQuery, useApplication, useApplications, useGroups, usePeople, usePerson, useResource, useResources } from "../api/queries";
 import { shortName } from "../lib/names";
 
 /** Choice is one entry of a select: an id, a title and a hint below the title. */
@@ -148,4 +149,16 @@ export function PersonSelect(props: Props) {
   const query = usePeople(typed.asked);
   const choices = query.data?.items.map(({ id, displayName, title }) => ({ id, title: displayName, hint: title ?? id })) ?? [];
   return <EntitySelect {...props} typed={typed} found={{ choices, chosen, loading: query.isFetching }} />;
+}
+
+/** GroupSelect selects a group of people. */
+export function GroupSelect(props: Props) {
+  const { t } = useTranslation();
+  const choice = ({ id, displayName, members }: { id: string; displayName: string; members: number }): Choice => ({ id, title: displayName, hint: `${id} · ${t("group.members", { count: members })}` });
+  const same = useGroups(props.value, props.value !== "").data?.items.find(({ id }) => id === props.value);
+  // A group that was not read (yet), or that the catalog does not have any more, is named by its id.
+  const chosen = props.value === "" ? undefined : same ? choice(same) : { id: props.value, title: props.value, hint: "" };
+  const typed = useTyped(chosen);
+  const query = useGroups(typed.asked);
+  return <EntitySelect {...props} typed={typed} found={{ choices: query.data?.items.map(choice) ?? [], chosen, loading: query.isFetching }} />;
 }

@@ -1,5 +1,6 @@
 /** Facts about access reviews that several views need. */
-import type { AccessReview, NewAccessReview, ReviewDecision, ReviewLine, ReviewOutcome, ReviewRecommendation, Sensitivity } from "../api/types";
+import type { AccessReview, CatalogRef, NewAccessReview, ReviewDecision, ReviewLine, ReviewOutcome, ReviewRecommendation, Sensitivity } from "../api/types";
+import { shortName } from "./names";
 
 /** recommendations contains the recommendations in display order. */
 export const recommendations = ["revoke", "shorten", "none", "keep"] as const satisfies readonly ReviewRecommendation[];
@@ -16,6 +17,36 @@ export function needsReason(decision: ReviewDecision, lines: Pick<ReviewLine, "r
   return decision !== "keep" || lines.some(({ recommendation }) => recommendation === "shorten" || recommendation === "revoke");
 }
 
+/** ReviewedAccess is what a line of a review is about: an application and a resource, or the scope of a statement. */
+export type ReviewedAccess = Pick<ReviewLine, "application" | "resource" | "scope">;
+
+/** namesAtOnce is the number of names of a statement that a short text contains. */
+const namesAtOnce = 3;
+
+const endName = (about: CatalogRef | undefined, names: string[] = []) => about?.title ?? [...names.slice(0, namesAtOnce).map(shortName), ...(names.length > namesAtOnce ? [`+${names.length - namesAtOnce}`] : [])].join(", ");
+
+/** accessName returns a short name of an access: the titles of its application and its resource, or the first names of a statement. */
+export const accessName = ({ application, resource, scope }: ReviewedAccess): string => `${endName(application, scope?.subjects)} → ${endName(resource, scope?.resources)}`;
+
+/** mostRules is the maximum number of rules of a review that name reviewers. */
+export const mostRules = 10;
+
+/** ruleKinds contains the kinds of rules that name reviewers, in display order. */
+export const ruleKinds = ["resource-owner", "application-leader", "group"] as const;
+/** RuleKind is the kind of a rule that names reviewers. */
+export type RuleKind = (typeof ruleKinds)[number];
+
+const groupPrefix = "group:";
+
+/** ruleKindOf returns the kind of a rule, and the id of its group if it names one. */
+export function ruleKindOf(rule: string): { kind: RuleKind; group: string } {
+  if (rule.startsWith(groupPrefix)) return { kind: "group", group: rule.slice(groupPrefix.length) };
+  return { kind: rule === "application-leader" ? rule : "resource-owner", group: "" };
+}
+
+/** groupRule returns the rule that names the members of a group. */
+export const groupRule = (group: string): string => `${groupPrefix}${group}`;
+
 /** linesAtOnce is the maximum number of lines that the server decides in one call. */
 export const linesAtOnce = 200;
 
@@ -26,8 +57,8 @@ export interface ReviewForm {
   teams: string[];
   sensitivities: Sensitivity[];
   olderThan: number | undefined;
-  first: string;
-  then: string;
+  /** The rules that name the reviewers, in the order in which they are tried. */
+  rules: string[];
   silence: AccessReview["silence"];
   grace: number | undefined;
   due: number | undefined;
@@ -37,7 +68,7 @@ export interface ReviewForm {
 
 /** emptyForm contains the values with which the form opens. */
 export const emptyForm: ReviewForm = {
-  name: "", classes: [], teams: [], sensitivities: [], olderThan: undefined, first: "resource-owner", then: "application-leader",
+  name: "", classes: [], teams: [], sensitivities: [], olderThan: undefined, rules: ["resource-owner", "application-leader"],
   silence: "shorten", grace: 14, due: 14, window: 90, remind: 3,
 };
 
@@ -62,7 +93,7 @@ export function reviewOf(form: ReviewForm, now: Date): NewAccessReview | undefin
   const body: NewAccessReview = {
     name: form.name.trim(),
     scope,
-    reviewers: [form.first, form.then].filter((rule, at, all) => rule !== "" && all.indexOf(rule) === at),
+    reviewers: form.rules.filter((rule, at, all) => rule !== groupRule("") && all.indexOf(rule) === at),
     silence: form.silence,
     deadline: due.toISOString(),
     windowDays: form.window,

@@ -1,5 +1,6 @@
-import { Button, Fieldset, MultiSelect, NumberInput, Select, Stack, Text, TextInput } from "@mantine/core";
+import { ActionIcon, Button, Fieldset, MultiSelect, NumberInput, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
+import { IconPlus, IconTrash } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate, useSearchParams } from "react-router";
@@ -7,13 +8,14 @@ import { asApiError, fieldName } from "../api/client";
 import { useClasses, useMe } from "../api/queries";
 import { useCreateReview, useReviewPreview } from "../api/reviews";
 import type { ReviewPreview, Sensitivity } from "../api/types";
+import { GroupSelect } from "../components/EntitySelect";
 import { ErrorState, Loaded, Notice } from "../components/Feedback";
 import { ListField } from "../components/ListField";
 import { Page } from "../components/Page";
-import { useRule } from "../components/reviews/parts";
+import { StatementText, useRule } from "../components/reviews/parts";
 import classes from "../components/reviews/Reviews.module.css";
 import { useToast } from "../components/toast-context";
-import { emptyForm, reviewOf, scopeOf } from "../lib/reviews";
+import { accessName, emptyForm, groupRule, mostRules, reviewOf, ruleKindOf, ruleKinds, scopeOf } from "../lib/reviews";
 import type { ReviewForm } from "../lib/reviews";
 import { useKey } from "../lib/use-key";
 import { useWords } from "../lib/use-words";
@@ -40,9 +42,9 @@ function Preview({ preview }: { preview: ReviewPreview }) {
       {preview.unreviewed > 0 && <Notice testId="preview-unreviewed">{t("accessReview.previewUnreviewed", { count: preview.unreviewed })}</Notice>}
       <Text size="sm" fw={600} mt="md">{t("accessReview.examples")}</Text>
       <ul className={classes.list}>
-        {preview.examples.slice(0, 5).map(({ application, resource, reviewers }) => (
-          <li key={`${application.name} ${resource.name}`}>
-            {application.title} → {resource.title}
+        {preview.examples.slice(0, 5).map(({ reviewers, ...access }, index) => (
+          <li key={index}>
+            {access.scope ? <StatementText scope={access.scope} limit={3} /> : accessName(access)}
             <div className={classes.muted}>{reviewers.slice(0, 3).map(({ displayName }) => displayName).join(", ") || t("accessReview.nobody")}</div>
           </li>
         ))}
@@ -51,11 +53,59 @@ function Preview({ preview }: { preview: ReviewPreview }) {
   );
 }
 
+interface RulesProps {
+  rules: string[];
+  onChange: (rules: string[]) => void;
+  /** Whether the form was sent, so that what is missing is marked. */
+  tried: boolean;
+  error: string | undefined;
+}
+
+/** Rules are the rules that name the reviewers, in the order in which they are tried. */
+function Rules({ rules, onChange, tried, error }: RulesProps) {
+  const { t } = useTranslation();
+  const rule = useRule();
+  const put = (at: number, next: string) => onChange(rules.map((each, index) => (index === at ? next : each)));
+  return (
+    <Stack gap="sm" data-testid="review-rules">
+      {rules.map((each, at) => {
+        const { kind, group } = ruleKindOf(each);
+        const number = at + 1;
+        const again = rules.indexOf(each) < at;
+        return (
+          <div key={at} className={classes.rule} data-kind={kind}>
+            <Select
+              label={t("accessReview.ruleNumber", { number })}
+              allowDeselect={false}
+              data={ruleKinds.map((value) => ({ value: value as string, label: value === "group" ? t("accessReview.ruleGroup") : rule(value) }))}
+              value={kind}
+              onChange={(next) => put(at, next === "group" ? groupRule("") : (next ?? each))}
+              error={again && each !== groupRule("") && t("accessReview.sameRule")}
+              data-testid={`review-rule-${at}`}
+            />
+            {kind === "group" && <GroupSelect label={t("accessReview.ruleGroupOf", { number })} required value={group} onChange={(next) => put(at, groupRule(next))} error={tried && group === "" && t("accessReview.needGroup")} nothingFound={t("group.noMatch")} testId={`review-group-${at}`} />}
+            {rules.length > 1 && (
+              <ActionIcon variant="subtle" color="gray" size="lg" mt={24} onClick={() => onChange(rules.filter((_, index) => index !== at))} aria-label={t("accessReview.removeRule", { number })} data-testid={`remove-rule-${at}`}>
+                <IconTrash size={17} aria-hidden />
+              </ActionIcon>
+            )}
+          </div>
+        );
+      })}
+      {error && <Text size="sm" c="red">{error}</Text>}
+      {rules.length < mostRules ? (
+        <div><Button variant="default" size="xs" leftSection={<IconPlus size={15} aria-hidden />} onClick={() => onChange([...rules, groupRule("")])} data-testid="add-rule">{t("accessReview.addRule")}</Button></div>
+      ) : (
+        <Text size="sm" c="dimmed">{t("accessReview.mostRules", { number: mostRules })}</Text>
+      )}
+    </Stack>
+  );
+}
+
 /** NewReviewPage begins an access review. Beside the form it shows what the review would contain now. */
 export function NewReviewPage() {
   const { t } = useTranslation();
   const words = useWords();
-  const rule = useRule();
   const navigate = useNavigate();
   const toast = useToast();
   const me = useMe().data;
@@ -92,7 +142,7 @@ export function NewReviewPage() {
     />
   );
   const send = () => {
-    if (!body || body.name === "") {
+    if (!body || body.name === "" || form.rules.includes(groupRule(""))) {
       setMissing(true);
       return;
     }
@@ -107,7 +157,6 @@ export function NewReviewPage() {
       },
     );
   };
-  const rules = ["resource-owner", "application-leader", "group:security"];
   return (
     <Page wide title={t("accessReview.new")} sub={t("accessReview.intro")} crumbs={[{ to: "/reviews", label: t("accessReview.title") }, { label: t("accessReview.new") }]}>
       {!allowed ? (
@@ -136,10 +185,7 @@ export function NewReviewPage() {
             <Fieldset legend={t("accessReview.reviewers")}>
               <Stack gap="sm">
                 <Text size="sm" c="dimmed">{t("accessReview.reviewersHint")}</Text>
-                <div className={classes.pair}>
-                  <Select label={t("accessReview.firstRule")} allowDeselect={false} data={rules.map((each) => ({ value: each, label: rule(each) }))} value={form.first} onChange={(next) => set("first", next ?? form.first)} data-testid="review-first" />
-                  <Select label={t("accessReview.thenRule")} allowDeselect={false} data={[{ value: "", label: t("accessReview.noRule") }, ...rules.map((each) => ({ value: each, label: rule(each) }))]} value={form.then} onChange={(next) => set("then", next ?? "")} data-testid="review-then" />
-                </div>
+                <Rules rules={form.rules} onChange={(rules) => set("rules", rules)} tried={missing} error={fieldError("reviewers")} />
               </Stack>
             </Fieldset>
             <div className={classes.pair}>

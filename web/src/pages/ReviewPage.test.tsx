@@ -24,6 +24,14 @@ const line = (number: number, over: Partial<ReviewLine> = {}): ReviewLine => ({
   evidence: { at: "2026-11-20T08:00:00Z", days: 90, count: 0, watched: true }, recommendation: "revoke", canDecide: true, ...over,
 });
 
+/** statementLine is a line about a statement, which has no application and no resource. */
+function statementLine(subjects: string[], resources: string[]): ReviewLine {
+  const made = line(1, { ticket: "T-9", scope: { effect: "Allow", subjects, resources } });
+  delete made.application;
+  delete made.resource;
+  return made;
+}
+
 interface Start {
   lines?: ReviewLine[];
   over?: Partial<AccessReview>;
@@ -68,6 +76,18 @@ describe("an access review", () => {
     const row = within(await screen.findByTestId("line-1"));
     expect(row.getByText("No use seen in 90 days")).toBeVisible();
     expect(row.getByText("in every cluster observed at least 61.2% of the time, at most 0.4% of flows lost; the worst is m2")).toBeVisible();
+  });
+
+  it("says in words what a statement lets through, and names it where it is decided", async () => {
+    const subjects = ["*", ...Array.from({ length: 6 }, (_each, at) => `trnv1:rsc:o:iam:sa:app/${at}`)];
+    start({ lines: [statementLine(subjects, ["trnv1:rsc:o:redis:clusters:*"])] });
+    show();
+    const row = within(await screen.findByTestId("line-1"));
+    expect(row.getByTestId("statement")).toHaveTextContent("Lets anyone, trnv1:rsc:o:iam:sa:app/0, trnv1:rsc:o:iam:sa:app/1, trnv1:rsc:o:iam:sa:app/2, trnv1:rsc:o:iam:sa:app/3, and 2 more reach trnv1:rsc:o:redis:clusters:*.");
+    expect(row.getByText(/T-9/)).toBeVisible();
+    expect(row.getByRole("checkbox", { name: "*, app / 0, app / 1, +4 → redis / *" })).toBeVisible();
+    await userEvent.click(row.getByTestId("revoke-1"));
+    expect(within(await screen.findByTestId("decide-dialog")).getByText("*, app / 0, app / 1, +4 → redis / *")).toBeVisible();
   });
 
   it("asks for a reason before it revokes, and sends the version that was shown", async () => {
@@ -150,5 +170,12 @@ describe("the report", () => {
     expect(row.getByText("not used")).toBeVisible();
     expect(row.getByText("Owner of the resource")).toBeVisible();
     expect(screen.getByTestId("report-csv")).toHaveAttribute("href", "/api/v1/reviews/R-3/report");
+  });
+
+  it("names everything that a statement covers", async () => {
+    const resources = Array.from({ length: 8 }, (_each, at) => `trnv1:rsc:o:redis:clusters:r${at}`);
+    start({ roles: ["auditor"], over: { canExport: true }, lines: [statementLine(["*"], resources)] });
+    renderPage(<ReviewReportPage />, { path: "/reviews/:id/report", at: "/reviews/R-3/report" });
+    for (const name of resources) expect(within(await screen.findByTestId("report-1")).getByTestId("statement")).toHaveTextContent(name);
   });
 });

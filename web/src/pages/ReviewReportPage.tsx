@@ -8,10 +8,10 @@ import type { AccessReview, ReviewLine } from "../api/types";
 import { Loaded, Notice } from "../components/Feedback";
 import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
-import { LineState, RecommendationBadge, ReviewFacts, Use, useRule } from "../components/reviews/parts";
+import { LineState, RecommendationBadge, ReviewFacts, StatementText, Use, useRule } from "../components/reviews/parts";
 import classes from "../components/reviews/Reviews.module.css";
 import { DayAndTime } from "../components/Time";
-import { outcomes } from "../lib/reviews";
+import { accessName, outcomes } from "../lib/reviews";
 import { useWords } from "../lib/use-words";
 
 /** mostLines is the maximum number of lines that the page shows; the file has all of them. */
@@ -45,7 +45,7 @@ function Row({ line }: { line: ReviewLine }) {
     <tr data-testid={`report-${line.line}`}>
       <td>{line.line}</td>
       <td>
-        <strong>{line.application.title} → {line.resource.title}</strong>
+        {line.scope ? <StatementText scope={line.scope} /> : <strong>{accessName(line)}</strong>}
         <div className={classes.muted}>{words.list(line.actions)} · {line.ticket}</div>
         <div className={classes.muted}>{t("accessReview.since")} <DayAndTime at={line.since} /> · {line.end ? <>{t("accessReview.until")} <DayAndTime at={line.end} /></> : t("accessReview.permanent")}</div>
       </td>

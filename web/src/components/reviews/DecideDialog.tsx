@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { decideLines, useDecideLines } from "../../api/reviews";
 import type { ReviewDecision, ReviewLine } from "../../api/types";
 import { textLimit } from "../../lib/request";
-import { linesAtOnce, needsReason } from "../../lib/reviews";
+import { accessName, linesAtOnce, needsReason } from "../../lib/reviews";
 import { useWords } from "../../lib/use-words";
 import { FormDialog } from "../FormDialog";
 import { InfoDialog } from "../InfoDialog";
@@ -22,14 +22,6 @@ interface Props {
 
 const shownLines = 20;
 const usualDays = 30;
-
-function Pair({ line }: { line: Pick<ReviewLine, "application" | "resource"> }) {
-  return (
-    <strong>
-      {line.application.title} → {line.resource.title}
-    </strong>
-  );
-}
 
 /** DecideDialog shows what is decided and its evidence, takes the reason, and shows what could not be decided. */
 export function DecideDialog({ review, decision, lines, onClose }: Props) {
@@ -52,7 +44,7 @@ export function DecideDialog({ review, decision, lines, onClose }: Props) {
             const about = shown.find((each) => each.line === line);
             return (
               <li key={line}>
-                {about && <Pair line={about} />}
+                {about && <strong>{accessName(about)}</strong>}
                 {problem && <p className={classes.muted}>{words.message(problem.message)}</p>}
               </li>
             );
@@ -97,7 +89,7 @@ export function DecideDialog({ review, decision, lines, onClose }: Props) {
           <ul className={classes.list}>
             {shown.slice(0, shownLines).map((line) => (
               <li key={line.line}>
-                <Pair line={line} /> <RecommendationBadge recommendation={line.recommendation} />
+                <strong>{accessName(line)}</strong> <RecommendationBadge recommendation={line.recommendation} />
                 <div><Use evidence={line.evidence} /></div>
               </li>
             ))}

@@ -5,6 +5,7 @@ import { IconKeyboard } from "@tabler/icons-react";
 import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ReviewDecision, ReviewLine } from "../../api/types";
+import { accessName } from "../../lib/reviews";
 import { reviewLinesCSV } from "../../lib/tables/reviews";
 import type { ReviewLineOrder } from "../../lib/use-server-sort";
 import { DataTable } from "../DataTable";
@@ -94,7 +95,7 @@ export function ReviewLines({ review, lines, query, orders }: Props) {
     ...(deciding
       ? [{
           key: "choose", header: t("accessReview.column.choose"), silent: true,
-          cell: (row: ReviewLine) => row.canDecide && <Checkbox size="sm" checked={picked.has(row.line)} onChange={() => toggle(row.line)} aria-label={`${row.application.title} → ${row.resource.title}`} data-testid={`choose-${row.line}`} />,
+          cell: (row: ReviewLine) => row.canDecide && <Checkbox size="sm" checked={picked.has(row.line)} onChange={() => toggle(row.line)} aria-label={accessName(row)} data-testid={`choose-${row.line}`} />,
         }]
       : []),
     { key: "access", header: t("accessReview.column.access"), cell: (row) => <span data-line={row.line} className={current?.line === row.line ? classes.current : undefined} aria-current={current?.line === row.line || undefined}><LineAccess line={row} /></span> },

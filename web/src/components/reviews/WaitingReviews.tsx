@@ -2,6 +2,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMyReviewLines } from "../../api/reviews";
 import type { ReviewLine } from "../../api/types";
+import { accessName } from "../../lib/reviews";
 import { Notice } from "../Feedback";
 import { MoreEntries } from "../home/MoreEntries";
 import { Section } from "../Page";
@@ -35,7 +36,7 @@ export function WaitingReviews() {
               <Link className={classes.card} to={`/reviews/${first.review}?mine=true`} data-testid={`waits-${first.review}`}>
                 <strong>{first.reviewName}</strong>
                 <span className={classes.muted}>
-                  {lines.slice(0, 2).map(({ application, resource }) => `${application.title} → ${resource.title}`).join(", ")}
+                  {lines.slice(0, 2).map(accessName).join(", ")}
                   {all ? lines.length > 2 && ` +${lines.length - 2}` : ", …"} · {t("accessReview.waitingDue")} <RelativeTime at={first.deadline} />
                 </span>
               </Link>

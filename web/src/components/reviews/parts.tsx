@@ -1,5 +1,5 @@
-import { useTranslation } from "react-i18next";
-import type { AccessReview, ReviewEvidence, ReviewLine, ReviewRecommendation } from "../../api/types";
+import { Trans, useTranslation } from "react-i18next";
+import type { AccessReview, ReviewEvidence, ReviewLine, ReviewRecommendation, StatementScope } from "../../api/types";
 import { decidedOf } from "../../lib/reviews";
 import { secondsPerDay } from "../../lib/time";
 import { useWords } from "../../lib/use-words";
@@ -72,19 +72,39 @@ export function Use({ evidence, paper = false }: { evidence: ReviewEvidence; pap
   );
 }
 
+/** anyone is the subject of a statement that stands for every client. */
+const anyone = "*";
+/** shownNames is the number of subjects, and of resources, that the list of lines shows of a statement. */
+const shownNames = 5;
+
+/** StatementText says in words what a statement allows, as its ticket does. With `limit`, it counts the names beyond the first ones. */
+export function StatementText({ scope, limit }: { scope: StatementScope; limit?: number }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const list = (names: string[]) => {
+    const most = limit ?? names.length;
+    const shown = names.slice(0, most).map((name) => (name === anyone ? t("accessReview.anyone") : name));
+    return words.list(names.length > most ? [...shown, t("accessReview.moreNames", { count: names.length - most })] : shown);
+  };
+  return <span className={classes.names} data-testid="statement"><Trans i18nKey="accessReview.statement" values={{ subjects: list(scope.subjects), resources: list(scope.resources) }} components={{ b: <strong /> }} /></span>;
+}
+
 /** LineAccess shows the access that a line of a review is about. */
 export function LineAccess({ line }: { line: ReviewLine }) {
   const { t } = useTranslation();
   const words = useWords();
   return (
     <span className={classes.access}>
-      <span className={classes.ends}>
-        <RefName kind="applications" about={line.application} />
-        <span className={classes.arrow} aria-hidden>→</span>
-        <RefName kind="resources" about={line.resource} />
-      </span>
+      {line.scope && <StatementText scope={line.scope} limit={shownNames} />}
+      {line.application && line.resource && (
+        <span className={classes.ends}>
+          <RefName kind="applications" about={line.application} />
+          <span className={classes.arrow} aria-hidden>→</span>
+          <RefName kind="resources" about={line.resource} />
+        </span>
+      )}
       <span className={classes.muted}>
-        {words.list(line.actions)} · {t("accessReview.since")} <RelativeTime at={line.since} /> · {line.end ? <>{t("accessReview.until")} <DayAndTime at={line.end} /></> : t("accessReview.permanent")}
+        {words.list(line.actions)} · {line.scope && `${line.ticket} · `}{t("accessReview.since")} <RelativeTime at={line.since} /> · {line.end ? <>{t("accessReview.until")} <DayAndTime at={line.end} /></> : t("accessReview.permanent")}
       </span>
       {line.changedAt && <span className={classes.muted}>{t("accessReview.changed")}</span>}
     </span>

@@ -60,6 +60,7 @@ export const tickets = {
       kept: "“{{name}}” is among your saved views",
     },
   },
+  group: { members_one: "{{count}} member", members_other: "{{count}} members", noMatch: "No group matches." },
   person: { leader: "Leader", groups: "Groups", requests: "Requests of this person", noMatch: "No person matches." },
   ticket: {
     heading: "{{application}} to {{resource}}",

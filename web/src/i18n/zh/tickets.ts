@@ -60,6 +60,7 @@ export const tickets = {
       kept: "“{{name}}”已加入您保存的视图",
     },
   },
+  group: { members_other: "{{count}} 名成员", noMatch: "没有匹配的组。" },
   person: { leader: "上级", groups: "所属组", requests: "此人提交的申请", noMatch: "没有匹配的人员。" },
   ticket: {
     heading: "{{application}} 访问 {{resource}}",
