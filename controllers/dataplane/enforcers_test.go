@@ -129,6 +129,32 @@ func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	}
 }
 
+// third is an enforcer that this package does not name.
+type third struct{ enforcer.Enforcer }
+
+// TestThirdEnforcer checks that the registration of an enforcer is enough for the adapter to use it, with the snapshot of its view.
+func TestThirdEnforcer(t *testing.T) {
+	x, _ := world(t)
+	v := x.View()
+	var job registry.Job
+	broken := message.Verbatim("it does not start")
+	d := &Enforcers{}
+	prepare := func(j registry.Job) (registry.Plan, error) {
+		job = j
+		return registry.Plan{Enforcer: third{}}, nil
+	}
+	remove := registry.Register("third", registry.Entry{Prepare: prepare})
+	defer remove()
+	e, why := d.Of("third", v, members(able), at)
+	if why != nil || e != (third{}) || job.Snapshot != v.Snapshot || job.At != at {
+		t.Errorf("Of(third) = %v, %+v, prepared for %+v", e, why, job)
+	}
+	defer registry.Register("broken", registry.Entry{Prepare: func(registry.Job) (registry.Plan, error) { return registry.Plan{}, broken.WithKind(nil) }})()
+	if e, why := d.Of("broken", v, members(able), at); e != nil || why == nil || why.Absent || why.Message.String() != broken.String() {
+		t.Errorf("Of(broken) = %v, %+v", e, why)
+	}
+}
+
 func TestAvailableEnforcers(t *testing.T) {
 	x, _ := world(t)
 	carried, why := false, message.Verbatim("apply it")
