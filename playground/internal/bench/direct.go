@@ -52,13 +52,18 @@ func direct(ctx context.Context, o Options, f *fleet, out, progress io.Writer) e
 		return err
 	}
 	of := func(i int) string { return objectOf(directFirst + 1 + i) }
-	ours, err := s.rate(ctx, o.Units, of, func() error { return s.protect(ctx, directFirst+1, o.Units) })
-	if err != nil {
+	var ours, bare float64
+	if err := s.costing(ctx, f, out, "push_bulk", o.Units, func() error {
+		ours, err = s.rate(ctx, o.Units, of, func() error { return s.protect(ctx, directFirst+1, o.Units) })
+		return err
+	}); err != nil {
 		return err
 	}
 	fmt.Fprintf(progress, "the same objects in a bare loop of server-side applies …\n")
-	bare, err := s.bare(ctx, o.Units, of)
-	if err != nil {
+	if err := s.costing(ctx, f, out, "the bare loop", o.Units, func() error {
+		bare, err = s.bare(ctx, o.Units, of)
+		return err
+	}); err != nil {
 		return err
 	}
 	fmt.Fprintf(progress, "  direct engine: %.0f per second; bare loop: %.0f per second\n", ours, bare)
@@ -73,12 +78,37 @@ func direct(ctx context.Context, o Options, f *fleet, out, progress io.Writer) e
 		return err
 	}
 	fmt.Fprintf(out, "bench push_direct_writes %.1f per_unit\n", (after.writes-before.writes)/float64(o.Units))
-	times, err := s.oneByOne(ctx, directFirst, o.Pushes)
+	var times []time.Duration
+	recorded, err := s.followRecord(ctx, objectOf(directFirst))
 	if err != nil {
+		return err
+	}
+	s.changes = nil
+	if err := s.costing(ctx, f, out, "push_direct", o.Pushes, func() error {
+		times, err = s.oneByOne(ctx, directFirst, o.Pushes)
+		return err
+	}); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "bench push_direct_p50 %.0f ms\n", Millis(Quantile(times, 0.50)))
 	fmt.Fprintf(out, "bench push_direct_p99 %.0f ms\n", Millis(Quantile(times, 0.99)))
+	return printStages(out, s.changes, recorded())
+}
+
+// costing does something for n objects, and prints what it cost.
+func (s *scene) costing(ctx context.Context, f *fleet, out io.Writer, what string, n int, do func() error) error {
+	before, err := s.costs(ctx, f)
+	if err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	after, err := s.costs(ctx, f)
+	if err != nil {
+		return err
+	}
+	after.Print(out, what, before, n)
 	return nil
 }
 

@@ -146,6 +146,10 @@ func (r *run) push(ctx context.Context) error {
 			return err
 		}
 		r.writes.reset()
+		before, err := r.costs(ctx)
+		if err != nil {
+			return err
+		}
 		began := time.Now()
 		if err := r.startAdapter(ctx); err != nil {
 			return err
@@ -155,6 +159,13 @@ func (r *run) push(ctx context.Context) error {
 		}
 		span := r.writes.span()
 		number := (part.last - part.first) * r.Members
+		after, err := r.costs(ctx)
+		if err != nil {
+			return err
+		}
+		if part.first > 0 {
+			after.Print(r.out, "scale_bulk", before, number)
+		}
 		r.say("  in all members %.1f s after the start of the adapter; %.1f s from the first write to the last, %.0f per second", time.Since(began).Seconds(),
 			span.Seconds(), float64(number)/span.Seconds())
 		r.bulkRate = float64(number) / span.Seconds()
