@@ -117,7 +117,7 @@ func (c *Costs) read(cluster string, metrics io.Reader) error {
 }
 
 // leastShare is the number of requests for each object below which a kind of requests is not printed.
-const leastShare = 0.05
+const leastShare = 0.005
 
 // Print prints what n objects cost since earlier costs: the requests for each object with the mean time until the answer, and the processor
 // time of each process for each object with its share of all of it.
@@ -134,7 +134,7 @@ func (c Costs) Print(w io.Writer, what string, before Costs, n int) {
 		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(requests[b].n, requests[a].n), cmp.Compare(a.resource+a.verb, b.resource+b.verb))
 	}) {
 		a := requests[r]
-		fmt.Fprintf(w, "cost of %s: %s: %s %s: %.2f for each, answered in %.1f ms\n", what, r.cluster, r.verb, r.resource, a.n/float64(n), Millis(a.took)/a.n)
+		fmt.Fprintf(w, "cost of %s: %s: %s %s: %.3g for each, answered in %.1f ms\n", what, r.cluster, r.verb, r.resource, a.n/float64(n), Millis(a.took)/a.n)
 	}
 	used, all := map[string]time.Duration{}, time.Duration(0)
 	for p, d := range c.cpu {

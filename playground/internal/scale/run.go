@@ -146,12 +146,12 @@ func (r *run) push(ctx context.Context) error {
 			return err
 		}
 		r.writes.reset()
-		before, err := r.costs(ctx)
-		if err != nil {
-			return err
-		}
 		began := time.Now()
 		if err := r.startAdapter(ctx); err != nil {
+			return err
+		}
+		before, err := r.atFirstWrite(ctx)
+		if err != nil {
 			return err
 		}
 		if err := r.complete(ctx, part.last); err != nil {
@@ -164,7 +164,11 @@ func (r *run) push(ctx context.Context) error {
 			return err
 		}
 		if part.first > 0 {
+			fmt.Fprintf(r.out, "cost of scale_bulk: members: changes of policies: %.2f for each\n", float64(r.writes.made.Load())/float64(number))
 			after.Print(r.out, "scale_bulk", before, number)
+		}
+		if err := r.same(part.last); err != nil {
+			return err
 		}
 		r.say("  in all members %.1f s after the start of the adapter; %.1f s from the first write to the last, %.0f per second", time.Since(began).Seconds(),
 			span.Seconds(), float64(number)/span.Seconds())
@@ -190,7 +194,23 @@ func (r *run) push(ctx context.Context) error {
 	return nil
 }
 
-// complete waits until every member has the policies of n resources, and compares the members with each other.
+// atFirstWrite waits until the adapter has written an object, and returns the costs until then. Before that it reads the host and the members.
+func (r *run) atFirstWrite(ctx context.Context) (bench.Costs, error) {
+	limited, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for r.writes.made.Load() == 0 {
+		select {
+		case <-tick.C:
+		case <-limited.Done():
+			return bench.Costs{}, fmt.Errorf("the adapter writes nothing: %w", limited.Err())
+		}
+	}
+	return r.costs(ctx)
+}
+
+// complete waits until every member has the policies of n resources.
 func (r *run) complete(ctx context.Context, n int) error {
 	limited, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
@@ -205,7 +225,7 @@ func (r *run) complete(ctx context.Context, n int) error {
 			}
 		}
 		if lacking == 0 {
-			return r.same(n)
+			return nil
 		}
 		if time.Since(shown) > 30*time.Second {
 			shown = time.Now()
