@@ -12,6 +12,8 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/testenv"
@@ -143,14 +145,13 @@ func TestThirdEnforcer(t *testing.T) {
 		job = j
 		return registry.Plan{Enforcer: third{}}, nil
 	}
-	remove := registry.Register("third", registry.Entry{Prepare: prepare})
-	defer remove()
+	defer registry.Register("third", registry.Entry{Prepare: prepare})()
 	e, why := d.Of("third", v, members(able), at)
 	if why != nil || e != (third{}) || job.Snapshot != v.Snapshot || job.At != at {
 		t.Errorf("Of(third) = %v, %+v, prepared for %+v", e, why, job)
 	}
-	defer registry.Register("broken", registry.Entry{Prepare: func(registry.Job) (registry.Plan, error) { return registry.Plan{}, broken.WithKind(nil) }})()
-	if e, why := d.Of("broken", v, members(able), at); e != nil || why == nil || why.Absent || why.Message.String() != broken.String() {
+	defer registry.Register("broken", registry.Entry{Prepare: func(registry.Job) (registry.Plan, error) { return registry.Plan{}, broken.Err() }})()
+	if e, why := d.Of("broken", v, members(able), at); e != nil || why == nil || why.Absent || why.Message != broken {
 		t.Errorf("Of(broken) = %v, %+v", e, why)
 	}
 }

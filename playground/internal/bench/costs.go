@@ -90,9 +90,12 @@ func (c *Costs) read(cluster string, metrics io.Reader) error {
 			continue
 		}
 		labels, text, found := strings.Cut(line, "} ")
+		if !found {
+			return fmt.Errorf("the line %q has no value", line)
+		}
 		value, err := strconv.ParseFloat(text, 64)
-		if !found || err != nil {
-			return fmt.Errorf("the line %q has no value: %w", line, err)
+		if err != nil {
+			return fmt.Errorf("read the value of %q: %w", line, err)
 		}
 		l := map[string]string{}
 		for _, m := range labelPattern.FindAllStringSubmatch(labels, -1) {
