@@ -129,13 +129,13 @@ func (s *scene) oneByOne(ctx context.Context, resource, n int) ([]time.Duration,
 			return nil, err
 		}
 		times = append(times, one)
-		time.Sleep(rest) // KubeFed and the adapter are still writing statuses of this change
+		time.Sleep(betweenChanges) // KubeFed and the adapter are still writing statuses of this change
 	}
 	return times, nil
 }
 
-// rest is the time after which KubeFed, the resource and the policy have their final statuses of a change.
-const rest = 200 * time.Millisecond
+// betweenChanges is the time after which KubeFed, the resource and the policy have their final statuses of a change.
+const betweenChanges = 200 * time.Millisecond
 
 func (s *scene) change(ctx context.Context, i int, give bool, is func(string) bool) (time.Duration, error) {
 	c := change{give: give, began: time.Now()}
