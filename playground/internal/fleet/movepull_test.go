@@ -40,6 +40,9 @@ func TestMoveBetweenKubeFedAndWorkAgent(t *testing.T) {
 	m.isMoved("m1", federation.EngineKubeFed)
 	m.hasWorks("m1", false)
 	endChurn()
+	for _, end := range m.ends {
+		end()
+	}
 }
 
 // hasWorks checks whether the host has ManifestWorks for a member, one for each of its policies at least, or none.
