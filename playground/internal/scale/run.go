@@ -338,6 +338,9 @@ func (r *run) changes(ctx context.Context) error {
 	if _, err := r.quiet(ctx, time.Now()); err != nil {
 		return err
 	}
+	if before, err = r.oneByOne(ctx, without); err != nil { // other work on the machine changes
+		return err
+	}
 	r.say("the same with a member that answers %.0f %% of the requests with an internal error …", r.Errors*100)
 	if during, err = r.faulty(ctx, without, map[int]memberapi.Faults{failingMember: {Errors: r.Errors}}); err != nil {
 		return err
