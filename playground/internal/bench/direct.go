@@ -69,12 +69,19 @@ func direct(ctx context.Context, o Options, f *fleet, out, progress io.Writer) e
 	fmt.Fprintf(progress, "  direct engine: %.0f per second; bare loop: %.0f per second\n", ours, bare)
 	fmt.Fprintf(out, "bench push_bulk_vs_bare %.2f x\n", ours/bare)
 
-	fmt.Fprintln(progress, "changes one after the other …")
 	if _, _, err := f.quiet(ctx, time.Now()); err != nil {
 		return err
 	}
 	after, err := f.adapterActivity(ctx)
 	if err != nil {
+		return err
+	}
+	// Otherwise the dataplanes would still write their statuses, and the adapter would compare its own policies with them as those of others.
+	if err := s.removeBare(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(progress, "changes one after the other …")
+	if _, _, err := f.quiet(ctx, time.Now()); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "bench push_direct_writes %.1f per_unit\n", (after.writes-before.writes)/float64(o.Units))
@@ -135,6 +142,20 @@ func (s *scene) useDirectEngine(ctx context.Context, f *fleet) error {
 	return nil
 }
 
+// bareLabel is the label of the objects of the bare loop.
+const bareLabel = "bench-bare"
+
+// removeBare deletes the objects of the bare loop.
+func (s *scene) removeBare(ctx context.Context) error {
+	for _, member := range playgroundfleet.Members() {
+		err := s.members[member].Resource(inMembers).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: bareLabel})
+		if err != nil {
+			return fmt.Errorf("delete the objects of the bare loop in %s: %w", member, err)
+		}
+	}
+	return nil
+}
+
 // bare applies copies of n objects to all members, with as many requests at a time as the direct engine makes, and returns how many
 // of them all members got per second.
 func (s *scene) bare(ctx context.Context, n int, of func(i int) string) (float64, error) {
@@ -147,7 +168,7 @@ func (s *scene) bare(ctx context.Context, n int, of func(i int) string) (float64
 		}
 		names[i] = fmt.Sprint("bench-bare-", i)
 		bodies[i], err = json.Marshal(map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(),
-			"metadata": map[string]any{"name": names[i], "labels": map[string]any{"bench": "bare", "unit": fmt.Sprint(i), "revision": "0123456789abcdef"}},
+			"metadata": map[string]any{"name": names[i], "labels": map[string]any{bareLabel: "true", "unit": fmt.Sprint(i), "revision": "0123456789abcdef"}},
 			"spec":     u.Object["spec"]})
 		return err
 	})
