@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ const directFirst = 1_000_000
 
 // direct moves the members to the direct engine, and measures its propagation of many and of single changes.
 func direct(ctx context.Context, o Options, f *fleet, out, progress io.Writer) error {
-	if err := f.control(ctx, "stop", "portal", "flow-collector", "kubefed"); err != nil {
+	if err := f.control(ctx, "stop", "portal", "flow-collector"); err != nil {
 		return err
 	}
 	s, err := enter(ctx, f)
@@ -38,6 +39,12 @@ func direct(ctx context.Context, o Options, f *fleet, out, progress io.Writer) e
 	}
 	defer s.stop()
 	if err := s.useDirectEngine(ctx, f); err != nil {
+		return err
+	}
+	if err := s.awaitRetreat(ctx); err != nil {
+		return err
+	}
+	if err := f.control(ctx, "stop", "kubefed"); err != nil {
 		return err
 	}
 	if err := s.protect(ctx, directFirst, 1); err != nil { // an adapter that has reconciled nothing never counts as quiet
@@ -140,6 +147,41 @@ func (s *scene) useDirectEngine(ctx context.Context, f *fleet) error {
 		}
 	}
 	return nil
+}
+
+// retreatLimit bounds how long KubeFed may take to give the members up, which it checks every ten seconds.
+const retreatLimit = 2 * time.Minute
+
+// awaitRetreat waits until KubeFed has no client of the members any more. Until then the direct engine reads each object before it writes it.
+func (s *scene) awaitRetreat(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, retreatLimit)
+	defer cancel()
+	for _, m := range playgroundfleet.Members() {
+		for {
+			u, err := s.host.Resource(clusters).Namespace(playgroundfleet.KubeFedNamespace).Get(limited, m, metav1.GetOptions{})
+			if err != nil {
+				return fmt.Errorf("read the registration of %s: %w", m, err)
+			}
+			if !readyForKubeFed(u) {
+				break
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-limited.Done():
+				return fmt.Errorf("KubeFed still finds %s ready: %w", m, limited.Err())
+			}
+		}
+	}
+	return nil
+}
+
+// readyForKubeFed reports whether KubeFed finds a registered member ready.
+func readyForKubeFed(registration *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(registration.Object, "status", "conditions") // without a status it is not ready
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "Ready" && condition["status"] == "True"
+	})
 }
 
 // bareLabel is the label of the objects of the bare loop.
