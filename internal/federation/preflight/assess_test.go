@@ -74,7 +74,8 @@ func TestIstioAloneVoidsCilium(t *testing.T) {
 
 // TestMissingKindOfAThirdEnforcer checks that the remedy of a kind which belongs neither to Cilium nor to Istio names the kind.
 func TestMissingKindOfAThirdEnforcer(t *testing.T) {
-	toy := objectkind.Entry{Enforcer: "toy", Kind: federation.Kind{Prefix: "toy", Target: schema.GroupVersionKind{Group: "toy.example", Version: "v1", Kind: "Toy"},
+	toy := objectkind.Entry{Enforcer: "toy", Kind: federation.Kind{Prefix: "toy",
+		Target:         schema.GroupVersionKind{Group: "toy.example", Version: "v1", Kind: "Toy"},
 		TargetResource: schema.GroupVersionResource{Group: "toy.example", Version: "v1", Resource: "toys"}}}
 	defer objectkind.Register(toy)()
 	want := message.RemedyInstallKind("toys.toy.example")
