@@ -7,17 +7,17 @@ import (
 )
 
 const metricsBefore = `# HELP apiserver_request_duration_seconds Response latency
-apiserver_request_duration_seconds_sum{component="apiserver",group="acp.io",resource="policies",scope="resource",subresource="status",verb="PUT"} 1
-apiserver_request_duration_seconds_count{component="apiserver",group="acp.io",resource="policies",scope="resource",subresource="status",verb="PUT"} 10
-apiserver_request_duration_seconds_count{component="apiserver",group="acp.io",resource="policies",scope="cluster",subresource="",verb="WATCH"} 3
+apiserver_request_duration_seconds_sum{group="acp.io",resource="policies",scope="resource",subresource="status",verb="PUT"} 1
+apiserver_request_duration_seconds_count{group="acp.io",resource="policies",scope="resource",subresource="status",verb="PUT"} 10
+apiserver_request_duration_seconds_count{group="acp.io",resource="policies",scope="cluster",subresource="",verb="WATCH"} 3
 `
 
-const metricsAfter = `apiserver_request_duration_seconds_sum{component="apiserver",group="acp.io",resource="policies",scope="resource",subresource="status",verb="PUT"} 1.5
-apiserver_request_duration_seconds_count{component="apiserver",group="acp.io",resource="policies",scope="resource",subresource="status",verb="PUT"} 60
-apiserver_request_duration_seconds_sum{component="apiserver",group="acp.io",resource="policies",scope="resource",subresource="",verb="POST"} 0.2
-apiserver_request_duration_seconds_count{component="apiserver",group="acp.io",resource="policies",scope="resource",subresource="",verb="POST"} 100
-apiserver_request_duration_seconds_count{component="apiserver",group="acp.io",resource="policies",scope="cluster",subresource="",verb="WATCH"} 900
-apiserver_request_duration_seconds_count{component="apiserver",group="",resource="leases",scope="resource",subresource="",verb="GET"} 0.4
+const metricsAfter = `apiserver_request_duration_seconds_sum{group="acp.io",resource="policies",scope="resource",subresource="status",verb="PUT"} 1.5
+apiserver_request_duration_seconds_count{group="acp.io",resource="policies",scope="resource",subresource="status",verb="PUT"} 60
+apiserver_request_duration_seconds_sum{group="acp.io",resource="policies",scope="resource",subresource="",verb="POST"} 0.2
+apiserver_request_duration_seconds_count{group="acp.io",resource="policies",scope="resource",subresource="",verb="POST"} 100
+apiserver_request_duration_seconds_count{group="acp.io",resource="policies",scope="cluster",subresource="",verb="WATCH"} 900
+apiserver_request_duration_seconds_count{group="",resource="leases",scope="resource",subresource="",verb="GET"} 0.4
 `
 
 // TestCosts checks what is printed of the metrics of an API server and of the processor time of processes: the difference for each object,

@@ -223,7 +223,8 @@ func (m *moving) isMoved(member string, engine federation.Engine) {
 			_, found["the rights of its account in the member"] = inMember.Resource(clusterRoles).Get(m.ctx, "acp-ocm", metav1.GetOptions{})
 		} else {
 			_, found["the account in the member"] = inMember.Resource(serviceAccounts).Namespace(tokens.Namespace).Get(m.ctx, e.Account(), metav1.GetOptions{})
-			namespace, name := federation.Cluster{Name: member, Engine: e, Secret: federation.PusherSecretName(member)}.WriterSecret(KubeFedNamespace, ACPNamespace)
+			registered := federation.Cluster{Name: member, Engine: e, Secret: federation.PusherSecretName(member)}
+			namespace, name := registered.WriterSecret(KubeFedNamespace, ACPNamespace)
 			_, found["the Secret on the host"] = m.host.Resource(secrets).Namespace(namespace).Get(m.ctx, name, metav1.GetOptions{})
 		}
 		for what, err := range found {

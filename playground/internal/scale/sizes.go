@@ -46,6 +46,6 @@ func (o Options) sizes() []size {
 		{name: "people deciding", full: fullPeople,
 			elsewhere: "make bench measures the portal with 190 people logged in, without members (portal_write_p99)"},
 		{name: "flows per second", full: fullFlows,
-			elsewhere: "make bench measures the collector with 13,300 flows per second of 100 members, without the adapter (collector_rss_100, collector_cpu_100)"},
+			elsewhere: "make bench measures the collector with 100 members and as many flows, without the adapter (collector_rss_100, collector_cpu_100)"},
 	}
 }
