@@ -144,13 +144,19 @@ type setup struct {
 	queues  policycache.Queues
 	reports *statuscache.Cache
 
-	// objects and fleet are those of Cilium's policies, and istio those of Istio's. stores combines them.
+	// objects and fleet are those of the first kind of policies, Cilium's, and istio those of Istio's. stores combines all kinds of policies.
 	objects *federation.Objects
 	fleet   *federation.Fleet
 	istio   *istiodistribution.Distribution
 	stores  federation.KindStores
-	// members are the members as they are read for Cilium's policies, also by the reports of work agents.
+	// members are the members as they are read for the first kind of policies, also by the reports of work agents.
 	members ocm.Members
+	// observed are the members as they are read for each kind of policies.
+	observed []startup.Fleet
+	// reserved return the keys of a member's objects with ACP's reserved name or label, by kind of policies.
+	reserved []func(cluster string) []string
+	// distributes reports whether the host distributes a kind to the members; a kind that is not in it is always distributed.
+	distributes map[federation.Kind]func() bool
 	// records are the stores with the engines that distribute the objects to the members.
 	records propagation.Store
 	engines *engines
@@ -178,7 +184,8 @@ func newSetup(mgr manager.Manager, config Config) (*setup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
 	}
-	s := &setup{mgr: mgr, config: config, host: host, core: core, queues: policycache.NewQueues(config.Clock), reports: statuscache.New()}
+	s := &setup{mgr: mgr, config: config, host: host, core: core, queues: policycache.NewQueues(config.Clock), reports: statuscache.New(),
+		distributes: map[federation.Kind]func() bool{}}
 	s.cache = policycache.New(s.queues)
 	return s, nil
 }
@@ -205,68 +212,6 @@ func (s *setup) add(runnables ...manager.Runnable) error {
 		}
 	}
 	return nil
-}
-
-// addStores adds the policies on the host and in the members, and the write queue for them.
-func (s *setup) addStores(ready startup.Ready) (startup.Ready, error) {
-	// The functions are called after the manager starts, when every field is set.
-	s.units = &triggers.Units{Cache: s.cache, Reports: s.reports, Queue: s.queues.Units, Log: s.mgr.GetLogger().WithName("fleet"),
-		RecheckForeign: func(cluster string) { s.foreign.Requeue(cluster) }, ReadLabels: func() { s.labels.Requeue() },
-		FleetChanged: func() {
-			s.health.Requeue()
-			s.status.Requeue()
-		}}
-	hostObject := func(key, resource string) {
-		s.units.OnHostObject(key, resource)
-		s.records.Engines.Recheck("", key)
-	}
-	memberObject := func(cluster, key string) {
-		s.units.OnMemberObject(cluster, key)
-		s.records.Engines.Recheck(cluster, key)
-	}
-	s.objects = federation.NewObjects(s.host, federation.CiliumPolicy, s.mgr.GetLogger(), hostObject)
-	fleet := s.fleetConfig("", memberObject)
-	fleet.Kind, fleet.Log = federation.CiliumPolicy, s.mgr.GetLogger()
-	var err error
-	if s.fleet, err = federation.NewFleet(fleet); err != nil {
-		return nil, err
-	}
-	s.istio, err = istiodistribution.New(istiodistribution.Config{
-		Fleet: s.fleetConfig("istio", nil), Pauses: s.config.Pauses, HostObject: hostObject, MemberObject: memberObject, Changed: func() {
-			s.units.RequeueAll()
-			s.records.Engines.Recheck("", "")
-		},
-		KindChanged: func() {
-			s.health.Requeue()
-			s.foreign.Requeue("")
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if s.engines, err = s.newEngines(); err != nil {
-		return nil, err
-	}
-	s.members = s.engines.membersOf(scopePolicies, federation.CiliumPolicy, s.fleet)
-	s.stores = federation.KindStores{
-		{Kind: federation.CiliumPolicy, Host: s.objects, Members: s.members},
-		{Kind: federation.IstioPolicy, Host: s.istio.Objects, Members: s.engines.membersOf(scopePolicies, federation.IstioPolicy, s.istio.Fleet)},
-	}
-	if err := s.addMemberWriter(); err != nil {
-		return nil, err
-	}
-	if s.records, err = s.engines.add(scopePolicies, s.stores, s.stores, s.writer, s.units.OnReport, memberObject); err != nil {
-		return nil, err
-	}
-	s.backlog = &backlog.Tracker{Queue: writequeue.New("policies", s.config.WriteLimits), Objects: s.records, Members: s.stores, Clock: s.config.Clock}
-	s.units.Fleet, s.units.Stores, s.units.Backlog = s.fleet, s.stores, s.backlog
-	if err := errors.Join(s.backlog.AddToManager(s.mgr, s.queues.Units), s.backlog.ReportProgress(s.mgr, s.cache.EnqueueResourceClasses)); err != nil {
-		return nil, err
-	}
-	if err := s.add(startup.EveryReplica(s.objects.Run), startup.EveryReplica(s.fleet.Run)); err != nil {
-		return nil, err
-	}
-	return s.istio.AddToManager(s.mgr, ready)
 }
 
 // addPodLabels adds the reading of the labels of the members' pods.
@@ -337,7 +282,8 @@ func (s *setup) addGroups(ready startup.Ready) (startup.Ready, error) {
 		return nil, err
 	}
 	checked := func() bool { return !s.health.Pending() && !s.labels.Pending() }
-	ready = startup.AfterMembers(startup.After(ready, g.Known), s.config.Pauses, checked, s.members, read, s.istio.Members(), s.foreign.Cilium())
+	s.distributes[config.Kind] = s.cache.GroupsSupported
+	ready = startup.AfterMembers(startup.After(ready, g.Known), s.config.Pauses, checked, append(s.observed, read, s.foreign.Cilium())...)
 	ready = backlog.AfterUpdate(ready, s.config.Pauses, s.backlog, g.Backlog)
 	s.groups = &externalgroup.Reconciler{Cache: s.cache, Fleet: read, Federated: records, Engines: records.Engines,
 		Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf, Queue: g.Backlog.Queue, PendingWrites: g.Backlog.Update, Subjects: s.queues.Groups,

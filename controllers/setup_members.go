@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/controllers/startup"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/membership"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
@@ -40,12 +41,11 @@ func (s *setup) addHealthChecks() error {
 	s.health = &memberhealth.Inspector{
 		Clusters: s.fleet.Clusters, Read: read, Timing: s.config.Checks, Log: s.mgr.GetLogger().WithName("members"),
 		Kinds: func() []federation.Kind {
-			out := []federation.Kind{federation.CiliumPolicy}
-			if s.cache.GroupsSupported() {
-				out = append(out, federation.CiliumGroup)
-			}
-			if s.istio.IsSupported() {
-				out = append(out, federation.IstioPolicy)
+			var out []federation.Kind
+			for _, k := range objectkind.All() {
+				if distributes := s.distributes[k]; distributes == nil || distributes() {
+					out = append(out, k)
+				}
 			}
 			return out
 		},
@@ -158,7 +158,11 @@ func (s *setup) addNodes() error {
 func (s *setup) addMemberStatus(ready startup.Ready) (startup.Ready, error) {
 	inventory := &membercluster.Inventory{Cache: s.cache, Reports: s.reports, Stores: s.stores,
 		Reserved: func(cluster string) []string {
-			return append(s.members.Reserved(cluster), s.istio.Reserved(cluster)...)
+			var keys []string
+			for _, of := range s.reserved {
+				keys = append(keys, of(cluster)...)
+			}
+			return keys
 		}}
 	s.status = &membercluster.Writer{
 		Client:         s.mgr.GetClient(),

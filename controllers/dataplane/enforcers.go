@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/enforcer/istio"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
@@ -54,7 +56,8 @@ type Reason struct {
 	Message message.Message
 }
 
-// Of returns the enforcer with a name, or the reason why there is none.
+// Of returns the enforcer with a name, or the reason why there is none. Cilium's and Istio's depend on what the adapter reads from the
+// members. Every other enforcer is used as it is registered.
 func (d *Enforcers) Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *Reason) {
 	switch name {
 	case v1alpha1.EnforcerCilium:
@@ -69,7 +72,14 @@ func (d *Enforcers) Of(name v1alpha1.EnforcerName, v *policycache.View, clusters
 		}
 		return e, nil
 	}
-	return nil, &Reason{Absent: true, Message: message.EnforcerNotDriven()}
+	plan, err := registry.Prepare(name, registry.Job{Snapshot: v.Snapshot, At: now})
+	switch {
+	case errors.Is(err, registry.ErrUnknown):
+		return nil, &Reason{Absent: true, Message: message.EnforcerNotDriven()}
+	case err != nil:
+		return nil, &Reason{Message: message.Of(err)}
+	}
+	return plan.Enforcer, nil
 }
 
 // forCilium returns Cilium's enforcer for the capabilities of the agents in each member.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/testenv"
@@ -126,6 +128,31 @@ func TestDeniesOfOtherClassesAreKnown(t *testing.T) {
 	}
 	if n := rules(t, d, x, members(able, able), at.Add(time.Minute)); n != 1 || changed != 2 {
 		t.Errorf("%d rules in members that let nobody in without name, want 1; changed %d times, want 2", n, changed)
+	}
+}
+
+// third is an enforcer that this package does not name.
+type third struct{ enforcer.Enforcer }
+
+// TestThirdEnforcer checks that the registration of an enforcer is enough for the adapter to use it, with the snapshot of its view.
+func TestThirdEnforcer(t *testing.T) {
+	x, _ := world(t)
+	v := x.View()
+	var job registry.Job
+	broken := message.Verbatim("it does not start")
+	d := &Enforcers{}
+	prepare := func(j registry.Job) (registry.Plan, error) {
+		job = j
+		return registry.Plan{Enforcer: third{}}, nil
+	}
+	defer registry.Register("third", registry.Entry{Prepare: prepare})()
+	e, why := d.Of("third", v, members(able), at)
+	if why != nil || e != (third{}) || job.Snapshot != v.Snapshot || job.At != at {
+		t.Errorf("Of(third) = %v, %+v, prepared for %+v", e, why, job)
+	}
+	defer registry.Register("broken", registry.Entry{Prepare: func(registry.Job) (registry.Plan, error) { return registry.Plan{}, broken.Err() }})()
+	if e, why := d.Of("broken", v, members(able), at); e != nil || why == nil || why.Absent || why.Message != broken {
+		t.Errorf("Of(broken) = %v, %+v", e, why)
 	}
 }
 

@@ -114,6 +114,9 @@ func (d *Distribution) watch(ctx context.Context) error {
 // Supported returns a channel that is closed when the host distributes Istio's policies.
 func (d *Distribution) Supported() <-chan struct{} { return d.supported }
 
+// Kind returns the kind that is distributed.
+func (d *Distribution) Kind() federation.Kind { return federation.IstioPolicy }
+
 // IsSupported reports whether the host distributes Istio's policies.
 func (d *Distribution) IsSupported() bool {
 	listed, _ := d.Objects.State()

@@ -7,8 +7,9 @@ import (
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
-	"github.com/acp-io/acp/internal/enforcer/istio"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 )
 
 // priorityOf derives the priority of a plan from its effect on what was written before, regardless of the request: a plan
@@ -30,22 +31,23 @@ func priorityOf(f *facts, p *plan, requested bool) writequeue.Priority {
 	}
 }
 
-// effects compute the effect of a new spec, by kind.
-var effects = map[federation.Kind]func(before, after map[string]any) enforcer.Effect{
-	federation.CiliumPolicy: cilium.EffectOf, federation.IstioPolicy: istio.EffectOf,
+// effectOf returns what computes the effect of a new spec of a kind; nil for a kind that no enforcer renders.
+func effectOf(k federation.Kind) func(before, after map[string]any) enforcer.Effect {
+	return registry.Of(objectkind.EnforcerOf(k)).Effect
 }
 
 // effect compares what each member must have by an object with what it must have by its successor. e may be nil.
 func effect(e, next *federation.Object) enforcer.Effect {
-	switch {
-	case e == nil:
+	if e == nil {
 		return enforcer.Grants
-	case e.ForeignFields || effects[e.Kind] == nil:
+	}
+	compare := effectOf(e.Kind)
+	if e.ForeignFields || compare == nil {
 		return enforcer.Revokes // the effect cannot be determined, so a revocation is assumed
 	}
 	worst := enforcer.Grants
 	for _, c := range slices.Concat(e.Placement, next.Placement) {
-		worst = max(worst, effects[e.Kind](e.SpecIn(c), next.SpecIn(c)))
+		worst = max(worst, compare(e.SpecIn(c), next.SpecIn(c)))
 	}
 	return worst
 }

@@ -87,7 +87,7 @@ func (f *facts) membersClosedBy(kind federation.Kind) map[string]bool {
 
 // closes reports whether the spec makes the workload refuse what it does not allow; an unknown kind counts as closing.
 func closes(kind federation.Kind, spec map[string]any) bool {
-	effect := effects[kind]
+	effect := effectOf(kind)
 	return effect == nil || effect(spec, nil) == enforcer.Opens
 }
 

@@ -3,6 +3,8 @@ package triggers
 import (
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // throttleFactor is the inverse of the share of the time that a throttled function may take.
@@ -19,8 +21,8 @@ type throttle struct {
 	next        time.Time
 }
 
-// call runs do now or later, as described above. It may be called by do.
-func (t *throttle) call(do func()) {
+// call runs do now or later, as described above, by the clock pauses. It may be called by do.
+func (t *throttle) call(pauses clock.WithTicker, do func()) {
 	t.mu.Lock()
 	if t.busy {
 		t.again = t.again || t.running
@@ -28,29 +30,41 @@ func (t *throttle) call(do func()) {
 		return
 	}
 	t.busy = true
-	wait := time.Until(t.next)
+	wait := t.next.Sub(pauses.Now())
 	t.mu.Unlock()
 	if wait > 0 {
-		time.AfterFunc(wait, func() { t.run(do) })
+		t.runAfter(pauses, wait, do)
 		return
 	}
-	t.run(do)
+	t.run(pauses, do)
 }
 
-func (t *throttle) run(do func()) {
+func (t *throttle) runAfter(pauses clock.WithTicker, wait time.Duration, do func()) {
+	if wait <= 0 { // a timer of a clock that stands still would not fire
+		go t.run(pauses, do)
+		return
+	}
+	timer := pauses.NewTimer(wait)
+	go func() {
+		<-timer.C()
+		t.run(pauses, do)
+	}()
+}
+
+func (t *throttle) run(pauses clock.WithTicker, do func()) {
 	t.mu.Lock()
 	t.running = true
 	t.mu.Unlock()
-	began := time.Now()
+	began := pauses.Now()
 	do()
-	took := time.Since(began)
+	took := pauses.Since(began)
 	t.mu.Lock()
 	t.running, t.next = false, began.Add(throttleFactor*took)
 	again := t.again
 	t.again, t.busy = false, again
-	wait := time.Until(t.next)
+	wait := t.next.Sub(pauses.Now())
 	t.mu.Unlock()
 	if again {
-		time.AfterFunc(wait, func() { t.run(do) })
+		t.runAfter(pauses, wait, do)
 	}
 }

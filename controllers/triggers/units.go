@@ -2,10 +2,12 @@
 package triggers
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/backlog"
@@ -32,7 +34,9 @@ type Units struct {
 	ReadLabels func()
 	// FleetChanged is called when a member was registered, lost or found again.
 	FleetChanged func()
-	Log          logr.Logger
+	// Pauses is the clock of the time between two passes over all units; nil means the real one.
+	Pauses clock.WithTicker
+	Log    logr.Logger
 
 	all throttle
 }
@@ -107,7 +111,9 @@ func (u *Units) OnNodeReport(objects []string) {
 
 // RequeueAll enqueues every unit, with low priority. Its work grows with the units and the members, and each member causes several calls
 // when it is found or lost, so that the calls are combined.
-func (u *Units) RequeueAll() { u.all.call(u.requeueAll) }
+func (u *Units) RequeueAll() {
+	u.all.call(cmp.Or[clock.WithTicker](u.Pauses, clock.RealClock{}), u.requeueAll)
+}
 
 func (u *Units) requeueAll() {
 	u.Backlog.UpdateAll()

@@ -5944,6 +5944,11 @@ func RemedyInstallEnforcer() Message {
 	return Message{Code: "remedy.install-enforcer", Text: "install Istio 1.29 or newer there; or install Cilium 1.19 or newer, and join the member with --enforcer cilium"}
 }
 
+// RemedyInstallKind is "install the CustomResourceDefinition {kind} there".
+func RemedyInstallKind(kind string) Message {
+	return build("remedy.install-kind", param{"kind", kind})
+}
+
 // RemedyJoinWithCilium is "if agents of Cilium run there, join the member again with --enforcer cilium; else remove what is left of Cilium".
 func RemedyJoinWithCilium() Message {
 	return Message{Code: "remedy.join-with-cilium", Text: "if agents of Cilium run there, join the member again with --enforcer cilium; else remove what is left of Cilium"}

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -44,10 +45,34 @@ type Shared struct {
 	UsedBy func(*policy.Unit) bool
 }
 
-// builtIn contains the constructors of all enforcers. Add new enforcers here.
-var builtIn = map[v1alpha1.EnforcerName]func(Job) (Plan, error){
-	v1alpha1.EnforcerCilium: prepareCilium,
-	v1alpha1.EnforcerIstio:  prepareIstio,
+// Entry registers an enforcer.
+type Entry struct {
+	// Prepare prepares the enforcer for a job.
+	Prepare func(Job) (Plan, error)
+	// Effect classifies what the replacement of the spec of one of its policies does to the clients; nil stands for a member without the
+	// policy.
+	Effect func(before, after map[string]any) enforcer.Effect
+	// Audit returns the spec of one of its policies changed so that the policy refuses nobody. A downgrade writes it where only the
+	// member is available.
+	Audit func(spec map[string]any) map[string]any
+}
+
+// builtIn contains all enforcers. Add new enforcers here.
+var builtIn = map[v1alpha1.EnforcerName]Entry{
+	v1alpha1.EnforcerCilium: {Prepare: prepareCilium, Effect: cilium.EffectOf, Audit: cilium.AuditSpec},
+	v1alpha1.EnforcerIstio:  {Prepare: prepareIstio, Effect: istio.EffectOf, Audit: istio.AuditSpec},
+}
+
+// Of returns the entry of an enforcer; without functions if it is not built in.
+func Of(name v1alpha1.EnforcerName) Entry { return builtIn[name] }
+
+// Register registers another enforcer until the returned function is called, and not concurrently with any use of the registry. It is for
+// tests: the enforcers of the programs are in builtIn.
+func Register(name v1alpha1.EnforcerName, e Entry) (remove func()) {
+	before := builtIn
+	builtIn = maps.Clone(before)
+	builtIn[name] = e
+	return func() { builtIn = before }
 }
 
 // Names returns the names of the enforcers, sorted.
@@ -55,7 +80,7 @@ func Names() []v1alpha1.EnforcerName { return slices.Sorted(maps.Keys(builtIn)) 
 
 // Check returns nil if an enforcer is built in; otherwise an error that wraps ErrUnknown and lists the built-in ones.
 func Check(name v1alpha1.EnforcerName) error {
-	if builtIn[name] == nil {
+	if builtIn[name].Prepare == nil {
 		return fmt.Errorf("%w %q: this build has %v", ErrUnknown, name, Names())
 	}
 	return nil
@@ -66,7 +91,7 @@ func Prepare(name v1alpha1.EnforcerName, j Job) (Plan, error) {
 	if err := Check(name); err != nil {
 		return Plan{}, err
 	}
-	return builtIn[name](j)
+	return builtIn[name].Prepare(j)
 }
 
 // fleetCilium is the Cilium enforcer for the fleet of a snapshot.

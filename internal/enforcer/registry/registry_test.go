@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -24,6 +26,20 @@ func TestEveryEnforcerAnswersToItsName(t *testing.T) {
 	}
 	if !slices.Contains(Names(), v1alpha1.EnforcerCilium) {
 		t.Errorf("%v are built in, want cilium among them", Names())
+	}
+}
+
+// TestEveryKindOfPolicyHasAnEnforcer checks that the enforcer of each kind of policies is built in, with everything that is needed of it.
+func TestEveryKindOfPolicyHasAnEnforcer(t *testing.T) {
+	for _, k := range objectkind.Policies() {
+		e := Of(k.Enforcer)
+		if e.Prepare == nil || e.Effect == nil || e.Audit == nil {
+			t.Errorf("%s of the enforcer %q: the entry lacks a function: %+v", k.Target.Kind, k.Enforcer, e)
+			continue
+		}
+		if effect := e.Effect(map[string]any{}, e.Audit(map[string]any{})); effect != enforcer.Grants {
+			t.Errorf("%s: a policy that refuses nobody has the effect %d in place of none, want %d", k.Target.Kind, effect, enforcer.Grants)
+		}
 	}
 }
 

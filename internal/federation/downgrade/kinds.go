@@ -3,14 +3,13 @@ package downgrade
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
-	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/federation/objectkind"
 )
 
@@ -24,22 +23,9 @@ type kind struct {
 func kinds() []kind {
 	var out []kind
 	for _, e := range objectkind.Policies() {
-		out = append(out, kind{e.Kind, opened[e.Enforcer]})
+		out = append(out, kind{e.Kind, registry.Of(e.Enforcer).Audit})
 	}
 	return out
-}
-
-// opened has, for each enforcer, what makes a spec of one of its policies let everything through.
-var opened = map[v1alpha1.EnforcerName]func(spec map[string]any) map[string]any{
-	v1alpha1.EnforcerCilium: cilium.AuditSpec,
-	v1alpha1.EnforcerIstio: func(spec map[string]any) map[string]any {
-		out := maps.Clone(spec)
-		if out == nil {
-			out = map[string]any{}
-		}
-		out["action"] = "AUDIT" // AUDIT decides nothing.
-		return out
-	},
 }
 
 // managed reports whether ACP wrote an object. In namespaces the name alone is no proof, because tenants choose names,

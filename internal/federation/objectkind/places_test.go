@@ -16,17 +16,15 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// places are the files that name a registered kind, with the reason why they cannot read the registry. A kind that is added concerns only
-// those of them that say so: the others are about Cilium or Istio themselves.
+// places are the files that name a registered kind, with the reason why they cannot read the registry: each is about Cilium or Istio itself.
+// A kind that is added concerns none of them but the registry.
 var places = map[string]string{
 	"controllers/externalgroup/objects.go":          "Cilium's groups: it writes them",
 	"controllers/istiodistribution/distribution.go": "Istio: what KubeFed needs for a kind with namespaces",
 	"controllers/protectedresource/gather.go":       "Cilium: wildcards and groups",
 	"controllers/protectedresource/observe.go":      "Cilium's groups: their names in messages",
-	"controllers/protectedresource/priority.go":     "every kind: the effect of a change of its spec",
 	"controllers/protectedresource/waiting.go":      "Cilium: the limit of a policy's entries",
-	"controllers/setup.go":                          "every kind: the records and the read-back of its store",
-	"controllers/setup_members.go":                  "every kind: whether the host distributes it",
+	"controllers/setup.go":                          "Cilium's groups: their store",
 	"internal/federation/foreign.go":                "Cilium: policies of others",
 	"internal/federation/foreignpolicy/parse.go":    "Cilium: policies of others",
 	"internal/federation/istioallow.go":             "Istio: policies of others",
@@ -36,7 +34,6 @@ var places = map[string]string{
 	"internal/federation/membership/cilium.go":      "Cilium: its kinds in a member without Cilium",
 	"internal/federation/membership/join.go":        "Istio: its kind in a member without Istio",
 	"internal/federation/objectkind/registry.go":    "the registry",
-	"internal/federation/preflight/assess.go":       "every kind: how to install it",
 	"internal/federation/preflight/unproxied.go":    "Istio: the namespace of dedicated waypoints",
 	"internal/federation/preflight/waypoints.go":    "Istio: the namespace of dedicated waypoints",
 	"internal/nodereport/ciliumagent/client.go":     "Cilium: what an agent reports",

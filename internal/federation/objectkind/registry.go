@@ -126,6 +126,16 @@ func Registered() []Entry { return registered.entries }
 // Policies returns the kinds of the enforcers' policies.
 func Policies() []Entry { return registered.policies }
 
+// EnforcerOf returns the enforcer whose policies the objects of a kind are; "" for a kind that policies refer to, or that is not registered.
+func EnforcerOf(k Kind) v1alpha1.EnforcerName {
+	for i := range registered.policies {
+		if registered.policies[i].Kind == k {
+			return registered.policies[i].Enforcer
+		}
+	}
+	return ""
+}
+
 // All returns the registered kinds without what is registered about them.
 func All() []Kind { return registered.kinds }
 

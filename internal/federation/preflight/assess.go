@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	mesh "github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -269,9 +270,11 @@ func apiText(text string) message.Message {
 
 // installHint returns how a kind is installed in a cluster.
 func installHint(k federation.Kind, f *Facts) message.Message {
-	switch {
-	case k == federation.IstioPolicy:
+	switch e := objectkind.EnforcerOf(k); {
+	case e == v1alpha1.EnforcerIstio:
 		return message.RemedyFixIstioKind()
+	case e != "" && e != v1alpha1.EnforcerCilium:
+		return message.RemedyInstallKind(k.TargetResource.GroupResource().String())
 	case f.withoutCilium():
 		return message.RemedyFixCiliumKind()
 	case f.Istio.absent().IsZero():

@@ -7,9 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -67,6 +69,18 @@ func TestIstioAloneVoidsCilium(t *testing.T) {
 		if invalidates != invalidatesAll {
 			t.Errorf("got invalidates %b, want all", invalidates)
 		}
+	}
+}
+
+// TestMissingKindOfAThirdEnforcer checks that the remedy of a kind which belongs neither to Cilium nor to Istio names the kind.
+func TestMissingKindOfAThirdEnforcer(t *testing.T) {
+	toy := objectkind.Entry{Enforcer: "toy", Kind: federation.Kind{Prefix: "toy",
+		Target:         schema.GroupVersionKind{Group: "toy.example", Version: "v1", Kind: "Toy"},
+		TargetResource: schema.GroupVersionResource{Group: "toy.example", Version: "v1", Resource: "toys"}}}
+	defer objectkind.Register(toy)()
+	want := message.RemedyInstallKind("toys.toy.example")
+	if got := installHint(toy.Kind, &Facts{}); got.Text != want.Text {
+		t.Errorf("the remedy is %q, want %q", got.Text, want.Text)
 	}
 }
 

@@ -32,6 +32,8 @@ func start(ctx context.Context) error {
 	flag.IntVar(&o.Resources, "resources", o.Resources, "number of enforced resources")
 	flag.IntVar(&o.Grants, "grants", o.Grants, "number of grants of each resource")
 	flag.IntVar(&o.Changes, "changes", o.Changes, "number of revocations of each series")
+	flag.IntVar(&o.Workloads, "workloads", o.Workloads, "number of external workloads; with more than 0, the bulk figures are not comparable with others")
+	flag.Float64Var(&o.Errors, "errors", o.Errors, "share of requests that the failing member answers with an internal error, from 0 to 1")
 	flag.DurationVar(&o.Slow, "slow", o.Slow, "latency of the slow member")
 	flag.Parse()
 	var err error

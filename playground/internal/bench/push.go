@@ -115,8 +115,8 @@ func (s *scene) rate(ctx context.Context, n int, of func(i int) string, make fun
 	return float64(n) / time.Since(start).Seconds(), nil
 }
 
-// oneByOne revokes the grant of a resource and restores it, and returns the times from the host's response to the change of the policy until the
-// last member has it.
+// oneByOne revokes the grant of a resource and restores it, and returns the times from the request to change the policy until the last member
+// has it.
 func (s *scene) oneByOne(ctx context.Context, resource, n int) ([]time.Duration, error) {
 	times := make([]time.Duration, 0, n)
 	for i := range n {
@@ -129,21 +129,24 @@ func (s *scene) oneByOne(ctx context.Context, resource, n int) ([]time.Duration,
 			return nil, err
 		}
 		times = append(times, one)
-		time.Sleep(rest) // KubeFed and the adapter are still writing statuses of this change
+		time.Sleep(betweenChanges) // KubeFed and the adapter are still writing statuses of this change
 	}
 	return times, nil
 }
 
-// rest is the time after which KubeFed, the resource and the policy have their final statuses of a change.
-const rest = 200 * time.Millisecond
+// betweenChanges is the time after which KubeFed, the resource and the policy have their final statuses of a change.
+const betweenChanges = 200 * time.Millisecond
 
 func (s *scene) change(ctx context.Context, i int, give bool, is func(string) bool) (time.Duration, error) {
-	start := time.Now()
+	c := change{give: give, began: time.Now()}
 	if err := s.grant(ctx, i, give); err != nil {
 		return 0, fmt.Errorf("change the policy of %s: %w", name(i), err)
 	}
+	c.answered = time.Now()
 	err := s.until(ctx, pushLimit, 1, func(int) string { return objectOf(i) }, is)
-	return time.Since(start), err
+	c.done = time.Now()
+	s.changes = append(s.changes, c)
+	return c.done.Sub(c.began), err
 }
 
 // duringBulk changes the class of all resources, and revokes grants one after the other until that change is complete.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -13,11 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
 	playgroundfleet "github.com/acp-io/acp/playground/internal/fleet"
+	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
 var (
@@ -40,17 +43,22 @@ type scene struct {
 	host    dynamic.Interface
 	members map[string]dynamic.Interface
 	views   map[string]*view
+	// servers are the configurations of the clusters' clients.
+	servers map[string]*rest.Config
+	// changes are the single changes that were made.
+	changes []change
 	stop    func()
 }
 
 func enter(ctx context.Context, f *fleet) (*scene, error) {
-	s := &scene{members: map[string]dynamic.Interface{}, views: map[string]*view{}}
+	s := &scene{members: map[string]dynamic.Interface{}, views: map[string]*view{}, servers: map[string]*rest.Config{}}
 	client := func(cluster string) (dynamic.Interface, error) {
 		config, err := clientcmd.BuildConfigFromFlags("", f.ready.Kubeconfigs[cluster])
 		if err != nil {
 			return nil, fmt.Errorf("read the kubeconfig of %s: %w", cluster, err)
 		}
 		config.QPS, config.UserAgent = -1, "acp-bench"
+		s.servers[cluster] = config
 		return dynamic.NewForConfig(config)
 	}
 	var err error
@@ -196,4 +204,19 @@ func Together(n int, do func(i int) error) error {
 	}
 	running.Wait()
 	return errors.Join(errs...)
+}
+
+// costs returns the costs of the fleet and of this program until now.
+func (s *scene) costs(ctx context.Context, f *fleet) (Costs, error) {
+	status, err := supervisor.NewClient(playgroundfleet.Layout{Dir: f.ready.StateDir}.Run()).Status(ctx)
+	if err != nil {
+		return Costs{}, err
+	}
+	processes := map[string]int{"this program": os.Getpid()}
+	for _, p := range status {
+		if p.PID != 0 {
+			processes[p.Name] = p.PID
+		}
+	}
+	return CostsOf(ctx, processes, s.servers)
 }

@@ -73,7 +73,15 @@ func newFleetOf(t *testing.T, dir string, config Config) (*Fleet, *supervisor.Su
 		t.Fatal(err)
 	}
 	cache := &parts.Cache{Repo: repo, Dir: cacheDir, Assets: os.Getenv("KUBEBUILDER_ASSETS"), Progress: testProgress{t}}
-	built, err := cache.Ensure(t.Context(), parts.All())
+	needed := parts.All()
+	if len(config.Pull) > 0 {
+		agent, err := parts.Select(parts.OCM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		needed = append(needed, agent...)
+	}
+	built, err := cache.Ensure(t.Context(), needed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 var (
 	serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	secrets         = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	clusterRoles    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 )
 
 // These applications have no number that a policy contains for another reason.
@@ -47,9 +48,36 @@ const (
 // no grant may come back whose revocation was reported as realized.
 func TestMoveBetweenEngines(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), moveLimit)
 	defer cancel()
-	f, s := newFleet(t, t.TempDir())
+	m := startMoving(t, ctx, Config{Guarded: true})
+	endChurn := m.churn()
+
+	m.moveInPieces("m1", federation.EngineDirect)
+	m.isMoved("m1", federation.EngineDirect)
+	m.retain(keptApp)
+	m.moveInPieces("m1", federation.EngineKubeFed)
+	m.isMoved("m1", federation.EngineKubeFed)
+
+	for _, member := range Members() {
+		m.join(member, federation.EngineDirect)
+		m.isMoved(member, federation.EngineDirect)
+	}
+	if err := m.s.Stop("kubefed"); err != nil {
+		t.Fatal(err)
+	}
+	m.rest(5 * time.Second) // grants and revocations without KubeFed
+	endChurn()
+	m.withoutKubeFed()
+}
+
+// moveLimit bounds a test that moves members.
+const moveLimit = 15 * time.Minute
+
+// startMoving starts a fleet with grants and probes. The grants of earlyApp are revoked before the probes begin.
+func startMoving(t *testing.T, ctx context.Context, config Config) *moving {
+	t.Helper()
+	f, s := newFleetOf(t, t.TempDir(), config)
 	if err := f.Up(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +95,7 @@ func TestMoveBetweenEngines(t *testing.T) {
 	}
 	m.createAll()
 	for _, member := range Members() {
-		m.join(member, federation.EngineKubeFed) // the accounts, tokens and the guard that a join makes
+		m.join(member, f.engine(member)) // the accounts, tokens and the guard that a join makes
 	}
 	m.grantEach(keptApp, earlyApp)
 	m.untilMembers("the grants are there", func(_ int, ingress string) bool {
@@ -78,24 +106,7 @@ func TestMoveBetweenEngines(t *testing.T) {
 		return strings.Contains(ingress, lateApp) && !strings.Contains(ingress, earlyApp)
 	})
 	m.startProbes()
-	endChurn := m.churn()
-
-	m.moveInPieces("m1", federation.EngineDirect)
-	m.isMoved("m1", federation.EngineDirect)
-	m.retain(keptApp)
-	m.moveInPieces("m1", federation.EngineKubeFed)
-	m.isMoved("m1", federation.EngineKubeFed)
-
-	for _, member := range Members() {
-		m.join(member, federation.EngineDirect)
-		m.isMoved(member, federation.EngineDirect)
-	}
-	if err := s.Stop("kubefed"); err != nil {
-		t.Fatal(err)
-	}
-	m.rest(5 * time.Second) // grants and revocations without KubeFed
-	endChurn()
-	m.withoutKubeFed()
+	return m
 }
 
 // moving is a fleet whose members move.
@@ -190,7 +201,7 @@ func (m *moving) moveInPieces(member string, engine federation.Engine) {
 	m.rest(2 * time.Second)
 }
 
-// isMoved checks that a member has only the account of one engine, which the guard alone admits, and that nothing of the other is left
+// isMoved checks that a member has only the account of one engine, which the guard alone admits, and that nothing of the others is left
 // on the host.
 func (m *moving) isMoved(member string, engine federation.Engine) {
 	m.Helper()
@@ -205,12 +216,15 @@ func (m *moving) isMoved(member string, engine federation.Engine) {
 	if c.Engine != engine || c.DependsOnKubeFed() != (engine == federation.EngineKubeFed) {
 		m.Errorf("%s uses %s with the Secret %s, want %s", member, c.Engine, c.Secret, engine)
 	}
-	accounts := as(m.T, m.f, member).Resource(serviceAccounts).Namespace(tokens.Namespace)
+	inMember := as(m.T, m.f, member)
 	for _, e := range federation.Engines() {
-		_, account := accounts.Get(m.ctx, e.Account(), metav1.GetOptions{})
-		found := map[string]error{"the account in the member": account}
-		namespace, name := federation.Cluster{Name: member, Engine: e, Secret: federation.PusherSecretName(member)}.WriterSecret(KubeFedNamespace, ACPNamespace)
-		if name != "" {
+		found := map[string]error{}
+		if e.Pulls() { // The account is the agent's own, which ACP only gives rights.
+			_, found["the rights of its account in the member"] = inMember.Resource(clusterRoles).Get(m.ctx, "acp-ocm", metav1.GetOptions{})
+		} else {
+			_, found["the account in the member"] = inMember.Resource(serviceAccounts).Namespace(tokens.Namespace).Get(m.ctx, e.Account(), metav1.GetOptions{})
+			registered := federation.Cluster{Name: member, Engine: e, Secret: federation.PusherSecretName(member)}
+			namespace, name := registered.WriterSecret(KubeFedNamespace, ACPNamespace)
 			_, found["the Secret on the host"] = m.host.Resource(secrets).Namespace(namespace).Get(m.ctx, name, metav1.GetOptions{})
 		}
 		for what, err := range found {

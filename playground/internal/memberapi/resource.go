@@ -17,8 +17,11 @@ func (r Resource) GroupVersionKind() schema.GroupVersionKind {
 // custom reports whether a CustomResourceDefinition defines the kind.
 func (r Resource) custom() bool { return r.Group == "cilium.io" || r.Group == "security.istio.io" }
 
-// Policies are Cilium's clusterwide policies.
-var Policies = cilium("ciliumclusterwidenetworkpolicies", "CiliumClusterwideNetworkPolicy", false)
+// Policies are Cilium's clusterwide policies, and Groups its groups of addresses.
+var (
+	Policies = cilium("ciliumclusterwidenetworkpolicies", "CiliumClusterwideNetworkPolicy", false)
+	Groups   = cilium("ciliumcidrgroups", "CiliumCIDRGroup", false)
+)
 
 // Resources returns the kinds that a member with Cilium and with the kind of Istio's policies serves, as far as ACP reads or writes them.
 func Resources() []Resource {
@@ -30,7 +33,7 @@ func Resources() []Resource {
 	}
 	return []Resource{
 		Policies,
-		cilium("ciliumcidrgroups", "CiliumCIDRGroup", false),
+		Groups,
 		cilium("ciliumidentities", "CiliumIdentity", false),
 		cilium("ciliumnodes", "CiliumNode", false),
 		cilium("ciliumnetworkpolicies", "CiliumNetworkPolicy", true),

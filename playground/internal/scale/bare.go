@@ -38,6 +38,10 @@ func (r *run) bulk(ctx context.Context) error {
 		return err
 	}
 	defer members.Stop()
+	before, err := r.costs(ctx)
+	if err != nil {
+		return err
+	}
 	var running sync.WaitGroup
 	var failed atomic.Pointer[error]
 	for _, m := range members.All() {
@@ -69,6 +73,11 @@ func (r *run) bulk(ctx context.Context) error {
 	if err := failed.Load(); err != nil {
 		return fmt.Errorf("apply an object: %w", *err)
 	}
+	after, err := r.costs(ctx)
+	if err != nil {
+		return err
+	}
+	after.Print(r.out, "the bare loop", before, (last-first)*r.Members)
 	rate := float64((last-first)*r.Members) / bare.span().Seconds()
 	r.say("  %.1f s, %.0f per second", bare.span().Seconds(), rate)
 	r.figure("bare_per_s", rate, "per_s")

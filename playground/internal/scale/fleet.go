@@ -245,3 +245,14 @@ func (e *environment) client(m *memberapi.Member) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(&rest.Config{Host: m.URL(), BearerToken: e.direct, QPS: -1, UserAgent: "acp-scale",
 		TLSClientConfig: rest.TLSClientConfig{CAData: e.ca}})
 }
+
+// costs returns the costs of the host, of the adapter, and of this program with its members until now.
+func (e *environment) costs(ctx context.Context) (bench.Costs, error) {
+	processes := map[string]int{"the members and the load": os.Getpid()}
+	for _, s := range e.supervisor.Status() {
+		if s.PID != 0 {
+			processes[s.Name] = s.PID
+		}
+	}
+	return bench.CostsOf(ctx, processes, map[string]*rest.Config{fleet.Host: e.fleet.AdminConfig(fleet.Host)})
+}

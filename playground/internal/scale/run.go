@@ -20,21 +20,17 @@ type Options struct {
 	Members, Resources, Grants int
 	// Changes is the number of single changes of each kind.
 	Changes int
+	// Workloads is the number of external workloads. With 0, the members get no groups of addresses.
+	Workloads int
 	// Slow is the latency of the slow member.
 	Slow time.Duration
+	// Errors is the share of requests, from 0 to 1, that the failing member answers with an internal error.
+	Errors float64
 }
-
-// The sizes for which the aims hold.
-const (
-	fullMembers   = 100
-	fullResources = 10_000
-	fullGrants    = 10
-	fullChanges   = 100
-)
 
 // DefaultOptions returns the sizes that two cores can handle within minutes.
 func DefaultOptions() Options {
-	return Options{Members: fullMembers, Resources: 1_000, Grants: fullGrants, Changes: fullChanges, Slow: 2 * time.Second}
+	return Options{Members: fullMembers, Resources: 1_000, Grants: fullGrants, Changes: fullChanges, Slow: 2 * time.Second, Errors: 0.3}
 }
 
 // Validate reports what is wrong with the options.
@@ -44,6 +40,10 @@ func (o Options) Validate() error {
 		return fmt.Errorf("the number of members must be from 4 to %d", largeMesh)
 	case o.Resources < 2 || o.Grants < 2 || o.Changes < 1:
 		return errors.New("at least 2 resources with 2 grants each, and 1 change are needed")
+	case o.Workloads < 0 || o.Workloads > maxWorkloads:
+		return fmt.Errorf("the number of external workloads must be from 0 to %d", maxWorkloads)
+	case o.Errors < 0 || o.Errors > 1:
+		return errors.New("the share of requests that fail must be from 0 to 1")
 	}
 	return nil
 }
@@ -107,18 +107,8 @@ func (r *run) figure(name string, value float64, unit string) {
 
 // scaled prints the sizes of the run beside those for which the aims hold.
 func (r *run) scaled() {
-	for _, size := range []struct {
-		name       string
-		here, full int
-	}{
-		{"members", r.Members, fullMembers}, {"resources", r.Resources, fullResources}, {"grants", r.Resources * r.Grants, fullResources * fullGrants},
-		{"units in members", r.Resources * r.Members, fullResources * fullMembers},
-	} {
-		note := ""
-		if size.here < size.full {
-			note = ": scaled down"
-		}
-		fmt.Fprintf(r.out, "size %s %d of %d%s\n", size.name, size.here, size.full, note)
+	for _, s := range r.sizes() {
+		fmt.Fprintln(r.out, s)
 	}
 }
 
@@ -143,6 +133,9 @@ func (r *run) push(ctx context.Context) error {
 		return err
 	}
 	r.say("  without resources the adapter has %.0f MB", sizes[0]/megabyte)
+	if err := r.external(ctx); err != nil {
+		return err
+	}
 	half := r.Resources / 2
 	for _, part := range []struct{ first, last int }{{0, half}, {half, r.Resources}} {
 		if err := r.supervisor.Stop(adapterProcess); err != nil {
@@ -157,16 +150,34 @@ func (r *run) push(ctx context.Context) error {
 		if err := r.startAdapter(ctx); err != nil {
 			return err
 		}
+		before, err := r.atFirstWrite(ctx)
+		if err != nil {
+			return err
+		}
 		if err := r.complete(ctx, part.last); err != nil {
 			return err
 		}
 		span := r.writes.span()
 		number := (part.last - part.first) * r.Members
+		after, err := r.costs(ctx)
+		if err != nil {
+			return err
+		}
+		if part.first > 0 {
+			fmt.Fprintf(r.out, "cost of scale_bulk: members: changes of policies: %.2f for each\n", float64(r.writes.made.Load())/float64(number))
+			after.Print(r.out, "scale_bulk", before, number)
+		}
+		if err := r.same(part.last); err != nil {
+			return err
+		}
 		r.say("  in all members %.1f s after the start of the adapter; %.1f s from the first write to the last, %.0f per second", time.Since(began).Seconds(),
 			span.Seconds(), float64(number)/span.Seconds())
 		r.bulkRate = float64(number) / span.Seconds()
 		took, err := r.quiet(ctx, began)
 		if err != nil {
+			return err
+		}
+		if err := r.sameGroups(); err != nil {
 			return err
 		}
 		if err := measure(); err != nil {
@@ -183,7 +194,23 @@ func (r *run) push(ctx context.Context) error {
 	return nil
 }
 
-// complete waits until every member has the policies of n resources, and compares the members with each other.
+// atFirstWrite waits until the adapter has written an object, and returns the costs until then. Before that it reads the host and the members.
+func (r *run) atFirstWrite(ctx context.Context) (bench.Costs, error) {
+	limited, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for r.writes.made.Load() == 0 {
+		select {
+		case <-tick.C:
+		case <-limited.Done():
+			return bench.Costs{}, fmt.Errorf("the adapter writes nothing: %w", limited.Err())
+		}
+	}
+	return r.costs(ctx)
+}
+
+// complete waits until every member has the policies of n resources.
 func (r *run) complete(ctx context.Context, n int) error {
 	limited, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
@@ -198,7 +225,7 @@ func (r *run) complete(ctx context.Context, n int) error {
 			}
 		}
 		if lacking == 0 {
-			return r.same(n)
+			return nil
 		}
 		if time.Since(shown) > 30*time.Second {
 			shown = time.Now()
@@ -226,6 +253,20 @@ func (r *run) same(n int) error {
 	for i, m := range r.members.All()[1:] {
 		if key := m.Differs(first, memberapi.Policies); key != "" {
 			return fmt.Errorf("members %s and %s differ in %s", r.names[0], r.names[i+1], key)
+		}
+	}
+	return nil
+}
+
+// sameGroups reports an error unless all members have the same groups of addresses, and some if there are external workloads.
+func (r *run) sameGroups() error {
+	first := r.members.All()[0]
+	if groups := first.Len(memberapi.Groups); (groups > 0) != (r.Workloads > 0) {
+		return fmt.Errorf("member %s has %d groups of addresses with %d external workloads", r.names[0], groups, r.Workloads)
+	}
+	for i, m := range r.members.All()[1:] {
+		if key := m.Differs(first, memberapi.Groups); key != "" {
+			return fmt.Errorf("members %s and %s differ in the group of addresses %s", r.names[0], r.names[i+1], key)
 		}
 	}
 	return nil
@@ -259,11 +300,18 @@ func (r *run) restart(ctx context.Context) error {
 // times are the times of single changes.
 type times struct{ written, observed []time.Duration }
 
-// changes measures single changes, first in a healthy fleet and then while one member is slow and another does not answer.
+// The indexes of the members that have faults in a part of the run.
+const (
+	slowMember = 1 + iota
+	deadMember
+	failingMember
+)
+
+// changes measures single changes: in a healthy fleet, while one member is slow and another does not answer, and while one answers some
+// requests with errors.
 func (r *run) changes(ctx context.Context) error {
-	// These members are not waited for in either case.
-	slow, dead := 1, 2
-	without := map[int]bool{slow: true, dead: true}
+	// These members are not waited for in any of the compared series.
+	without := map[int]bool{slowMember: true, deadMember: true, failingMember: true}
 	r.say("%d revocations, each after the previous one …", r.Changes)
 	all, err := r.oneByOne(ctx, nil)
 	if err != nil {
@@ -281,25 +329,47 @@ func (r *run) changes(ctx context.Context) error {
 		return err
 	}
 	r.say("the same with a member that takes %s for each answer, and one that does not answer …", r.Slow)
-	r.members.All()[slow].SetFaults(memberapi.Faults{Latency: r.Slow})
-	r.members.All()[dead].SetFaults(memberapi.Faults{Silent: true})
-	during, err := r.oneByOne(ctx, without)
+	during, err := r.faulty(ctx, without, map[int]memberapi.Faults{slowMember: {Latency: r.Slow}, deadMember: {Silent: true}})
 	if err != nil {
 		return err
 	}
-	r.members.All()[slow].SetFaults(memberapi.Faults{})
-	r.members.All()[dead].SetFaults(memberapi.Faults{})
+	r.compare("slow_member", before, during)
+	// Otherwise the adapter would still write what the two members lack, and the statuses that name them.
+	if _, err := r.quiet(ctx, time.Now()); err != nil {
+		return err
+	}
+	if before, err = r.oneByOne(ctx, without); err != nil { // other work on the machine changes
+		return err
+	}
+	r.say("the same with a member that answers %.0f %% of the requests with an internal error …", r.Errors*100)
+	if during, err = r.faulty(ctx, without, map[int]memberapi.Faults{failingMember: {Errors: r.Errors}}); err != nil {
+		return err
+	}
+	r.compare("failing_member", before, during)
+	return nil
+}
+
+// faulty measures revocations while members have faults. Afterwards the members have none.
+func (r *run) faulty(ctx context.Context, without map[int]bool, faults map[int]memberapi.Faults) (times, error) {
+	for i, f := range faults {
+		r.members.All()[i].SetFaults(f)
+		defer r.members.All()[i].SetFaults(memberapi.Faults{})
+	}
+	return r.oneByOne(ctx, without)
+}
+
+// compare prints the ratios of the medians of a series of revocations to those of an earlier one.
+func (r *run) compare(name string, before, during times) {
 	for _, f := range []struct {
 		name           string
 		before, during []time.Duration
-	}{{"slow_member", before.observed, during.observed}, {"slow_member_written", before.written, during.written}} {
+	}{{name, before.observed, during.observed}, {name + "_written", before.written, during.written}} {
 		for _, q := range []float64{0.50, 0.99} {
 			a, b := bench.Millis(bench.Quantile(f.before, q)), bench.Millis(bench.Quantile(f.during, q))
 			r.say("  %s, p%.0f of the other members: %.0f ms before, %.0f ms meanwhile", f.name, q*100, a, b)
 		}
 		r.figure(f.name+"_ratio", bench.Millis(bench.Quantile(f.during, 0.50))/bench.Millis(bench.Quantile(f.before, 0.50)), "x")
 	}
-	return nil
 }
 
 // pause is the time between two changes, after which their statuses are written.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // startTicks returns the start time of a process in clock ticks since boot. Together with the pid and the boot id it identifies a
@@ -52,4 +53,29 @@ func RSS(pid int) int64 {
 		return 0
 	}
 	return pages * int64(os.Getpagesize())
+}
+
+// ticksPerSecond is the unit of the times in /proc/PID/stat, which is the same on all architectures that Go supports.
+const ticksPerSecond = 100
+
+// CPU returns the processor time of a process since its start, in user and kernel mode; 0 when it is gone.
+func CPU(pid int) time.Duration {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	// The name of the program, in parentheses, may contain spaces. The times are the 14th and 15th field, and the state after the name the 3rd.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < 13 {
+		return 0
+	}
+	var ticks int64
+	for _, f := range fields[11:13] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond
 }

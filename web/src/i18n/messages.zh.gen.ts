@@ -1190,6 +1190,7 @@ export const messages: Readonly<Record<string, string>> = {
   "remedy.install-cilium": "请在那里安装 Cilium 1.19 或更新版本及其 CRD；或者，由于那里有 Istio，将其作为没有 Cilium 的成员集群：kubectl acp cluster join --enforcer istio 会补齐该类型",
   "remedy.install-either": "那里既没有 Cilium 也没有 Istio：请安装 Cilium 1.19 或更新版本及其 CRD；或安装 Istio 1.29 或更新版本，并以 --enforcer istio 加入",
   "remedy.install-enforcer": "请在那里安装 Istio 1.29 或更新版本；或安装 Cilium 1.19 或更新版本，并以 --enforcer cilium 加入",
+  "remedy.install-kind": "请在那里安装 CustomResourceDefinition {kind}",
   "remedy.join-with-cilium": "如果那里运行 Cilium 的 agent，请以 --enforcer cilium 重新加入；否则请删除 Cilium 的残留",
   "remedy.join-with-reader": "如果主集群能够访问该成员集群（包括通过代理），请重新执行 kubectl acp cluster join，并去掉 --without-reader",
   "remedy.labels-setting": "请在设置 labels 中给出相同的规则并重启 agent",
