@@ -179,12 +179,12 @@ func (r *Reconciler) renderVersion(
 }
 
 // renderedMembers returns the members in which a rendered object is placed among some members.
-func (f *facts) renderedMembers(key string, targets []string) []string {
-	only, listed := f.RenderedIn[key]
+func (f *facts) renderedMembers(r *enforcer.Rendered, targets []string) []string {
+	only, listed := f.RenderedIn[renderedKey(r)]
 	if !listed {
 		return targets
 	}
-	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool { return !slices.Contains(only, c) })
+	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool { return !slices.Contains(only, c) || !f.placeableAtGateway(r, c) })
 }
 
 // placePartial places an object that not every version of the unit has. Where it is not wanted any more, it stays until the other objects
@@ -192,7 +192,7 @@ func (f *facts) renderedMembers(key string, targets []string) []string {
 func (p *plan) placePartial(f *facts, i int, targets []string, common map[string]map[string]string) error {
 	r := &f.Rendered[i]
 	key := renderedKey(r)
-	members := f.renderedMembers(key, targets)
+	members := f.renderedMembers(r, targets)
 	if e := f.existing(key); e != nil {
 		for _, c := range e.Placement {
 			if slices.Contains(targets, c) && !slices.Contains(members, c) && !f.forgotten(c) &&

@@ -122,6 +122,9 @@ const conflictRequeueDelay = 50 * time.Millisecond
 // reconcile earlier.
 const graceCheckInterval = time.Second
 
+// gatewayCheckInterval is how often a unit checks whether the waypoint that is dedicated to its resource is free of the objects of others.
+const gatewayCheckInterval = 2 * time.Second
+
 // The finalizer is a patch of the object itself; its spec is never written.
 //
 // +kubebuilder:rbac:groups=acp.io,resources=protectedresources,verbs=list;watch;patch

@@ -122,6 +122,7 @@ func (r *Reconciler) observe(f *facts) {
 	}
 	f.ObservedGroups = r.observeGroups(f, placements)
 	r.observeNodes(f, members)
+	f.GatewayUsers = f.gatewayUsers(r.Federated, r.Fleet.Observe)
 	f.Marks = map[string]*guard.DowngradeMark{}
 	f.Enforcement = map[string]enforcement{}
 	for _, c := range members {

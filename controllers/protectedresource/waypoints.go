@@ -3,6 +3,7 @@ package protectedresource
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,52 @@ import (
 func (f *facts) waypointIn(cluster string) istio.Waypoint {
 	c := f.declared(cluster, f.Resource)
 	return c.WaypointOf(f.Resource)
+}
+
+// gatewayUser is an object that applies to a waypoint, with its resource.
+type gatewayUser struct{ Resource, Object string }
+
+// gatewayUsers returns, by member, an object of another resource that applies to the waypoint of the resource there, or may do so: it is placed
+// there, or was placed there and has not been read as absent since. The allows of all policies of a Gateway add up, so the clients of the other
+// resource would reach the pods of this one, and its clients those of the other one.
+func (f *facts) gatewayUsers(host federation.Host, observe func(cluster, key string) federation.Observation) map[string]gatewayUser {
+	var all []*federation.Object
+	out := map[string]gatewayUser{}
+	for _, c := range f.Placement {
+		gateway := f.waypointIn(c).Gateway
+		if gateway == "" {
+			continue
+		}
+		if all == nil {
+			all = host.List()
+		}
+		for _, e := range all {
+			if e.Resource() != f.Resource && appliesTo(e.TemplateSpec, gateway) && e.WasPlacedIn(c) &&
+				(e.IsPlacedIn(c) || !e.SeenWithout(c, observe(c, e.Key()))) {
+				out[c] = gatewayUser{Resource: e.Resource(), Object: objectLabel(e.Key())}
+				break
+			}
+		}
+	}
+	return out
+}
+
+// appliesTo reports whether a spec is that of a policy of the waypoint of a Gateway.
+func appliesTo(spec map[string]any, gateway string) bool {
+	targets, _ := spec["targetRefs"].([]any)
+	return slices.ContainsFunc(targets, func(t any) bool {
+		ref, _ := t.(map[string]any)
+		return ref["name"] == gateway
+	})
+}
+
+// placeableAtGateway reports whether a rendered object may be placed in a member now. One of a waypoint may not while another resource has an object
+// there, unless it is there already.
+func (f *facts) placeableAtGateway(r *enforcer.Rendered, cluster string) bool {
+	if _, used := f.GatewayUsers[cluster]; !used || r.Object.Spec["targetRefs"] == nil {
+		return true
+	}
+	return f.record(cluster, renderedKey(r)) != nil
 }
 
 // holdBack gives the members in which the policies of the waypoint are not in force the rules without the waypoint.
@@ -41,15 +88,27 @@ func (f *facts) holdBack() {
 			if h.Revision != r.Revision {
 				r.Overrides[c], r.Revisions[c] = h.Spec, h.Revision
 			}
-			f.Held[c] = message.StateWaypointHeld(f.waypointIn(c).Gateway, renderedKind(r).Target.Kind+" "+h.Object)
+			f.Held[c] = f.heldBecause(c, r, &h)
 		}
 	}
 }
 
-// waypointDecides reports whether pods of a member may accept the waypoint: its policy was read back, nobody changed it, istiod reports that its
-// Gateway exists, and the Gateway is suited. Pods that accept it already continue to do so while a later version of the policy is on its way, and
+// heldBecause returns the reason why pods of a member do not accept the waypoint yet.
+func (f *facts) heldBecause(cluster string, r *enforcer.Rendered, h *enforcer.Held) message.Message {
+	gateway := f.waypointIn(cluster).Gateway
+	if other, used := f.GatewayUsers[cluster]; used {
+		return message.StateWaypointTaken(gateway, other.Object, other.Resource)
+	}
+	return message.StateWaypointHeld(gateway, renderedKind(r).Target.Kind+" "+h.Object)
+}
+
+// waypointDecides reports whether pods of a member may accept the waypoint: no other resource has a policy of it, its policy was read back, nobody
+// changed it, istiod reports that its Gateway exists, and the Gateway is suited. Pods that accept it already continue to do so while a later version of the policy is on its way, and
 // while the member or its Gateway cannot be read.
 func (f *facts) waypointDecides(cluster string, r *enforcer.Rendered, h *enforcer.Held) bool {
+	if _, used := f.GatewayUsers[cluster]; used {
+		return false
+	}
 	accepted := false
 	if record := f.record(cluster, renderedKey(r)); record != nil {
 		accepted = contains(record.SpecIn(cluster), h.Mark)

@@ -36,7 +36,18 @@ type waypointScene struct {
 	bound    bool
 	problem  string
 	gone     bool
+	// others are the objects of other resources on the host, and othersSeen are those that the member has.
+	others     []*federation.Object
+	othersSeen map[string]bool
 }
+
+// recordedObjects are objects on the host.
+type recordedObjects struct {
+	federation.Host
+	list []*federation.Object
+}
+
+func (r recordedObjects) List() []*federation.Object { return r.list }
 
 // facts returns the facts about the resource as they are now.
 func (s *waypointScene) facts() *facts {
@@ -84,6 +95,13 @@ func (s *waypointScene) facts() *facts {
 		}
 		f.Observed[key] = map[string]federation.Observation{"m1": o}
 	}
+	f.GatewayUsers = f.gatewayUsers(recordedObjects{list: slices.Concat(s.existing, s.others)}, func(_, key string) federation.Observation {
+		o := federation.Observation{Registered: true, Reachable: !s.gone}
+		if s.othersSeen[key] {
+			o.Object = &federation.Observed{}
+		}
+		return o
+	})
 	f.holdBack()
 	return f
 }
@@ -101,7 +119,7 @@ func (s *waypointScene) step() map[string]string {
 		spec := w.SpecIn("m1")
 		out[w.Key()] = fmt.Sprint(spec)
 		s.existing = slices.DeleteFunc(slices.Clone(s.existing), func(o *federation.Object) bool { return o.Key() == w.Key() })
-		w.Meta.ResourceVersion = "1"
+		w.Meta.ResourceVersion, w.Propagation.Seen = "1", true
 		s.existing = append(s.existing, w)
 		if spec == nil {
 			delete(s.seen, w.Key())
@@ -193,5 +211,50 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 	s.step()
 	if s.has() || s.accepts() {
 		t.Errorf("the policy of the waypoint stays: %t", s.has())
+	}
+}
+
+// TestWaypointOfAnotherResource checks that pods do not accept a waypoint, and that it gets no policy of their resource, while another resource has
+// one, or may still have it: the allows of both would count for the pods of both.
+func TestWaypointOfAnotherResource(t *testing.T) {
+	other := func(placement ...string) *federation.Object {
+		return &federation.Object{Kind: federation.IstioPolicy, Placement: placement, Propagation: federation.Propagation{Seen: true},
+			TemplateSpec: map[string]any{"action": "ALLOW", "targetRefs": []any{map[string]any{"kind": "Gateway", "name": "shop-waypoint"}}},
+			Meta: metav1.ObjectMeta{Name: "acp-y-waypoint.shop-waypoint", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+				Annotations: map[string]string{federation.AnnotationResource: "other-resource", federation.AnnotationEverPlaced: "m1"}}}
+	}
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true}
+	settle := func() {
+		for range 5 {
+			s.step()
+		}
+	}
+	for _, c := range []struct {
+		reason  string
+		others  []*federation.Object
+		seen    bool
+		accepts bool
+	}{
+		{"it is dedicated to another resource until now", []*federation.Object{other("m1")}, true, false},
+		{"its object is not placed any more, and the member has it", []*federation.Object{other()}, true, false},
+		{"the member was read without it", []*federation.Object{other()}, false, true},
+		{"it comes back", []*federation.Object{other("m1")}, false, false},
+		{"it goes", nil, false, true},
+	} {
+		hadPolicy := s.has()
+		s.others, s.othersSeen = c.others, map[string]bool{"istio-system/acp-y-waypoint.shop-waypoint": c.seen}
+		settle()
+		state, why := s.facts().enforcementState("m1")
+		if s.accepts() != c.accepts || s.has() != (c.accepts || hadPolicy) {
+			t.Errorf("%s: pods accept the waypoint: %t, it has the policy: %t", c.reason, s.accepts(), s.has())
+		}
+		if (state == v1alpha1.MemberRealized) != c.accepts || !c.accepts && !strings.Contains(why.Text, "other-resource") {
+			t.Errorf("%s: %s %s", c.reason, state, why.Text)
+		}
+		if checks := (&outcome{Step: stepApplied, Facts: s.facts()}); !c.accepts {
+			if result, err := checks.result(); err != nil || result.RequeueAfter == 0 {
+				t.Errorf("%s: nothing triggers another check: %v", c.reason, err)
+			}
+		}
 	}
 }

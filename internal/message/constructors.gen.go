@@ -7019,6 +7019,11 @@ func StateWaypointHeld(gateway string, object string) Message {
 	return build("state.waypoint-held", param{"gateway", gateway}, param{"object", object})
 }
 
+// StateWaypointTaken is "pods refuse the waypoint {gateway} until {object} of {resource} is removed there, because its clients would pass the waypoint, too".
+func StateWaypointTaken(gateway string, object string, resource string) Message {
+	return build("state.waypoint-taken", param{"gateway", gateway}, param{"object", object}, param{"resource", resource})
+}
+
 // StateWaypointUnbound is "istiod does not apply {object} to a waypoint: {reason}".
 func StateWaypointUnbound(object string, reason Message) Message {
 	return build("state.waypoint-unbound", param{"object", object}, param{"reason", reason})

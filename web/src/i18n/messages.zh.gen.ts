@@ -1405,6 +1405,7 @@ export const messages: Readonly<Record<string, string>> = {
   "state.unproxied-unknown": "策略已在成员集群中，但不知道 Istio 是否执行它：{reason}",
   "state.waits-for-group": "{state}；它在等待地址组 {group} 到达，否则该组所代表的来源会被拒绝",
   "state.waypoint-held": "在 istiod 报告决定其客户端的 {object} 已在该处生效（状态条件 WaypointAccepted）之前，Pod 会拒绝 waypoint {gateway}",
+  "state.waypoint-taken": "在该处移除 {resource} 的 {object} 之前，Pod 会拒绝 waypoint {gateway}，因为前者的客户端同样能通过该 waypoint",
   "state.waypoint-unbound": "istiod 没有把 {object} 应用到 waypoint：{reason}",
   "state.waypoint-unsuited": "Gateway {gateway} 按现状不能专用于该资源，Pod 会拒绝其 waypoint：{reason}",
   "state.ztunnel-incomplete": "istiod 没有按原样把 {object} 交给 ztunnel：{reason}",
