@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,7 +59,8 @@ func (s *waypointScenario) accepts() bool {
 // no policy of it.
 func (s *waypointScenario) step() {
 	s.Helper()
-	for _, suffix := range []string{"", "-deny", "-waypoint." + dedicatedGateway} {
+	atWaypoint := []string{"-waypoint." + dedicatedGateway, "-waypoint-deny." + dedicatedGateway}
+	for _, suffix := range append([]string{"", "-deny"}, atWaypoint...) {
 		s.pushOf(federation.IstioPolicy, s.object()+suffix)
 		u := s.policy(suffix)
 		if u == nil {
@@ -66,7 +68,7 @@ func (s *waypointScenario) step() {
 		}
 		condition := map[string]any{"type": "ZtunnelAccepted", "status": "True", "reason": "Accepted"}
 		switch {
-		case suffix != "-waypoint."+dedicatedGateway:
+		case !slices.Contains(atWaypoint, suffix):
 		case s.gatewayKnown:
 			condition["type"] = "WaypointAccepted"
 		default:
@@ -82,8 +84,10 @@ func (s *waypointScenario) step() {
 			s.Fatal(err)
 		}
 	}
-	if s.accepts() && s.policy("-waypoint."+dedicatedGateway) == nil {
-		s.Fatal("pods accept the waypoint, and it has no policy")
+	for _, suffix := range atWaypoint {
+		if s.accepts() && s.policy(suffix) == nil {
+			s.Fatalf("pods accept the waypoint, and it has no policy %s", suffix)
+		}
 	}
 }
 
@@ -162,7 +166,7 @@ func TestDedicatedWaypoint(t *testing.T) {
 	s.untilState("the dedication ends", v1alpha1.MemberPending, "default/redis-0", false)
 	s.until("the policies of the waypoint are removed", func() string {
 		s.step()
-		if s.policy("-waypoint."+dedicatedGateway) != nil || s.policy("-deny") != nil {
+		if s.policy("-waypoint."+dedicatedGateway) != nil || s.policy("-waypoint-deny."+dedicatedGateway) != nil || s.policy("-deny") != nil {
 			return "they are there"
 		}
 		return ""

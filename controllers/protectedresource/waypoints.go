@@ -74,7 +74,8 @@ func (f *facts) holdBack() {
 	for _, r := range f.renderings() {
 		cloned := false
 		for c, h := range r.Held {
-			if f.waypointDecides(c, r, &h) {
+			why := f.waypointUndecided(c, r, &h)
+			if why.IsZero() {
 				continue
 			}
 			if !cloned { // the rendering may be that of another unit, too
@@ -88,45 +89,47 @@ func (f *facts) holdBack() {
 			if h.Revision != r.Revision {
 				r.Overrides[c], r.Revisions[c] = h.Spec, h.Revision
 			}
-			f.Held[c] = f.heldBecause(c, r, &h)
+			f.Held[c] = why
 		}
 	}
 }
 
-// heldBecause returns the reason why pods of a member do not accept the waypoint yet.
-func (f *facts) heldBecause(cluster string, r *enforcer.Rendered, h *enforcer.Held) message.Message {
+// waypointUndecided returns the reason why pods of a member must not accept the waypoint, or zero if they may: no other resource has a policy of it,
+// all its policies were read back, nobody changed them, istiod reports that their Gateway exists, and the Gateway is suited. Pods begin to accept it
+// with the current versions of the policies. They continue to do so while later versions are on their way, and while the member or its Gateway
+// cannot be read.
+func (f *facts) waypointUndecided(cluster string, r *enforcer.Rendered, h *enforcer.Held) message.Message {
 	gateway := f.waypointIn(cluster).Gateway
 	if other, used := f.GatewayUsers[cluster]; used {
 		return message.StateWaypointTaken(gateway, other.Object, other.Resource)
-	}
-	return message.StateWaypointHeld(gateway, renderedKind(r).Target.Kind+" "+h.Object)
-}
-
-// waypointDecides reports whether pods of a member may accept the waypoint: no other resource has a policy of it, its policy was read back, nobody
-// changed it, istiod reports that its Gateway exists, and the Gateway is suited. Pods that accept it already continue to do so while a later version of the policy is on its way, and
-// while the member or its Gateway cannot be read.
-func (f *facts) waypointDecides(cluster string, r *enforcer.Rendered, h *enforcer.Held) bool {
-	if _, used := f.GatewayUsers[cluster]; used {
-		return false
 	}
 	accepted := false
 	if record := f.record(cluster, renderedKey(r)); record != nil {
 		accepted = contains(record.SpecIn(cluster), h.Mark)
 	}
-	key := renderedKind(r).Key(h.Object)
-	seen := f.Observed.of(cluster, key)
-	if !seen.Reachable {
-		return accepted
-	}
-	o := seen.Object
-	if o == nil || !o.Waypoint.Bound || o.Invalid != "" || o.Revision != o.Label {
-		return false
+	for _, name := range h.Objects {
+		key := renderedKind(r).Key(name)
+		held := message.StateWaypointHeld(gateway, objectLabel(key))
+		seen := f.Observed.of(cluster, key)
+		if !seen.Reachable {
+			if accepted {
+				return message.Message{}
+			}
+			return held
+		}
+		o := seen.Object
+		if o == nil || !o.Waypoint.Bound || o.Invalid != "" || o.Revision != o.Label || !accepted && o.Revision != f.renderedRevision(key, cluster) {
+			return held
+		}
 	}
 	in := f.Enforcement[cluster]
-	if in.GatewayProblem != "" || !in.GatewayRead && !accepted {
-		return false
+	switch {
+	case in.GatewayProblem != "":
+		return message.StateWaypointUnsuited(gateway, in.GatewayProblem)
+	case !in.GatewayRead && !accepted:
+		return message.StateWaypointHeld(gateway, objectLabel(renderedKind(r).Key(h.Objects[0])))
 	}
-	return accepted || o.Revision == f.renderedRevision(key, cluster)
+	return message.Message{}
 }
 
 // contains reports whether a spec contains a value.

@@ -24,6 +24,7 @@ const (
 	waypointMark = `"*/ns/istio-system/sa/shop-waypoint"`
 	podsKey      = "istio-system/acp-x"
 	atWaypoint   = "istio-system/acp-x-waypoint.shop-waypoint"
+	deniesAt     = "istio-system/acp-x-waypoint-deny.shop-waypoint"
 )
 
 // waypointScene is a resource with a waypoint, whose objects are written to one member.
@@ -34,8 +35,10 @@ type waypointScene struct {
 	declared string
 	app      string
 	bound    bool
-	problem  string
-	gone     bool
+	// deniesBound is what istiod reports about the denies of the waypoint.
+	deniesBound bool
+	problem     string
+	gone        bool
 	// others are the objects of other resources on the host, and othersSeen are those that the member has.
 	others     []*federation.Object
 	othersSeen map[string]bool
@@ -86,11 +89,11 @@ func (s *waypointScene) facts() *facts {
 			f.RenderedIn[renderedKey(o)] = o.Only
 		}
 	}
-	for _, key := range []string{podsKey, podsKey + "-deny", atWaypoint} {
+	for _, key := range []string{podsKey, podsKey + "-deny", atWaypoint, deniesAt} {
 		o := federation.Observation{Registered: true, Reachable: !s.gone}
 		if seen := s.seen[key]; seen != nil && !s.gone {
 			copied := *seen
-			copied.Waypoint.Bound = s.bound && key == atWaypoint
+			copied.Waypoint.Bound = s.bound && key == atWaypoint || s.deniesBound && key == deniesAt
 			o.Object = &copied
 		}
 		f.Observed[key] = map[string]federation.Observation{"m1": o}
@@ -162,12 +165,18 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 	}
 	s.bound = true
 	s.step()
+	if got, why := state(); s.accepts() || got != v1alpha1.MemberPending || !strings.Contains(why, "-waypoint-deny.") {
+		t.Fatalf("istiod has not reported about the denies: pods accept the waypoint: %t, %s %s", s.accepts(), got, why)
+	}
+	s.deniesBound = true
+	s.step()
 	if !s.accepts() {
 		t.Fatal("istiod has reported, and pods refuse the waypoint")
 	}
 	if got, why := state(); got != v1alpha1.MemberRealized {
 		t.Errorf("everything is in force: %s %s", got, why)
 	}
+	var deleted *federation.Observed
 	for _, c := range []struct {
 		reason       string
 		change, back func()
@@ -181,6 +190,13 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 			func() { s.seen[atWaypoint].Revision = s.seen[atWaypoint].Label }, false, v1alpha1.MemberPending},
 		{"the policy is not enforced", func() { s.seen[atWaypoint].Invalid = "dry run" }, func() { s.seen[atWaypoint].Invalid = "" }, false,
 			v1alpha1.MemberPending},
+		{"the denies were changed in the member", func() { s.seen[deniesAt].Revision = "other" },
+			func() { s.seen[deniesAt].Revision = s.seen[deniesAt].Label }, false, v1alpha1.MemberPending},
+		{"the denies are not enforced", func() { s.seen[deniesAt].Invalid = "dry run" }, func() { s.seen[deniesAt].Invalid = "" }, false,
+			v1alpha1.MemberPending},
+		{"the denies were deleted in the member", func() { deleted = s.seen[deniesAt]; delete(s.seen, deniesAt) },
+			func() { s.seen[deniesAt] = deleted }, false, v1alpha1.MemberPending},
+		{"istiod does not apply the denies", func() { s.deniesBound = false }, func() { s.deniesBound = true }, false, v1alpha1.MemberPending},
 		{"the member cannot be read", func() { s.gone = true }, func() { s.gone = false }, true, v1alpha1.MemberRealized},
 	} {
 		c.change()
@@ -223,7 +239,7 @@ func TestWaypointOfAnotherResource(t *testing.T) {
 			Meta: metav1.ObjectMeta{Name: "acp-y-waypoint.shop-waypoint", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
 				Annotations: map[string]string{federation.AnnotationResource: "other-resource", federation.AnnotationEverPlaced: "m1"}}}
 	}
-	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true}
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
 	settle := func() {
 		for range 5 {
 			s.step()

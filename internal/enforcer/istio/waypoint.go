@@ -115,12 +115,25 @@ func targetOf(gateway string) map[string]any {
 // throughGateway is what the members have that dedicate a Gateway with the same name to the resource.
 type throughGateway struct{ allowed, denied family }
 
-func newThroughGateway(unit, gateway string, leastDenies int) *throughGateway {
+// newThroughGateway returns the families of a Gateway. The denies have an object although there are none yet, because pods accept the waypoint only
+// while every object is there: without it, the first deny would interrupt the connections of all clients.
+func newThroughGateway(unit, gateway string) *throughGateway {
 	name := unit + waypointSuffix
 	return &throughGateway{
 		allowed: family{name: name, action: allow, least: 1, gateway: gateway, members: map[string][][]any{}},
-		denied:  family{name: name + denySuffix, action: deny, least: leastDenies, gateway: gateway, members: map[string][][]any{}},
+		denied:  family{name: name + denySuffix, action: deny, least: 1, gateway: gateway, members: map[string][][]any{}},
 	}
+}
+
+// objects returns the names of all objects that decide about the clients of the waypoint.
+func (g *throughGateway) objects() []string {
+	var out []string
+	for _, f := range []*family{&g.allowed, &g.denied} {
+		for i := range f.size() {
+			out = append(out, f.partName(i))
+		}
+	}
+	return out
 }
 
 func (g *throughGateway) add(cluster string, t *throughWaypoint) {
