@@ -118,7 +118,8 @@ func (f *facts) waypointUndecided(cluster string, r *enforcer.Rendered, h *enfor
 			return held
 		}
 		o := seen.Object
-		if o == nil || !o.Waypoint.Bound || o.Invalid != "" || o.Revision != o.Label || !accepted && o.Revision != f.renderedRevision(key, cluster) {
+		current := o != nil && o.Waypoint.Current && o.Revision == f.renderedRevision(key, cluster)
+		if o == nil || !o.Waypoint.Bound || o.Invalid != "" || o.Revision != o.Label || !accepted && !current {
 			return held
 		}
 	}
@@ -159,7 +160,8 @@ func (f *facts) renderedRevision(key, cluster string) string {
 	return ""
 }
 
-// waypointProblem returns the reason why connections through the waypoint of the resource are refused in a member, or zero.
+// waypointProblem returns the reason why connections through the waypoint of the resource are refused in a member, or may be decided by an earlier
+// version of its policies, or zero.
 func (f *facts) waypointProblem(cluster string) message.Message {
 	gateway := f.waypointIn(cluster).Gateway
 	if gateway == "" {
@@ -171,13 +173,17 @@ func (f *facts) waypointProblem(cluster string) message.Message {
 	for i := range f.Rendered {
 		r := &f.Rendered[i]
 		seen := f.Observed.of(cluster, renderedKey(r)).Object
-		if r.Object.Spec["targetRefs"] == nil || seen == nil || seen.Waypoint.Bound {
+		if r.Object.Spec["targetRefs"] == nil || seen == nil {
 			continue
 		}
-		if seen.Waypoint.Problem != "" {
-			return message.StateWaypointUnbound(objectLabel(renderedKey(r)), message.Verbatim(seen.Waypoint.Problem))
+		switch label := objectLabel(renderedKey(r)); {
+		case seen.Waypoint.Problem != "":
+			return message.StateWaypointUnbound(label, message.Verbatim(seen.Waypoint.Problem))
+		case !seen.Waypoint.Bound:
+			return message.StateWaypointHeld(gateway, label)
+		case !seen.Waypoint.Current && f.Held[cluster].IsZero():
+			return message.StateWaypointUnreported(gateway, label)
 		}
-		return message.StateWaypointHeld(gateway, objectLabel(renderedKey(r)))
 	}
 	return f.Held[cluster]
 }

@@ -35,10 +35,10 @@ type waypointScene struct {
 	declared string
 	app      string
 	bound    bool
-	// deniesBound is what istiod reports about the denies of the waypoint.
-	deniesBound bool
-	problem     string
-	gone        bool
+	// deniesBound is what istiod reports about the denies of the waypoint, and outdated that its reports are about earlier versions.
+	deniesBound, outdated bool
+	problem               string
+	gone                  bool
 	// others are the objects of other resources on the host, and othersSeen are those that the member has.
 	others     []*federation.Object
 	othersSeen map[string]bool
@@ -94,6 +94,7 @@ func (s *waypointScene) facts() *facts {
 		if seen := s.seen[key]; seen != nil && !s.gone {
 			copied := *seen
 			copied.Waypoint.Bound = s.bound && key == atWaypoint || s.deniesBound && key == deniesAt
+			copied.Waypoint.Current = copied.Waypoint.Bound && !s.outdated
 			o.Object = &copied
 		}
 		f.Observed[key] = map[string]federation.Observation{"m1": o}
@@ -184,6 +185,8 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 		state        v1alpha1.MemberState
 	}{
 		{"another version of the statements", func() { s.app = "app-2" }, func() {}, true, v1alpha1.MemberRealized},
+		{"istiod has not reported about another version", func() { s.app, s.outdated = "app-3", true }, func() { s.outdated = false }, true,
+			v1alpha1.MemberPending},
 		{"the Gateway is gone", func() { s.bound = false }, func() { s.bound = true }, false, v1alpha1.MemberPending},
 		{"the Gateway is not suited", func() { s.problem = "another class" }, func() { s.problem = "" }, false, v1alpha1.MemberPending},
 		{"the policy was changed in the member", func() { s.seen[atWaypoint].Revision = "other" },

@@ -7029,6 +7029,11 @@ func StateWaypointUnbound(object string, reason Message) Message {
 	return build("state.waypoint-unbound", param{"object", object}, param{"reason", reason})
 }
 
+// StateWaypointUnreported is "the waypoint {gateway} may still have an earlier version of {object}, because istiod has not reported about the current one (condition WaypointAccepted)".
+func StateWaypointUnreported(gateway string, object string) Message {
+	return build("state.waypoint-unreported", param{"gateway", gateway}, param{"object", object})
+}
+
 // StateWaypointUnsuited is "the Gateway {gateway} cannot be dedicated to the resource as it is, and pods refuse its waypoint: {reason}".
 func StateWaypointUnsuited(gateway string, reason string) Message {
 	return build("state.waypoint-unsuited", param{"gateway", gateway}, param{"reason", reason})
