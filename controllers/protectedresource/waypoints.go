@@ -105,7 +105,9 @@ func (f *facts) waypointUndecided(cluster string, r *enforcer.Rendered, h *enfor
 	}
 	accepted := false
 	if record := f.record(cluster, renderedKey(r)); record != nil {
-		accepted = contains(record.SpecIn(cluster), h.Mark)
+		// A policy in Audit contains the account, too, and accepts nothing.
+		spec := record.SpecIn(cluster)
+		accepted = spec["action"] == "ALLOW" && contains(spec, h.Mark)
 	}
 	for _, name := range h.Objects {
 		key := renderedKind(r).Key(name)

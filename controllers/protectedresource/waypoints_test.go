@@ -1,6 +1,7 @@
 package protectedresource
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ type waypointScene struct {
 	existing []*federation.Object
 	seen     map[string]*federation.Observed
 	declared string
+	mode     v1alpha1.Mode // Enforce if it is ""
 	app      string
 	bound    bool
 	// deniesBound is what istiod reports about the denies of the waypoint, and outdated that its reports are about earlier versions.
@@ -55,6 +57,7 @@ func (r recordedObjects) List() []*federation.Object { return r.list }
 // facts returns the facts about the resource as they are now.
 func (s *waypointScene) facts() *facts {
 	s.t.Helper()
+	mode := cmp.Or(s.mode, v1alpha1.ModeEnforce)
 	e, err := istio.New(istio.Declared(map[string]istio.Declaration{"m1": {Text: s.declared}}))
 	if err != nil {
 		s.t.Fatal(err)
@@ -64,13 +67,13 @@ func (s *waypointScene) facts() *facts {
 			Pattern: "trnv1:rsc:trip-com:web:sites:*", LabelKey: "k",
 			Actions: []v1alpha1.ClassAction{{Name: "web:read", Ports: []v1alpha1.Port{{Port: 8080}}}}}}},
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "shop"},
-			Spec: v1alpha1.ProtectedResourceSpec{Resource: waypointResource, Mode: v1alpha1.ModeEnforce}}},
+			Spec: v1alpha1.ProtectedResourceSpec{Resource: waypointResource, Mode: mode}}},
 	}
 	f := &facts{
 		Resource: waypointResource, Wanted: true, Placement: []string{"m1"}, Clusters: []federation.Cluster{{Name: "m1", Istio: s.declared}},
 		View:         &policycache.View{Snapshot: policy.NewSnapshot(in)},
 		NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{}, RenderedIn: map[string][]string{}, Observed: observations{}, Existing: s.existing,
-		Unit: policy.Unit{ID: "x", Resource: waypointResource, LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce,
+		Unit: policy.Unit{ID: "x", Resource: waypointResource, LabelKey: "k", LabelValue: "v", Mode: mode,
 			Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio},
 			Statements: []policy.UnitStatement{{Ref: policy.Ref{Policy: "p", SID: "s"}, Effect: policy.Allow,
 				Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: s.app}},
@@ -138,8 +141,8 @@ func (s *waypointScene) step() map[string]string {
 // accepts reports whether pods of the member accept the waypoint.
 func (s *waypointScene) accepts() bool {
 	for _, o := range s.existing {
-		if o.Key() == podsKey {
-			return contains(o.SpecIn("m1"), strings.Trim(waypointMark, `"`))
+		if spec := o.SpecIn("m1"); o.Key() == podsKey && spec["action"] == "ALLOW" {
+			return contains(spec, strings.Trim(waypointMark, `"`))
 		}
 	}
 	return false
@@ -275,5 +278,29 @@ func TestWaypointOfAnotherResource(t *testing.T) {
 				t.Errorf("%s: nothing triggers another check: %v", c.reason, err)
 			}
 		}
+	}
+}
+
+// TestWaypointFromAuditToEnforce checks that a resource that is enforced from now on waits for the policies of its waypoint, although its policy in
+// Audit contained the account.
+func TestWaypointFromAuditToEnforce(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true,
+		mode: v1alpha1.ModeAudit}
+	s.step()
+	s.step()
+	s.mode = v1alpha1.ModeEnforce
+	s.step()
+	if s.accepts() {
+		t.Error("pods accept the waypoint while its policies are those of Audit")
+	}
+	s.outdated = true
+	s.step()
+	if s.accepts() {
+		t.Error("istiod has not reported about the policies of Enforce, and pods accept the waypoint")
+	}
+	s.outdated = false
+	s.step()
+	if !s.accepts() {
+		t.Error("everything is in force, and pods refuse the waypoint")
 	}
 }
