@@ -225,19 +225,28 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 func (f *facts) ztunnelProblem(cluster string) message.Message {
 	for i := range f.Rendered {
 		key := renderedKey(&f.Rendered[i])
-		seen := f.Observed.of(cluster, key).Object
-		if objectLabel(key) == "" || seen == nil || seen.Ztunnel == (istio.ZtunnelStatus{Reported: true}) {
-			continue
-		}
+		status, accepted := f.ztunnelStatus(cluster, key)
 		switch {
+		case accepted:
+			continue
 		case !f.inAmbient(cluster):
 			return message.Message{}
-		case seen.Ztunnel.Problem != "":
-			return message.StateZtunnelIncomplete(objectLabel(key), message.Verbatim(seen.Ztunnel.Problem))
+		case status.Problem != "":
+			return message.StateZtunnelIncomplete(objectLabel(key), message.Verbatim(status.Problem))
 		}
 		return message.StateZtunnelUnreported(objectLabel(key))
 	}
 	return message.Message{}
+}
+
+// ztunnelStatus returns what istiod reports for ztunnel about an object in a member. accepted reports whether ztunnel gets the object as the member
+// has it, or the object is not there, or is not Istio's.
+func (f *facts) ztunnelStatus(cluster, key string) (status istio.ZtunnelStatus, accepted bool) {
+	seen := f.Observed.of(cluster, key).Object
+	if objectLabel(key) == "" || seen == nil {
+		return istio.ZtunnelStatus{}, true
+	}
+	return seen.Ztunnel, seen.Ztunnel == istio.ZtunnelStatus{Reported: true}
 }
 
 // inAmbient reports whether a member declares that ztunnel enforces there.

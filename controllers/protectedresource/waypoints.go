@@ -191,7 +191,11 @@ func (f *facts) waypointProblem(cluster string) message.Message {
 }
 
 // restrictsWaypoint reports whether an object has to stay in a member because it restricts a waypoint that pods may still accept there: istiod has
-// not reported that ztunnel gets the policies of the pods as they are now.
+// not reported that ztunnel gets the policies of the pods as they are now. This does not depend on what the member declares, because ztunnel keeps
+// what it has when the declaration is removed or cannot be parsed.
 func (f *facts) restrictsWaypoint(e *federation.Object, cluster string) bool {
-	return e.SpecIn(cluster)["targetRefs"] != nil && !f.ztunnelProblem(cluster).IsZero()
+	return e.SpecIn(cluster)["targetRefs"] != nil && slices.ContainsFunc(f.renderings(), func(r *enforcer.Rendered) bool {
+		_, accepted := f.ztunnelStatus(cluster, renderedKey(r))
+		return !accepted
+	})
 }

@@ -304,3 +304,31 @@ func TestWaypointFromAuditToEnforce(t *testing.T) {
 		t.Error("everything is in force, and pods refuse the waypoint")
 	}
 }
+
+// TestEndOfDeclaration checks that the policies of a waypoint stay until istiod reports that ztunnel has the policy by which pods do not accept it,
+// also if the whole declaration is removed, or cannot be parsed.
+func TestEndOfDeclaration(t *testing.T) {
+	for _, declared := range []string{ambientDeclared, "", "{"} {
+		s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
+		for range 4 {
+			s.step()
+		}
+		if !s.accepts() {
+			t.Fatal("pods refuse the waypoint")
+		}
+		s.declared = declared
+		s.step()
+		s.seen[podsKey].Ztunnel = istio.ZtunnelStatus{}
+		s.step()
+		if s.accepts() || !s.has() || s.seen[deniesAt] == nil {
+			t.Errorf("%q: pods accept the waypoint: %t, its policies are there: %t %t", declared, s.accepts(), s.has(), s.seen[deniesAt] != nil)
+		}
+		s.seen[podsKey].Ztunnel = istio.ZtunnelStatus{Reported: true}
+		for range 3 {
+			s.step()
+		}
+		if s.has() || s.seen[deniesAt] != nil {
+			t.Errorf("%q: the policies of the waypoint stay", declared)
+		}
+	}
+}
