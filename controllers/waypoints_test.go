@@ -24,6 +24,9 @@ const (
 	waypointAccount  = "*/ns/istio-system/sa/" + dedicatedGateway
 )
 
+// atWaypoint are the suffixes of the names of the waypoint's policies.
+var atWaypoint = []string{"-waypoint-6379." + dedicatedGateway, "-waypoint-6379-deny." + dedicatedGateway}
+
 // waypointScenario is a scenario with a member in ambient.
 type waypointScenario struct {
 	*scenario
@@ -59,7 +62,6 @@ func (s *waypointScenario) accepts() bool {
 // no policy of it.
 func (s *waypointScenario) step() {
 	s.Helper()
-	atWaypoint := []string{"-waypoint." + dedicatedGateway, "-waypoint-deny." + dedicatedGateway}
 	for _, suffix := range append([]string{"", "-deny"}, atWaypoint...) {
 		s.pushOf(federation.IstioPolicy, s.object()+suffix)
 		u := s.policy(suffix)
@@ -166,7 +168,7 @@ func TestDedicatedWaypoint(t *testing.T) {
 	s.untilState("the dedication ends", v1alpha1.MemberPending, "default/redis-0", false)
 	s.until("the policies of the waypoint are removed", func() string {
 		s.step()
-		if s.policy("-waypoint."+dedicatedGateway) != nil || s.policy("-waypoint-deny."+dedicatedGateway) != nil || s.policy("-deny") != nil {
+		if s.policy(atWaypoint[0]) != nil || s.policy(atWaypoint[1]) != nil || s.policy("-deny") != nil {
 			return "they are there"
 		}
 		return ""

@@ -91,7 +91,7 @@ type facts struct {
 	UnmatchedRules message.Message
 	// Held contains, by member, the reason why pods do not accept the waypoint of the resource yet.
 	Held map[string]message.Message
-	// GatewayUsers contains, by member, an object of another resource that applies to the waypoint of the resource there, or may do so.
+	// GatewayUsers contains, by member, an object of another dedication that applies to the waypoint of the resource there, or may do so.
 	GatewayUsers map[string]gatewayUser
 	// Nodes contains what is known about the nodes of the members that run acp-node.
 	Nodes map[string]*federation.NodeView

@@ -1,11 +1,8 @@
 package protectedresource
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/istio"
@@ -22,26 +19,29 @@ func (f *facts) waypointIn(cluster string) istio.Waypoint {
 	return c.WaypointOf(f.Resource)
 }
 
-// gatewayUser is an object that applies to a waypoint, with its resource.
+// gatewayUser is an object that applies to a waypoint, with its resource, which may be the unit's own.
 type gatewayUser struct{ Resource, Object string }
 
-// gatewayUsers returns, by member, an object of another resource that applies to the waypoint of the resource there, or may do so: it is placed
-// there, or was placed there and has not been read as absent since. The allows of all policies of a Gateway add up, so the clients of the other
-// resource would reach the pods of this one, and its clients those of the other one.
+// gatewayUsers returns, by member, an object that applies to the waypoint of the resource there, or may do so, and does not belong to the present
+// dedication, but to another resource or another port: it is placed there, or was placed there and has not been read as absent since. The allows of
+// all policies of a Gateway add up, so the clients of the other resource would reach the pods of this one, and its clients those of the other one,
+// and the clients of one port would reach the other port.
 func (f *facts) gatewayUsers(host federation.Host, observe func(cluster, key string) federation.Observation) map[string]gatewayUser {
 	var all []*federation.Object
 	out := map[string]gatewayUser{}
 	for _, c := range f.Placement {
-		gateway := f.waypointIn(c).Gateway
-		if gateway == "" {
+		w := f.waypointIn(c)
+		if w.Gateway == "" {
 			continue
 		}
 		if all == nil {
 			all = host.List()
 		}
 		for _, e := range all {
-			if e.Resource() != f.Resource && appliesTo(e.TemplateSpec, gateway) && e.WasPlacedIn(c) &&
-				(e.IsPlacedIn(c) || !e.SeenWithout(c, observe(c, e.Key()))) {
+			if !appliesTo(e.TemplateSpec, w.Gateway) || !e.WasPlacedIn(c) || e.Resource() == f.Resource && w.HasObject(f.Unit.ID, e.Meta.Name) {
+				continue
+			}
+			if e.IsPlacedIn(c) || !e.SeenWithout(c, observe(c, e.Key())) {
 				out[c] = gatewayUser{Resource: e.Resource(), Object: objectLabel(e.Key())}
 				break
 			}
@@ -59,8 +59,8 @@ func appliesTo(spec map[string]any, gateway string) bool {
 	})
 }
 
-// placeableAtGateway reports whether a rendered object may be placed in a member now. One of a waypoint may not while another resource has an object
-// there, unless it is there already.
+// placeableAtGateway reports whether a rendered object may be placed in a member now. One of a waypoint may not while the objects of another
+// dedication are there, unless it is there already.
 func (f *facts) placeableAtGateway(r *enforcer.Rendered, cluster string) bool {
 	if _, used := f.GatewayUsers[cluster]; !used || r.Object.Spec["targetRefs"] == nil {
 		return true
@@ -103,12 +103,7 @@ func (f *facts) waypointUndecided(cluster string, r *enforcer.Rendered, h *enfor
 	if other, used := f.GatewayUsers[cluster]; used {
 		return message.StateWaypointTaken(gateway, other.Object, other.Resource)
 	}
-	accepted := false
-	if record := f.record(cluster, renderedKey(r)); record != nil {
-		// A policy in Audit contains the account, too, and accepts nothing.
-		spec := record.SpecIn(cluster)
-		accepted = spec["action"] == "ALLOW" && contains(spec, h.Mark)
-	}
+	accepted := f.acceptsWaypoint(cluster, h.Rule)
 	for _, name := range h.Objects {
 		key := renderedKind(r).Key(name)
 		held := message.StateWaypointHeld(gateway, objectLabel(key))
@@ -135,10 +130,10 @@ func (f *facts) waypointUndecided(cluster string, r *enforcer.Rendered, h *enfor
 	return message.Message{}
 }
 
-// contains reports whether a spec contains a value.
-func contains(spec map[string]any, value string) bool {
-	encoded, err := json.Marshal(spec)
-	return err == nil && strings.Contains(string(encoded), strconv.Quote(value))
+// acceptsWaypoint reports whether a member has, according to the host, a policy of the pods in Enforce with exactly the rule by which they accept the
+// waypoint. A policy in Audit contains the rule, too, and accepts nothing.
+func (f *facts) acceptsWaypoint(cluster string, rule any) bool {
+	return slices.ContainsFunc(f.Existing, func(e *federation.Object) bool { return istio.Allows(e.SpecIn(cluster), rule) })
 }
 
 // renderings returns the objects of the dataplanes that the class names, and of those that it no longer names.

@@ -22,10 +22,12 @@ const (
 	ambientDeclared  = `{"dataplane": "ambient", "version": "1.31", "strictMTLS": true}`
 	waypointDeclared = `{"dataplane": "ambient", "version": "1.31", "strictMTLS": true, "waypoints": [{"resource": "` + waypointResource +
 		`", "gateway": "shop-waypoint", "port": 8080}]}`
-	waypointMark = `"*/ns/istio-system/sa/shop-waypoint"`
+	waypointMark = "*/ns/istio-system/sa/shop-waypoint"
 	podsKey      = "istio-system/acp-x"
-	atWaypoint   = "istio-system/acp-x-waypoint.shop-waypoint"
-	deniesAt     = "istio-system/acp-x-waypoint-deny.shop-waypoint"
+	atWaypoint   = "istio-system/acp-x-waypoint-8080.shop-waypoint"
+	deniesAt     = "istio-system/acp-x-waypoint-8080-deny.shop-waypoint"
+	// otherPort is the policy for another port.
+	otherPort = "istio-system/acp-x-waypoint-9090.shop-waypoint"
 )
 
 // waypointScene is a resource with a waypoint, whose objects are written to one member.
@@ -78,7 +80,9 @@ func (s *waypointScene) facts() *facts {
 			Statements: []policy.UnitStatement{{Ref: policy.Ref{Policy: "p", SID: "s"}, Effect: policy.Allow,
 				Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: s.app}},
 				Actions: []policy.UnitAction{{Name: "web:read", Ports: []v1alpha1.Port{{Port: 8080, Protocol: v1alpha1.ProtocolTCP}},
-					HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}}}},
+					HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}},
+				{Ref: policy.Ref{Policy: "p", SID: "admin"}, Effect: policy.Allow, Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: "app-9"}},
+					Actions: []policy.UnitAction{{Name: "web:admin", Ports: []v1alpha1.Port{{Port: 9090, Protocol: v1alpha1.ProtocolTCP}}}}}}},
 		Enforcement: map[string]enforcement{"m1": {GatewayProblem: s.problem, GatewayRead: true,
 			Foreign: map[v1alpha1.EnforcerName]foreignPolicies{v1alpha1.EnforcerIstio: {}}}},
 	}
@@ -92,11 +96,11 @@ func (s *waypointScene) facts() *facts {
 			f.RenderedIn[renderedKey(o)] = o.Only
 		}
 	}
-	for _, key := range []string{podsKey, podsKey + "-deny", atWaypoint, deniesAt} {
+	for _, key := range []string{podsKey, podsKey + "-deny", atWaypoint, deniesAt, otherPort, strings.Replace(otherPort, "9090", "9090-deny", 1)} {
 		o := federation.Observation{Registered: true, Reachable: !s.gone}
 		if seen := s.seen[key]; seen != nil && !s.gone {
 			copied := *seen
-			copied.Waypoint.Bound = s.bound && key == atWaypoint || s.deniesBound && key == deniesAt
+			copied.Waypoint.Bound = s.bound && (key == atWaypoint || key == otherPort) || s.deniesBound && strings.Contains(key, "-deny.")
 			copied.Waypoint.Current = copied.Waypoint.Bound && !s.outdated
 			o.Object = &copied
 		}
@@ -104,7 +108,7 @@ func (s *waypointScene) facts() *facts {
 	}
 	f.GatewayUsers = f.gatewayUsers(recordedObjects{list: slices.Concat(s.existing, s.others)}, func(_, key string) federation.Observation {
 		o := federation.Observation{Registered: true, Reachable: !s.gone}
-		if s.othersSeen[key] {
+		if s.othersSeen[key] || s.seen[key] != nil {
 			o.Object = &federation.Observed{}
 		}
 		return o
@@ -142,7 +146,7 @@ func (s *waypointScene) step() map[string]string {
 func (s *waypointScene) accepts() bool {
 	for _, o := range s.existing {
 		if spec := o.SpecIn("m1"); o.Key() == podsKey && spec["action"] == "ALLOW" {
-			return contains(spec, strings.Trim(waypointMark, `"`))
+			return strings.Contains(fmt.Sprint(spec), waypointMark)
 		}
 	}
 	return false
@@ -169,7 +173,7 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 	}
 	s.bound = true
 	s.step()
-	if got, why := state(); s.accepts() || got != v1alpha1.MemberPending || !strings.Contains(why, "-waypoint-deny.") {
+	if got, why := state(); s.accepts() || got != v1alpha1.MemberPending || !strings.Contains(why, "-waypoint-8080-deny.") {
 		t.Fatalf("istiod has not reported about the denies: pods accept the waypoint: %t, %s %s", s.accepts(), got, why)
 	}
 	s.deniesBound = true
@@ -242,7 +246,7 @@ func TestWaypointOfAnotherResource(t *testing.T) {
 	other := func(placement ...string) *federation.Object {
 		return &federation.Object{Kind: federation.IstioPolicy, Placement: placement, Propagation: federation.Propagation{Seen: true},
 			TemplateSpec: map[string]any{"action": "ALLOW", "targetRefs": []any{map[string]any{"kind": "Gateway", "name": "shop-waypoint"}}},
-			Meta: metav1.ObjectMeta{Name: "acp-y-waypoint.shop-waypoint", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+			Meta: metav1.ObjectMeta{Name: "acp-y-waypoint-80.shop-waypoint", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
 				Annotations: map[string]string{federation.AnnotationResource: "other-resource", federation.AnnotationEverPlaced: "m1"}}}
 	}
 	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
@@ -264,7 +268,7 @@ func TestWaypointOfAnotherResource(t *testing.T) {
 		{"it goes", nil, false, true},
 	} {
 		hadPolicy := s.has()
-		s.others, s.othersSeen = c.others, map[string]bool{"istio-system/acp-y-waypoint.shop-waypoint": c.seen}
+		s.others, s.othersSeen = c.others, map[string]bool{"istio-system/acp-y-waypoint-80.shop-waypoint": c.seen}
 		settle()
 		state, why := s.facts().enforcementState("m1")
 		if s.accepts() != c.accepts || s.has() != (c.accepts || hadPolicy) {
@@ -330,5 +334,43 @@ func TestEndOfDeclaration(t *testing.T) {
 		if s.has() || s.seen[deniesAt] != nil {
 			t.Errorf("%q: the policies of the waypoint stay", declared)
 		}
+	}
+}
+
+// TestPortOfWaypointChanges checks that a waypoint never has the policies of one port while pods may accept it on another one: first the pods refuse
+// it, and its policies change when istiod has reported that ztunnel has that.
+func TestPortOfWaypointChanges(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
+	for range 4 {
+		s.step()
+	}
+	if !s.accepts() {
+		t.Fatal("pods refuse the waypoint")
+	}
+	before := s.seen[atWaypoint].Revision
+	s.declared = strings.Replace(waypointDeclared, "8080", "9090", 1)
+	written := s.step()
+	if s.accepts() {
+		t.Fatal("pods accept the waypoint on a port for which it has no policies")
+	}
+	if denied := written[podsKey+"-deny"]; !strings.Contains(denied, "notPorts:[9090]") || !strings.Contains(denied, "map[ports:[9090]]") {
+		t.Errorf("pods refuse the waypoint only by %s", denied)
+	}
+	s.seen[podsKey].Ztunnel = istio.ZtunnelStatus{}
+	for range 3 {
+		s.step()
+		if !s.has() || s.seen[atWaypoint].Revision != before || s.seen[otherPort] != nil {
+			t.Fatalf("ztunnel may still accept the earlier port; its policies are there: %t, those of the other port: %t", s.has(), s.seen[otherPort] != nil)
+		}
+	}
+	s.seen[podsKey].Ztunnel = istio.ZtunnelStatus{Reported: true}
+	for range 6 {
+		s.step()
+		if s.seen[otherPort] != nil && (s.has() || s.seen[deniesAt] != nil) {
+			t.Fatal("the waypoint has the policies of both ports")
+		}
+	}
+	if state, why := s.facts().enforcementState("m1"); !s.accepts() || state != v1alpha1.MemberRealized {
+		t.Errorf("pods accept the waypoint: %t; %s %s", s.accepts(), state, why.Text)
 	}
 }

@@ -51,8 +51,8 @@ type Rendered struct {
 type Held struct {
 	// Objects are the names of the other objects, never empty.
 	Objects []string
-	// Mark is a text that is in the final spec and not in the one before.
-	Mark string
+	// Rule is the rule of the unit's final specs, as a JSON value, that opens what the other objects restrict. No spec before has it.
+	Rule any
 	// Spec is the spec before, and Revision its revision.
 	Spec     map[string]any
 	Revision string

@@ -139,21 +139,22 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 		if t.through == nil {
 			continue
 		}
-		name := t.through.waypoint.Gateway
-		g := throughGateways[name]
-		if g == nil {
-			g = newThroughGateway(allowed.name, name)
-			throughGateways[name] = g
+		g := newThroughGateway(allowed.name, t.through.waypoint)
+		if same, ok := throughGateways[g.name()]; ok {
+			g = same
 		}
+		throughGateways[g.name()] = g
 		g.add(cluster, t.through)
-		denied.members[cluster] = parts(append([]any{t.through.fromWaypointElsewhere()}, t.deny...))
 	}
 	for cluster, t := range byMember {
 		if t.through == nil {
 			continue
 		}
-		allowed.hold(cluster, parts(append([]any{t.through.fromWaypoint()}, t.allow...)),
-			enforcer.Held{Objects: throughGateways[t.through.waypoint.Gateway].objects(), Mark: t.through.account})
+		g := newThroughGateway(allowed.name, t.through.waypoint)
+		held := enforcer.Held{Objects: throughGateways[g.name()].objects(), Rule: t.through.fromWaypoint()}
+		allowed.hold(cluster, parts(append([]any{held.Rule}, t.allow...)), held)
+		denied.members[cluster] = parts(append([]any{t.through.fromWaypointElsewhere(), held.Rule}, t.deny...))
+		denied.hold(cluster, parts(append([]any{t.through.fromWaypointElsewhere()}, t.deny...)), held)
 	}
 	families := []family{allowed, denied}
 	for _, name := range slices.Sorted(maps.Keys(throughGateways)) {

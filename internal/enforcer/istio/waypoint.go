@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +19,11 @@ import (
 // clients. They apply to the whole Gateway: whatever Service leads through it, including one that was created a moment ago, has the rules of the
 // one resource, and nothing else passes. Resources do not share waypoints, because routes and endpoints decide to which pods a waypoint sends the
 // clients of a Service, and other people write them. Pods accept the waypoint on one port only, because a waypoint sees the port of the Service
-// instead of the pod's. They refuse it on the others, also those that everyone may use, because a deny by name does not see its clients.
+// instead of the pod's. They refuse it on the others, also those that everyone may use, because a deny by name does not see its clients. Until its
+// policies are in force, they refuse it on every port.
 
 const (
-	// waypointSuffix is in the names of the policies of a waypoint, before denySuffix and the name of the Gateway.
+	// waypointSuffix is in the names of the policies of a waypoint, before the port, denySuffix and the name of the Gateway.
 	waypointSuffix = "-waypoint"
 	gatewayGroup   = "gateway.networking.k8s.io"
 	gatewayKind    = "Gateway"
@@ -95,7 +97,7 @@ func (w Waypoint) through(rootNamespace string, allows, denies []expressed) *thr
 	return &throughWaypoint{waypoint: w, account: w.account(rootNamespace), allow: rules(w.atGateway(allows)), deny: rules(w.atGateway(denies))}
 }
 
-// fromWaypoint returns the rule by which a pod accepts its waypoint.
+// fromWaypoint returns the rule by which a pod accepts its waypoint, or refuses it on its port.
 func (t *throughWaypoint) fromWaypoint() any {
 	ports := operation(map[string]any{"ports": []any{strconv.Itoa(int(t.waypoint.Port))}})
 	return rule([]any{source(map[string]any{"principals": []any{t.account}})}, []any{ports})
@@ -107,6 +109,11 @@ func (t *throughWaypoint) fromWaypointElsewhere() any {
 	return rule([]any{source(map[string]any{"principals": []any{t.account}})}, []any{ports})
 }
 
+// Allows reports whether a spec is that of a policy that allows something with exactly a rule, such as that of enforcer.Held.
+func Allows(spec map[string]any, rule any) bool {
+	return spec["action"] == allow && slices.ContainsFunc(entries(spec["rules"]), func(r any) bool { return text(r) == text(rule) })
+}
+
 // targetOf returns what the policies of the waypoint of a Gateway refer to.
 func targetOf(gateway string) map[string]any {
 	return map[string]any{"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": gatewayKind, "name": gateway}}}
@@ -115,15 +122,25 @@ func targetOf(gateway string) map[string]any {
 // throughGateway is what the members have that dedicate a Gateway with the same name to the resource.
 type throughGateway struct{ allowed, denied family }
 
-// newThroughGateway returns the families of a Gateway. The denies have an object although there are none yet, because pods accept the waypoint only
-// while every object is there: without it, the first deny would interrupt the connections of all clients.
-func newThroughGateway(unit, gateway string) *throughGateway {
-	name := unit + waypointSuffix
+// newThroughGateway returns the families of the Gateway of a waypoint. The port is part of their names: policies for another port are other objects,
+// and a Gateway never has both, because without ports the allows of one would count on the other. The denies have an object although there are none
+// yet, because pods accept the waypoint only while every object is there: without it, the first deny would interrupt the connections of all clients.
+func newThroughGateway(unit string, w Waypoint) *throughGateway {
+	name := fmt.Sprintf("%s%s-%d", unit, waypointSuffix, w.Port)
 	return &throughGateway{
-		allowed: family{name: name, action: allow, least: 1, gateway: gateway, members: map[string][][]any{}},
-		denied:  family{name: name + denySuffix, action: deny, least: 1, gateway: gateway, members: map[string][][]any{}},
+		allowed: family{name: name, action: allow, least: 1, gateway: w.Gateway, members: map[string][][]any{}},
+		denied:  family{name: name + denySuffix, action: deny, least: 1, gateway: w.Gateway, members: map[string][][]any{}},
 	}
 }
+
+// HasObject reports whether the object of a unit with a name is one of the policies of the waypoint for its port.
+func (w Waypoint) HasObject(unit, name string) bool {
+	rest, ok := strings.CutPrefix(name, newThroughGateway(v1alpha1.ObjectPrefix+unit, w).allowed.name)
+	return ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "-")) && strings.HasSuffix(rest, "."+w.Gateway)
+}
+
+// name returns the name of the first object.
+func (g *throughGateway) name() string { return g.allowed.partName(0) }
 
 // objects returns the names of all objects that decide about the clients of the waypoint.
 func (g *throughGateway) objects() []string {

@@ -247,8 +247,8 @@ func TestWaypointMutantsAreDetected(t *testing.T) {
 	}
 }
 
-// TestHeldWithoutWaypoint checks that what a member has until the policies of the waypoint are in force is exactly what it has without a waypoint
-// for connections of pods, and that only its rule about the waypoint's account is added.
+// TestHeldWithoutWaypoint checks that a member accepts its waypoint nowhere and refuses it on its port until all policies of the waypoint are in force,
+// and that only this changes then.
 func TestHeldWithoutWaypoint(t *testing.T) {
 	e, err := New(waypointConfig())
 	if err != nil {
@@ -269,10 +269,15 @@ func TestHeldWithoutWaypoint(t *testing.T) {
 					continue
 				}
 				held++
-				if strings.Contains(text(h.Spec), h.Mark) || !strings.Contains(text(o.Overrides[waypointMember]), `"`+h.Mark+`"`) {
-					t.Fatalf("seed %d: before %v, then %v", seed, h.Spec, o.Overrides[waypointMember])
+				final := o.Overrides[waypointMember]
+				if isDeny := strings.HasSuffix(o.Object.Name, denySuffix); isDeny {
+					if !strings.Contains(text(h.Spec), text(h.Rule)) || strings.Contains(text(final), text(h.Rule)) || h.Spec["action"] != deny {
+						t.Fatalf("seed %d: pods do not refuse the waypoint before: %v, then %v", seed, h.Spec, final)
+					}
+				} else if strings.Contains(text(h.Spec), "/ns/istio-system/sa/") || !Allows(final, h.Rule) {
+					t.Fatalf("seed %d: before %v, then %v", seed, h.Spec, final)
 				}
-				if EffectOf(h.Spec, o.Overrides[waypointMember]) != 0 {
+				if EffectOf(h.Spec, final) != 0 {
 					t.Errorf("seed %d: what comes later refuses a client that passed before", seed)
 				}
 				var decide []string
@@ -358,5 +363,17 @@ func TestWaypointSeam(t *testing.T) {
 		d := istiotest.NewGenerator(seed, 10)
 		units := policy.NewSnapshot(d.World(seed%2 == 0)).Compile(istiotest.Noon)
 		enforcertest.Check(t, e.WithUnits(units), units)
+	}
+}
+
+// TestHasObject checks which objects belong to a waypoint on its port.
+func TestHasObject(t *testing.T) {
+	for name, want := range map[string]bool{
+		"acp-u-waypoint-80.w": true, "acp-u-waypoint-80-2.w": true, "acp-u-waypoint-80-deny.w": true, "acp-u-waypoint-80-deny-2.w": true,
+		"acp-u-waypoint-8080.w": false, "acp-u-waypoint-80.v": false, "acp-u": false, "acp-v-waypoint-80.w": false,
+	} {
+		if got := (Waypoint{Gateway: "w", Port: 80}).HasObject("u", name); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
