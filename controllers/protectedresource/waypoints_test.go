@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
@@ -372,5 +373,37 @@ func TestPortOfWaypointChanges(t *testing.T) {
 	}
 	if state, why := s.facts().enforcementState("m1"); !s.accepts() || state != v1alpha1.MemberRealized {
 		t.Errorf("pods accept the waypoint: %t; %s %s", s.accepts(), state, why.Text)
+	}
+}
+
+// TestRetainedObjectStaysAsItIs checks that a member in which an object is not wanted any more keeps its own spec while the object has to stay, and
+// not that of other members, which may be an AUDIT that decides nothing.
+func TestRetainedObjectStaysAsItIs(t *testing.T) {
+	spec := func(action string) map[string]any {
+		return map[string]any{"action": action, "targetRefs": []any{map[string]any{"kind": "Gateway", "name": "shop-waypoint"}}}
+	}
+	name := strings.TrimPrefix(atWaypoint, "istio-system/")
+	r, err := enforcer.Render(enforcer.Object{Kind: "AuthorizationPolicy", Name: name, Spec: spec("AUDIT")}, "x",
+		map[string]map[string]any{"m2": spec("ALLOW")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := enforcer.Revision(spec("ALLOW"))
+	allows := federation.Override{Spec: spec("ALLOW"), Labels: map[string]string{v1alpha1.LabelRevision: revision}}
+	f := &facts{Resource: waypointResource, Rendered: []enforcer.Rendered{r}, RenderedIn: map[string][]string{atWaypoint: {"m2"}},
+		Existing: []*federation.Object{{Kind: federation.IstioPolicy, Meta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"},
+			TemplateSpec: spec("AUDIT"), Placement: []string{"m1", "m2"}, Overrides: map[string]federation.Override{"m1": allows, "m2": allows}}}}
+	p := plan{Desired: map[string]map[string]string{}}
+	notRead := map[string]map[string]string{podsKey: {"m1": "revision"}}
+	if err := p.placePartial(f, 0, []string{"m1", "m2"}, notRead); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Desired[atWaypoint]["m1"]; got != revision {
+		t.Errorf("m1 gets the revision %q, and had %q", got, revision)
+	}
+	for _, w := range p.Writes {
+		if got := w.SpecIn("m1")["action"]; got != "ALLOW" {
+			t.Errorf("m1 gets the action %v", got)
+		}
 	}
 }
