@@ -155,8 +155,8 @@ func (i *Inspector) MeshProblem(cluster, key, value string, requests bool, gatew
 	return message.Message{}
 }
 
-// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, or "". known is false if the
-// Gateway does not exist, or was not read.
+// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, also because it does not exist, or "".
+// known is false if it was not read.
 func (i *Inspector) GatewayProblem(cluster, gateway string) (problem string, known bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

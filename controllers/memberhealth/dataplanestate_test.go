@@ -254,7 +254,7 @@ func TestInspectorKnowsDedicatedWaypoints(t *testing.T) {
 		}
 	}
 	if _, known := i.GatewayProblem("m1", "y"); known {
-		t.Error("a Gateway that does not exist is known")
+		t.Error("a Gateway that was not read is known")
 	}
 }
 

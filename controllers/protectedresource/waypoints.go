@@ -125,7 +125,7 @@ func (f *facts) waypointUndecided(cluster string, r *enforcer.Rendered, h *enfor
 	case in.GatewayProblem != "":
 		return message.StateWaypointUnsuited(gateway, in.GatewayProblem)
 	case !in.GatewayRead && !accepted:
-		return message.StateWaypointHeld(gateway, objectLabel(renderedKind(r).Key(h.Objects[0])))
+		return message.StateWaypointUnread(gateway)
 	}
 	return message.Message{}
 }
@@ -164,8 +164,9 @@ func (f *facts) waypointProblem(cluster string) message.Message {
 	if gateway == "" {
 		return message.Message{}
 	}
-	if problem := f.Enforcement[cluster].GatewayProblem; problem != "" {
-		return message.StateWaypointUnsuited(gateway, problem)
+	in := f.Enforcement[cluster]
+	if in.GatewayProblem != "" {
+		return message.StateWaypointUnsuited(gateway, in.GatewayProblem)
 	}
 	for i := range f.Rendered {
 		r := &f.Rendered[i]
@@ -181,6 +182,9 @@ func (f *facts) waypointProblem(cluster string) message.Message {
 		case !seen.Waypoint.Current && f.Held[cluster].IsZero():
 			return message.StateWaypointUnreported(gateway, label)
 		}
+	}
+	if !in.GatewayRead && f.Held[cluster].IsZero() {
+		return message.StateWaypointUnread(gateway)
 	}
 	return f.Held[cluster]
 }

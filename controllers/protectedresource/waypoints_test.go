@@ -43,6 +43,7 @@ type waypointScene struct {
 	// deniesBound is what istiod reports about the denies of the waypoint, and outdated that its reports are about earlier versions.
 	deniesBound, outdated bool
 	problem               string
+	unread                bool // the Gateways of the member
 	gone                  bool
 	// others are the objects of other resources on the host, and othersSeen are those that the member has.
 	others     []*federation.Object
@@ -84,7 +85,7 @@ func (s *waypointScene) facts() *facts {
 					HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}},
 				{Ref: policy.Ref{Policy: "p", SID: "admin"}, Effect: policy.Allow, Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: "app-9"}},
 					Actions: []policy.UnitAction{{Name: "web:admin", Ports: []v1alpha1.Port{{Port: 9090, Protocol: v1alpha1.ProtocolTCP}}}}}}},
-		Enforcement: map[string]enforcement{"m1": {GatewayProblem: s.problem, GatewayRead: true,
+		Enforcement: map[string]enforcement{"m1": {GatewayProblem: s.problem, GatewayRead: !s.unread,
 			Foreign: map[v1alpha1.EnforcerName]foreignPolicies{v1alpha1.EnforcerIstio: {}}}},
 	}
 	out, err := e.Render(f.Unit)
@@ -177,7 +178,12 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 	if got, why := state(); s.accepts() || got != v1alpha1.MemberPending || !strings.Contains(why, "-waypoint-8080-deny.") {
 		t.Fatalf("istiod has not reported about the denies: pods accept the waypoint: %t, %s %s", s.accepts(), got, why)
 	}
-	s.deniesBound = true
+	s.deniesBound, s.unread = true, true
+	s.step()
+	if got, why := state(); s.accepts() || got != v1alpha1.MemberPending || !strings.Contains(why, "not read") {
+		t.Fatalf("the Gateway was not read: pods accept the waypoint: %t, %s %s", s.accepts(), got, why)
+	}
+	s.unread = false
 	s.step()
 	if !s.accepts() {
 		t.Fatal("istiod has reported, and pods refuse the waypoint")
@@ -196,6 +202,7 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 		{"istiod has not reported about another version", func() { s.app, s.outdated = "app-3", true }, func() { s.outdated = false }, true,
 			v1alpha1.MemberPending},
 		{"the Gateway is gone", func() { s.bound = false }, func() { s.bound = true }, false, v1alpha1.MemberPending},
+		{"the Gateways were not read", func() { s.unread = true }, func() { s.unread = false }, true, v1alpha1.MemberPending},
 		{"the Gateway is not suited", func() { s.problem = "another class" }, func() { s.problem = "" }, false, v1alpha1.MemberPending},
 		{"the policy was changed in the member", func() { s.seen[atWaypoint].Revision = "other" },
 			func() { s.seen[atWaypoint].Revision = s.seen[atWaypoint].Label }, false, v1alpha1.MemberPending},

@@ -7029,6 +7029,11 @@ func StateWaypointUnbound(object string, reason Message) Message {
 	return build("state.waypoint-unbound", param{"object", object}, param{"reason", reason})
 }
 
+// StateWaypointUnread is "it is unknown whether the Gateway {gateway}, which is dedicated to the resource, exists and is suited, because the Gateways of the member were not read".
+func StateWaypointUnread(gateway string) Message {
+	return build("state.waypoint-unread", param{"gateway", gateway})
+}
+
 // StateWaypointUnreported is "the waypoint {gateway} may still have an earlier version of {object}, because istiod has not reported about the current one (condition WaypointAccepted)".
 func StateWaypointUnreported(gateway string, object string) Message {
 	return build("state.waypoint-unreported", param{"gateway", gateway}, param{"object", object})

@@ -57,7 +57,7 @@ type waypoints struct {
 	namespaces map[string]labels.Set
 	// services are the Services and ServiceEntries that use a waypoint, by namespace.
 	services map[string][]service
-	// dedicated contains the existing Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or "".
+	// dedicated contains the Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or "".
 	dedicated map[string]string
 }
 
@@ -75,6 +75,9 @@ type service struct {
 func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypoints, message.Message) {
 	out := waypoints{carried: map[string]carried{}, namespaces: map[string]labels.Set{}, services: map[string][]service{}, dedicated: map[string]string{}}
 	declared := istio.waypoints()
+	for name := range declared {
+		out.dedicated[name] = "Gateway " + federation.IstioPolicy.Namespace + "/" + name + " not found"
+	}
 	switch {
 	case istio.GatewayAPI:
 	case istio.Served || istio.Unread.IsZero():

@@ -187,7 +187,8 @@ func TestDedicatedWaypoints(t *testing.T) {
 		{"it is", []*unstructured.Unstructured{good, inRoot}, declared, "w", ""},
 		{"it is not declared", []*unstructured.Unstructured{good, inRoot}, `{"dataplane": "ambient", "version": "1.31"}`, "", ""},
 		{"a Gateway with this name elsewhere", []*unstructured.Unstructured{
-			stored(gatewayResource, "shop", "w", map[string]any{"gatewayClassName": "istio-waypoint"}), service(use, "w")}, declared, "", ""},
+			stored(gatewayResource, "shop", "w", map[string]any{"gatewayClassName": "istio-waypoint"}), service(use, "w")}, declared, "",
+			"istio-system/w not found"},
 		{"its class is another one", []*unstructured.Unstructured{gateway("w", "istio-agentgateway-waypoint", "Selector"), inRoot}, declared, "",
 			"gatewayClassName"},
 		{"its account is another one", []*unstructured.Unstructured{account, inRoot}, declared, "", "service-account"},

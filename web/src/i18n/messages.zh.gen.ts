@@ -1407,6 +1407,7 @@ export const messages: Readonly<Record<string, string>> = {
   "state.waypoint-held": "在 istiod 报告决定其客户端的 {object} 已在该处生效（状态条件 WaypointAccepted）之前，Pod 会拒绝 waypoint {gateway}",
   "state.waypoint-taken": "在该处移除 {resource} 的 {object} 之前，Pod 会拒绝 waypoint {gateway}，因为前者的客户端同样能通过该 waypoint",
   "state.waypoint-unbound": "istiod 没有把 {object} 应用到 waypoint：{reason}",
+  "state.waypoint-unread": "尚未读取该成员集群的 Gateway，因此不知道专用于该资源的 Gateway {gateway} 是否存在、是否适用",
   "state.waypoint-unreported": "waypoint {gateway} 可能仍是 {object} 的较早版本，因为 istiod 尚未就当前版本作出报告（状态条件 WaypointAccepted）",
   "state.waypoint-unsuited": "Gateway {gateway} 按现状不能专用于该资源，Pod 会拒绝其 waypoint：{reason}",
   "state.ztunnel-incomplete": "istiod 没有按原样把 {object} 交给 ztunnel：{reason}",
