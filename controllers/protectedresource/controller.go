@@ -24,6 +24,7 @@ import (
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/message"
@@ -105,6 +106,8 @@ type Enforcers interface {
 	Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *dataplane.Reason)
 	// NotEnforcing returns, by member, the reason why it enforces nothing that an enforcer renders.
 	NotEnforcing(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]message.Message
+	// Dedications returns what members declare about the waypoint of a resource, by member.
+	Dedications(resource string, clusters []federation.Cluster) map[string]istio.Dedication
 }
 
 // DefaultWorkers is the number of resources that are reconciled concurrently; the workers mostly wait for the host's

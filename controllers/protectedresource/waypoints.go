@@ -14,10 +14,7 @@ import (
 // the policies of the waypoint come before the rule by which pods accept it, and go after it.
 
 // waypointIn returns the waypoint that a member dedicates to the resource, or zero.
-func (f *facts) waypointIn(cluster string) istio.Waypoint {
-	c := f.declared(cluster, f.Resource)
-	return c.WaypointOf(f.Resource)
-}
+func (f *facts) waypointIn(cluster string) istio.Waypoint { return f.Waypoints[cluster].Waypoint }
 
 // gatewayUser is an object that applies to a waypoint, with its resource, which may be the unit's own.
 type gatewayUser struct{ Resource, Object string }
@@ -160,6 +157,9 @@ func (f *facts) renderedRevision(key, cluster string) string {
 // waypointProblem returns the reason why connections through the waypoint of the resource are refused in a member, or may be decided by an earlier
 // version of its policies, or zero.
 func (f *facts) waypointProblem(cluster string) message.Message {
+	if why := f.Waypoints[cluster].Unused; !why.IsZero() {
+		return message.StateWaypointUnused(why)
+	}
 	gateway := f.waypointIn(cluster).Gateway
 	if gateway == "" {
 		return message.Message{}

@@ -62,7 +62,8 @@ func (r recordedObjects) List() []*federation.Object { return r.list }
 func (s *waypointScene) facts() *facts {
 	s.t.Helper()
 	mode := cmp.Or(s.mode, v1alpha1.ModeEnforce)
-	e, err := istio.New(istio.Declared(map[string]istio.Declaration{"m1": {Text: s.declared}}))
+	config := istio.Declared(map[string]istio.Declaration{"m1": {Text: s.declared}})
+	e, err := istio.New(config)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -75,6 +76,7 @@ func (s *waypointScene) facts() *facts {
 	}
 	f := &facts{
 		Resource: waypointResource, Wanted: true, Placement: []string{"m1"}, Clusters: []federation.Cluster{{Name: "m1", Istio: s.declared}},
+		Waypoints:    config.Dedications(waypointResource),
 		View:         &policycache.View{Snapshot: policy.NewSnapshot(in)},
 		NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{}, RenderedIn: map[string][]string{}, Observed: observations{}, Existing: s.existing,
 		Unit: policy.Unit{ID: "x", Resource: waypointResource, LabelKey: "k", LabelValue: "v", Mode: mode,
@@ -412,5 +414,15 @@ func TestRetainedObjectStaysAsItIs(t *testing.T) {
 		if got := w.SpecIn("m1")["action"]; got != "ALLOW" {
 			t.Errorf("m1 gets the action %v", got)
 		}
+	}
+}
+
+// TestInvalidDedication checks that a resource for which a member declares a waypoint that cannot be used is not realized there.
+func TestInvalidDedication(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, app: "app-1", declared: strings.Replace(waypointDeclared, "8080", "0", 1)}
+	s.step()
+	state, why := s.facts().enforcementState("m1")
+	if s.accepts() || s.has() || state != v1alpha1.MemberPending || !strings.Contains(why.Text, "port 0") {
+		t.Errorf("pods accept the waypoint: %t; %s %s", s.accepts(), state, why.Text)
 	}
 }

@@ -2214,6 +2214,11 @@ func IstioWaypointShared(gateway string) Message {
 	return build("istio.waypoint-shared", param{"gateway", gateway})
 }
 
+// IstioWaypointUnreadable is "the entry of waypoints for \"{resource}\" cannot be read: {reason}".
+func IstioWaypointUnreadable(resource string, reason string) Message {
+	return build("istio.waypoint-unreadable", param{"reason", reason}, param{"resource", resource})
+}
+
 // IstioWaypointsOfOne is "waypoints belong to a single member, and cannot be in the default".
 func IstioWaypointsOfOne() Message {
 	return Message{Code: "istio.waypoints-of-one", Text: "waypoints belong to a single member, and cannot be in the default"}
@@ -5349,6 +5354,11 @@ func PreflightIstioSidecars(version string) Message {
 	return build("preflight.istio-sidecars", param{"version", version})
 }
 
+// PreflightIstioWaypoint is "an entry of waypoints in what it declares about its Istio dedicates nothing, and a resource that it names is not realized there: {reason}".
+func PreflightIstioWaypoint(reason Message) Message {
+	return build("preflight.istio-waypoint", param{"reason", reason})
+}
+
 // PreflightKindFails is "{kind} cannot be listed: {reason}".
 func PreflightKindFails(kind string, reason string) Message {
 	return build("preflight.kind-fails", param{"kind", kind}, param{"reason", reason})
@@ -7042,6 +7052,11 @@ func StateWaypointUnreported(gateway string, object string) Message {
 // StateWaypointUnsuited is "the Gateway {gateway} cannot be dedicated to the resource as it is, and pods refuse its waypoint: {reason}".
 func StateWaypointUnsuited(gateway string, reason string) Message {
 	return build("state.waypoint-unsuited", param{"gateway", gateway}, param{"reason", reason})
+}
+
+// StateWaypointUnused is "the waypoint that the member declares for the resource is not used, and pods refuse it: {reason}".
+func StateWaypointUnused(reason Message) Message {
+	return build("state.waypoint-unused", param{"reason", reason})
 }
 
 // StateZtunnelIncomplete is "istiod does not pass {object} to ztunnel as it is written: {reason}".

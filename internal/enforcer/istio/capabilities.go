@@ -44,6 +44,8 @@ type Capabilities struct {
 	Ranges []netip.Prefix `json:"ranges,omitempty"`
 	// Waypoints are dedicated to one resource each, in ambient. They enforce what node proxies cannot see.
 	Waypoints []Waypoint `json:"waypoints,omitempty"`
+	// Unused are declared waypoints that have no effect, each with the reason.
+	Unused []UnusedWaypoint `json:"-"`
 
 	// Reason is the reason why there is no dataplane, if one was declared but cannot be used.
 	Reason message.Message `json:"-"`

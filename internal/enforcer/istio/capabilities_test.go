@@ -68,6 +68,10 @@ func TestParseConfig(t *testing.T) {
 			reason: "a Gateway is in one member",
 			text:   "default: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}\n", wrong: "single member",
 		},
+		"WaypointMisspelled": {
+			reason: "a misspelled field of an entry in a file",
+			text:   waypoints("{resource: a, gatway: x, port: 80}"), wrong: "gatway",
+		},
 		"NoRange": {reason: "not an address range", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [pods]}}\n", wrong: "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +83,46 @@ func TestParseConfig(t *testing.T) {
 				t.Errorf("%s: error %v does not name %q", tc.reason, err, tc.wrong)
 			}
 		})
+	}
+}
+
+// TestInvalidWaypointsAreDropped checks that an entry of waypoints that cannot be used dedicates nothing, and takes away nothing else from a member.
+func TestInvalidWaypointsAreDropped(t *testing.T) {
+	const good = "{resource: good, gateway: g, port: 80}"
+	for _, c := range []struct{ reason, entries, unused, says string }{
+		{"a port is missing", good + ", {resource: a, gateway: x}", "a", "port 0"},
+		{"a field is misspelled", good + ", {resource: a, gatway: x, port: 80}", "a", "gatway"},
+		{"a field has another type", good + ", {resource: a, gateway: x, port: http}", "a", "port"},
+		{"a wildcard", good + ", {resource: 'a*', gateway: x, port: 80}", "a*", "exact name"},
+		{"one Gateway for two resources", good + ", {resource: a, gateway: x, port: 80}, {resource: b, gateway: x, port: 81}", "a b", "two resources"},
+		{"two Gateways for one resource", good + ", {resource: a, gateway: x, port: 80}, {resource: a, gateway: y, port: 80}", "a a", "two waypoints"},
+	} {
+		config := Declared(map[string]Declaration{"m1": {Text: "{dataplane: ambient, version: '1.31', strictMTLS: true, waypoints: [" + c.entries + "]}"}})
+		if why := config.UnsupportedReason("m1"); !why.IsZero() {
+			t.Errorf("%s: the member enforces nothing: %s", c.reason, why.Text)
+			continue
+		}
+		if _, err := New(config); err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+		if w := config.Dedications("good")["m1"]; w.Waypoint.Gateway != "g" || !w.Unused.IsZero() {
+			t.Errorf("%s: the other entry is %+v", c.reason, w)
+		}
+		unused := config.Members["m1"].Unused
+		var resources []string
+		for _, u := range unused {
+			resources = append(resources, u.Resource)
+			if d := config.Dedications(u.Resource)["m1"]; d.Waypoint != (Waypoint{}) || !strings.Contains(d.Unused.Text, c.says) {
+				t.Errorf("%s: %s has %+v", c.reason, u.Resource, d)
+			}
+		}
+		if got := strings.Join(resources, " "); got != c.unused {
+			t.Errorf("%s: unused are %q", c.reason, got)
+		}
+	}
+	sidecars := Declared(map[string]Declaration{"m1": {Text: "{dataplane: sidecar, version: '1.31', waypoints: [" + good + "]}"}})
+	if why := sidecars.UnsupportedReason("m1"); !why.IsZero() || sidecars.Dedications("good")["m1"].Unused.IsZero() {
+		t.Errorf("with sidecars: the member enforces nothing: %q; %+v", why.Text, sidecars.Dedications("good"))
 	}
 }
 
@@ -103,7 +147,7 @@ func TestProfile(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.in.profile(), cmp.AllowUnexported(profile{})); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.in.profile(), cmp.AllowUnexported(profile{}, Waypoint{})); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -37,6 +37,39 @@ type Waypoint struct {
 	Gateway string `json:"gateway"`
 	// Port is the port of the resource's pods to which the waypoint connects.
 	Port int32 `json:"port"`
+
+	// unreadable is the reason why the entry could not be decoded, or "".
+	unreadable string
+}
+
+// UnusedWaypoint is an entry of a declaration that dedicates nothing, with the reason.
+type UnusedWaypoint struct {
+	Waypoint
+	Reason message.Message
+}
+
+// Dedication is what a member declares about the waypoint of a resource.
+type Dedication struct {
+	// Waypoint is the one that is dedicated to the resource; zero if Unused is set.
+	Waypoint Waypoint
+	// Unused is the reason why what the member declares for the resource has no effect, or zero.
+	Unused message.Message
+}
+
+// Dedications returns what members declare about the waypoint of a resource, by member. Members that declare nothing about it are not listed.
+func (c *Config) Dedications(resource string) map[string]Dedication {
+	out := map[string]Dedication{}
+	for member, m := range c.Members {
+		if w := m.WaypointOf(resource); w != (Waypoint{}) {
+			out[member] = Dedication{Waypoint: w}
+		}
+		for _, u := range m.Unused {
+			if u.Resource == resource {
+				out[member] = Dedication{Unused: u.Reason}
+			}
+		}
+	}
+	return out
 }
 
 // WaypointOf returns the waypoint that is dedicated to a resource, or zero.
@@ -51,26 +84,51 @@ func (c *Capabilities) WaypointOf(resource string) Waypoint {
 
 // checkWaypoints returns an error unless each waypoint belongs to one resource.
 func (c *Capabilities) checkWaypoints() error {
-	if len(c.Waypoints) > 0 && c.Dataplane != Ambient {
-		return message.IstioWaypointDataplane().Err()
-	}
-	resources, gateways := map[string]bool{}, map[string]bool{}
-	for _, w := range c.Waypoints {
-		switch {
-		case w.Resource == "" || strings.HasSuffix(w.Resource, "*"):
-			return message.IstioWaypointResource(message.Quoted(w.Resource)).Err()
-		case len(validation.IsDNS1123Label(w.Gateway)) > 0:
-			return message.IstioWaypointGateway(message.Quoted(w.Gateway)).Err()
-		case w.Port < 1 || w.Port > 65535:
-			return message.IstioWaypointPort(w.Gateway, int(w.Port)).Err()
-		case gateways[w.Gateway]:
-			return message.IstioWaypointShared(w.Gateway).Err()
-		case resources[w.Resource]:
-			return message.IstioWaypointSecond(w.Resource).Err()
+	for i := range c.Waypoints {
+		if why := c.waypointProblem(i); !why.IsZero() {
+			return why.Err()
 		}
-		resources[w.Resource], gateways[w.Gateway] = true, true
 	}
 	return nil
+}
+
+// waypointProblem returns the reason why an entry of Waypoints cannot be used, or zero. Of entries that contradict each other, none can be.
+func (c *Capabilities) waypointProblem(entry int) message.Message {
+	w := c.Waypoints[entry]
+	other := func(same func(Waypoint) bool) bool {
+		first := slices.IndexFunc(c.Waypoints, same)
+		return first != entry || slices.ContainsFunc(c.Waypoints[entry+1:], same)
+	}
+	switch {
+	case c.Dataplane != Ambient:
+		return message.IstioWaypointDataplane()
+	case w.unreadable != "":
+		return message.IstioWaypointUnreadable(message.Quoted(w.Resource), w.unreadable)
+	case w.Resource == "" || strings.HasSuffix(w.Resource, "*"):
+		return message.IstioWaypointResource(message.Quoted(w.Resource))
+	case len(validation.IsDNS1123Label(w.Gateway)) > 0:
+		return message.IstioWaypointGateway(message.Quoted(w.Gateway))
+	case w.Port < 1 || w.Port > 65535:
+		return message.IstioWaypointPort(w.Gateway, int(w.Port))
+	case other(func(o Waypoint) bool { return o.Resource == w.Resource }):
+		return message.IstioWaypointSecond(w.Resource)
+	case other(func(o Waypoint) bool { return o.Gateway == w.Gateway }):
+		return message.IstioWaypointShared(w.Gateway)
+	}
+	return message.Message{}
+}
+
+// dropWaypoints moves the entries of Waypoints that cannot be used to Unused.
+func (c *Capabilities) dropWaypoints() {
+	var used []Waypoint
+	for i, w := range c.Waypoints {
+		if why := c.waypointProblem(i); why.IsZero() {
+			used = append(used, w)
+		} else {
+			c.Unused = append(c.Unused, UnusedWaypoint{Waypoint: w, Reason: why})
+		}
+	}
+	c.Waypoints = used
 }
 
 // account returns the match of the waypoint's service account in a root namespace.
