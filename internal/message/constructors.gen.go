@@ -2184,6 +2184,11 @@ func IstioWaypointDataplane() Message {
 	return Message{Code: "istio.waypoint-dataplane", Text: "waypoints can be dedicated to resources only in a member whose dataplane is ambient"}
 }
 
+// IstioWaypointElsewhere is "the waypoint {gateway} is dedicated to {resource} in {member}, where it has the same account; each resource needs another name".
+func IstioWaypointElsewhere(gateway string, resource string, member string) Message {
+	return build("istio.waypoint-elsewhere", param{"gateway", gateway}, param{"member", member}, param{"resource", resource})
+}
+
 // IstioWaypointGateway is "\"{gateway}\" is not the name of a Gateway in Istio's root namespace".
 func IstioWaypointGateway(gateway string) Message {
 	return build("istio.waypoint-gateway", param{"gateway", gateway})

@@ -3,7 +3,9 @@ package istio
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,6 +89,13 @@ func (c *Config) check() error {
 		if err := m.check(); err != nil {
 			return message.IstioConfigurationMember(name, message.Of(err)).WithKind(ErrInvalidConfig)
 		}
+	}
+	shared := c.sharedGateways()
+	if gateways := slices.Sorted(maps.Keys(shared)); len(gateways) > 0 {
+		uses := shared[gateways[0]]
+		use := uses[1]
+		why := Waypoint{Gateway: gateways[0], Resource: use.resource}.sharedBecause(uses)
+		return message.IstioConfigurationMember(use.member, why).WithKind(ErrInvalidConfig)
 	}
 	return nil
 }

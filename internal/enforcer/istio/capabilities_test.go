@@ -68,6 +68,17 @@ func TestParseConfig(t *testing.T) {
 			reason: "a Gateway is in one member",
 			text:   "default: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}\n", wrong: "single member",
 		},
+		"WaypointOfOtherMembers": {
+			reason: "a resource may have a Gateway with the same name in each member",
+			text: good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}, " +
+				"m2: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 81}]}}\n",
+		},
+		"WaypointOfAnotherMember": {
+			reason: "pods accept its account in every trust domain",
+			text: good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}, " +
+				"m2: {dataplane: ambient, version: '1.30', waypoints: [{resource: b, gateway: x, port: 80}]}}\n",
+			wrong: "member m2: the waypoint x is dedicated to a in m1",
+		},
 		"WaypointMisspelled": {
 			reason: "a misspelled field of an entry in a file",
 			text:   waypoints("{resource: a, gatway: x, port: 80}"), wrong: "gatway",
@@ -119,6 +130,23 @@ func TestInvalidWaypointsAreDropped(t *testing.T) {
 		if got := strings.Join(resources, " "); got != c.unused {
 			t.Errorf("%s: unused are %q", c.reason, got)
 		}
+	}
+	text := func(waypoints string) Declaration {
+		return Declaration{Text: "{dataplane: ambient, version: '1.31', waypoints: [" + waypoints + "]}"}
+	}
+	const x = "gateway: x, port: 80}"
+	members := Declared(map[string]Declaration{"m1": text(good + ", {resource: a, " + x), "m2": text("{resource: b, " + x), "m3": text("{resource: a, " + x)})
+	if _, err := New(members); err != nil {
+		t.Error(err)
+	}
+	for member, want := range map[string]string{"m1": "b in m2", "m2": "a in m1", "m3": "b in m2"} {
+		d := members.Dedications(map[string]string{"m1": "a", "m2": "b", "m3": "a"}[member])[member]
+		if d.Waypoint != (Waypoint{}) || !strings.Contains(d.Unused.Text, want) {
+			t.Errorf("%s with a Gateway of another resource elsewhere: %+v", member, d)
+		}
+	}
+	if d := members.Dedications("good")["m1"]; d.Waypoint.Gateway != "g" {
+		t.Errorf("the other entry is %+v", d)
 	}
 	sidecars := Declared(map[string]Declaration{"m1": {Text: "{dataplane: sidecar, version: '1.31', waypoints: [" + good + "]}"}})
 	if why := sidecars.UnsupportedReason("m1"); !why.IsZero() || sidecars.Dedications("good")["m1"].Unused.IsZero() {

@@ -94,6 +94,7 @@ func Declared(members map[string]Declaration) Config {
 			most, out.Default = count[p], c
 		}
 	}
+	out.dropSharedWaypoints()
 	if most == 0 {
 		out.Default = Capabilities{Dataplane: NoDataplane}
 	}

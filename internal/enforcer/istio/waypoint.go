@@ -2,6 +2,7 @@ package istio
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,6 +130,57 @@ func (c *Capabilities) dropWaypoints() {
 		}
 	}
 	c.Waypoints = used
+}
+
+// waypointUse is the resource to which a member dedicates a Gateway.
+type waypointUse struct{ member, resource string }
+
+// sharedGateways returns the names of the Gateways that members dedicate to different resources, with two uses of each. The account of a waypoint
+// matches any trust domain, so in a mesh of several members, pods of each also accept the waypoints with this name of the others.
+func (c *Config) sharedGateways() map[string][2]waypointUse {
+	first, shared := map[string]waypointUse{}, map[string][2]waypointUse{}
+	for _, member := range slices.Sorted(maps.Keys(c.Members)) {
+		for _, w := range c.Members[member].Waypoints {
+			use := waypointUse{member, w.Resource}
+			before, used := first[w.Gateway]
+			switch {
+			case !used:
+				first[w.Gateway] = use
+			case before.resource != use.resource:
+				shared[w.Gateway] = [2]waypointUse{before, use}
+			}
+		}
+	}
+	return shared
+}
+
+// sharedBecause returns the reason why a waypoint cannot be used, which is one of sharedGateways.
+func (w Waypoint) sharedBecause(uses [2]waypointUse) message.Message {
+	other := uses[0]
+	if other.resource == w.Resource {
+		other = uses[1]
+	}
+	return message.IstioWaypointElsewhere(w.Gateway, other.resource, other.member)
+}
+
+// dropSharedWaypoints moves the waypoints of sharedGateways to Unused in every member.
+func (c *Config) dropSharedWaypoints() {
+	shared := c.sharedGateways()
+	if len(shared) == 0 {
+		return
+	}
+	for member, m := range c.Members {
+		var used []Waypoint
+		for _, w := range m.Waypoints {
+			if uses, ok := shared[w.Gateway]; ok {
+				m.Unused = append(slices.Clone(m.Unused), UnusedWaypoint{Waypoint: w, Reason: w.sharedBecause(uses)})
+			} else {
+				used = append(used, w)
+			}
+		}
+		m.Waypoints = used
+		c.Members[member] = m
+	}
 }
 
 // account returns the match of the waypoint's service account in a root namespace.

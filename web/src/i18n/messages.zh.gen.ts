@@ -438,6 +438,7 @@ export const messages: Readonly<Record<string, string>> = {
   "istio.too-old": "Istio {version} 早于 1.{oldest}",
   "istio.version": "版本 {version} 不是 Istio 1 的版本（例如 1.31）",
   "istio.waypoint-dataplane": "只有数据面为 ambient 的成员集群才能为资源指定专用 waypoint",
+  "istio.waypoint-elsewhere": "waypoint {gateway} 在 {member} 中专用于 {resource}，两者的账号相同；每个资源需要不同的名称",
   "istio.waypoint-gateway": "{gateway} 不是 Istio 根命名空间中 Gateway 的名称",
   "istio.waypoint-other-ports": "经过 waypoint {gateway} 的连接只能到达一个端口",
   "istio.waypoint-port": "waypoint {gateway} 所连接的端口 {port} 不在 1 到 65535 之间",
