@@ -155,9 +155,12 @@ func (i *Inspector) MeshProblem(cluster, key, value string, requests bool, gatew
 	return message.Message{}
 }
 
-// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, also because it does not exist, or "".
-// known is false if it was not read.
+// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, also because it does not exist, or
+// because its service account is one of a class of subjects, whose access the waypoint would have elsewhere, or "". known is false if it was not read.
 func (i *Inspector) GatewayProblem(cluster, gateway string) (problem string, known bool) {
+	if class := preflight.ClassOfAccount(i.Keys(), gateway); class != "" {
+		return "the service account " + gateway + " identifies a subject of class " + class, true
+	}
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]

@@ -256,6 +256,14 @@ func TestInspectorKnowsDedicatedWaypoints(t *testing.T) {
 	if _, known := i.GatewayProblem("m1", "y"); known {
 		t.Error("a Gateway that was not read is known")
 	}
+	i.Keys = func() []preflight.Key {
+		return []preflight.Key{{Class: "letters", ServiceAccount: "w{id}"}, {Class: "app", ServiceAccount: "app-{id}"}}
+	}
+	for gateway, known := range map[string]bool{"w": true, "app-1": true} {
+		if got, read := i.GatewayProblem("m1", gateway); read != known || strings.Contains(got, "class app") != (gateway == "app-1") {
+			t.Errorf("%s, with the accounts of a class: %q, known %t", gateway, got, read)
+		}
+	}
 }
 
 // listedMeshPods are the pods of a member in which none with these keys has a problem.

@@ -91,6 +91,7 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 	}); err != nil {
 		return out, unread(err, "GatewayClasses")
 	}
+	usedBy := map[string]string{} // Gateways of the root namespace by the accounts that they use besides their names
 	if err := each(ctx, c, gatewayResource, "", func(u *unstructured.Unstructured) {
 		class, _, _ := unstructured.NestedString(u.Object, "spec", "gatewayClassName")
 		of, own := u.GetLabels()[waypointTraffic]
@@ -100,11 +101,24 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 		if t := trafficOf(of); t != (carried{}) {
 			out.carried[u.GetNamespace()+"/"+u.GetName()] = t
 		}
-		if u.GetNamespace() == federation.IstioPolicy.Namespace && declared[u.GetName()] {
+		if u.GetNamespace() != federation.IstioPolicy.Namespace {
+			return
+		}
+		if declared[u.GetName()] {
 			out.dedicated[u.GetName()] = unsuited(u)
+		}
+		for _, account := range accountsOf(u, class) {
+			if account != u.GetName() {
+				usedBy[account] = u.GetName()
+			}
 		}
 	}); err != nil {
 		return out, unread(err, "Gateways")
+	}
+	for account, by := range usedBy {
+		if why, dedicated := out.dedicated[account]; dedicated && why == "" {
+			out.dedicated[account] = "the Gateway " + by + " has the service account " + account + ", too"
+		}
 	}
 	if len(out.carried) == 0 {
 		return out, message.Message{}
@@ -210,6 +224,15 @@ func unsuited(u *unstructured.Unstructured) string {
 		}
 	}
 	return ""
+}
+
+// accountsOf returns the service accounts that the proxies of a Gateway may have: that of its annotation, or else the name of the Gateway, or for most
+// classes the name with that of the class. Source: GetDefaultName in pilot/pkg/config/kube/gatewaycommon/gateway_utils.go.
+func accountsOf(u *unstructured.Unstructured, class string) []string {
+	if account := u.GetAnnotations()[gatewayAccount]; account != "" {
+		return []string{account}
+	}
+	return []string{u.GetName(), u.GetName() + "-" + class}
 }
 
 // dedicatedTo returns the name of the Gateway if connections pass it alone, and it is dedicated to a resource and suited; otherwise "".

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +173,11 @@ func TestDedicatedWaypoints(t *testing.T) {
 	}
 	account := gateway("w", "istio-waypoint", "Selector")
 	account.SetAnnotations(map[string]string{"networking.istio.io/service-account": "other"})
+	annotated := func(namespace, account string) *unstructured.Unstructured {
+		u := stored(gatewayResource, namespace, "other", map[string]any{"gatewayClassName": "istio"})
+		u.SetAnnotations(map[string]string{"networking.istio.io/service-account": account})
+		return u
+	}
 	service := func(labels ...string) *unstructured.Unstructured {
 		return stored(serviceResource, "shop", "redis", map[string]any{"selector": map[string]any{"app": "redis"}}, labels...)
 	}
@@ -193,6 +199,12 @@ func TestDedicatedWaypoints(t *testing.T) {
 			"gatewayClassName"},
 		{"its account is another one", []*unstructured.Unstructured{account, inRoot}, declared, "", "service-account"},
 		{"everybody may use it", []*unstructured.Unstructured{gateway("w", "istio-waypoint", "All"), inRoot}, declared, "", "from All"},
+		{"another Gateway has its account", []*unstructured.Unstructured{good, annotated("istio-system", "w"), inRoot}, declared, "", "the Gateway other"},
+		{"another one elsewhere has an account with its name", []*unstructured.Unstructured{good, annotated("shop", "w"), inRoot}, declared, "w", ""},
+		{"another Gateway has another account", []*unstructured.Unstructured{good, annotated("istio-system", "v"), inRoot}, declared, "w", ""},
+		{"the default account of another Gateway is its account", []*unstructured.Unstructured{gateway("w-istio", "istio-waypoint", "Selector"),
+			stored(gatewayResource, "istio-system", "w", map[string]any{"gatewayClassName": "istio"}), service(use, "w-istio", useNamespace, "istio-system")},
+			strings.Replace(declared, `"w"`, `"w-istio"`, 1), "", "the Gateway w "},
 		{"another Service uses another one", []*unstructured.Unstructured{good, inRoot, stored(gatewayResource, "shop", "v", nil),
 			stored(serviceResource, "shop", "also", map[string]any{"selector": map[string]any{"app": "redis"}}, use, "v")}, declared, "", ""},
 		{"a part of its connections pass another one", []*unstructured.Unstructured{good, stored(gatewayResource, "shop", "v", nil),
@@ -209,8 +221,18 @@ func TestDedicatedWaypoints(t *testing.T) {
 		if got := w.dedicatedTo(w.of(pod)); got != c.want {
 			t.Errorf("%s: behind %q", c.reason, got)
 		}
-		if got := w.dedicated["w"]; (got == "") != (c.unsuited == "") || !strings.Contains(got, c.unsuited) {
+		if got := strings.Join(slices.Collect(maps.Values(w.dedicated)), ""); (got == "") != (c.unsuited == "") || !strings.Contains(got, c.unsuited) {
 			t.Errorf("%s: unsuited because of %q", c.reason, got)
+		}
+	}
+}
+
+// TestClassOfAccount checks which names of Gateways are those of service accounts of a class.
+func TestClassOfAccount(t *testing.T) {
+	keys := []Key{{Class: "redis"}, {Class: "any", ServiceAccount: "{id}"}, {Class: "app", ServiceAccount: "app-{id}-sa"}}
+	for account, want := range map[string]string{"app-1-sa": "app", "app--sa": "", "app-1": "", "shop-waypoint": ""} {
+		if got := ClassOfAccount(keys, account); got != want {
+			t.Errorf("%s: %q, want %q", account, got, want)
 		}
 	}
 }
