@@ -219,11 +219,30 @@ func unsuited(u *unstructured.Unstructured) string {
 	}
 	for _, l := range listeners {
 		listener, _ := l.(map[string]any)
-		if from, _, _ := unstructured.NestedString(listener, "allowedRoutes", "namespaces", "from"); from == "All" {
+		admitted, _, _ := unstructured.NestedMap(listener, "allowedRoutes", "namespaces")
+		switch admitted["from"] {
+		case "All":
 			return "allowedRoutes.namespaces.from All, Selector is required"
+		case "Selector":
+			if selector, _ := admitted["selector"].(map[string]any); !selectsSome(selector) {
+				return "allowedRoutes.namespaces.selector selects every namespace"
+			}
 		}
 	}
 	return ""
+}
+
+// selectsSome reports whether a label selector of namespaces requires a label that a namespace does not have by itself. An empty one selects every
+// namespace, and so does one that only excludes some, except those.
+func selectsSome(selector map[string]any) bool {
+	if required, _, err := unstructured.NestedStringMap(selector, "matchLabels"); err == nil && len(required) > 0 {
+		return true
+	}
+	expressions, _, _ := unstructured.NestedSlice(selector, "matchExpressions")
+	return slices.ContainsFunc(expressions, func(e any) bool {
+		expression, _ := e.(map[string]any)
+		return expression["operator"] == "In" || expression["operator"] == "Exists" && expression["key"] != "kubernetes.io/metadata.name"
+	})
 }
 
 // accountsOf returns the service accounts that the proxies of a Gateway may have: that of its annotation, or else the name of the Gateway, or for most

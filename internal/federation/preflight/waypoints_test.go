@@ -169,7 +169,15 @@ func TestDedicatedWaypoints(t *testing.T) {
 	declared := `{"dataplane": "ambient", "version": "1.31", "waypoints": [{"resource": "r", "gateway": "w", "port": 80}]}`
 	gateway := func(name, class, from string) *unstructured.Unstructured {
 		return stored(gatewayResource, "istio-system", name, map[string]any{"gatewayClassName": class, "listeners": []any{
-			map[string]any{"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": from}}}}})
+			map[string]any{"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": from,
+				"selector": map[string]any{"matchLabels": map[string]any{"site": "shop"}}}}}}})
+	}
+	selecting := func(selector map[string]any) *unstructured.Unstructured {
+		return stored(gatewayResource, "istio-system", "w", map[string]any{"gatewayClassName": "istio-waypoint", "listeners": []any{
+			map[string]any{"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": "Selector", "selector": selector}}}}})
+	}
+	expression := func(key, operator string) map[string]any {
+		return map[string]any{"matchExpressions": []any{map[string]any{"key": key, "operator": operator, "values": []any{"shop"}}}}
 	}
 	account := gateway("w", "istio-waypoint", "Selector")
 	account.SetAnnotations(map[string]string{"networking.istio.io/service-account": "other"})
@@ -199,6 +207,12 @@ func TestDedicatedWaypoints(t *testing.T) {
 			"gatewayClassName"},
 		{"its account is another one", []*unstructured.Unstructured{account, inRoot}, declared, "", "service-account"},
 		{"everybody may use it", []*unstructured.Unstructured{gateway("w", "istio-waypoint", "All"), inRoot}, declared, "", "from All"},
+		{"its selector is missing", []*unstructured.Unstructured{selecting(nil), inRoot}, declared, "", "every namespace"},
+		{"its selector is empty", []*unstructured.Unstructured{selecting(map[string]any{}), inRoot}, declared, "", "every namespace"},
+		{"its selector only excludes", []*unstructured.Unstructured{selecting(expression("site", "NotIn")), inRoot}, declared, "", "every namespace"},
+		{"every namespace has the label", []*unstructured.Unstructured{selecting(expression("kubernetes.io/metadata.name", "Exists")), inRoot}, declared, "",
+			"every namespace"},
+		{"its selector names some", []*unstructured.Unstructured{selecting(expression("kubernetes.io/metadata.name", "In")), inRoot}, declared, "w", ""},
 		{"another Gateway has its account", []*unstructured.Unstructured{good, annotated("istio-system", "w"), inRoot}, declared, "", "the Gateway other"},
 		{"another one elsewhere has an account with its name", []*unstructured.Unstructured{good, annotated("shop", "w"), inRoot}, declared, "w", ""},
 		{"another Gateway has another account", []*unstructured.Unstructured{good, annotated("istio-system", "v"), inRoot}, declared, "w", ""},
