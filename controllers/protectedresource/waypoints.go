@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
@@ -157,6 +158,9 @@ func (f *facts) renderedRevision(key, cluster string) string {
 // waypointProblem returns the reason why connections through the waypoint of the resource are refused in a member, or may be decided by an earlier
 // version of its policies, or zero.
 func (f *facts) waypointProblem(cluster string) message.Message {
+	if !f.enforcedBy(v1alpha1.EnforcerIstio) {
+		return message.Message{} // its objects may stay until another enforcer has taken over
+	}
 	if why := f.Waypoints[cluster].Unused; !why.IsZero() {
 		return message.StateWaypointUnused(why)
 	}

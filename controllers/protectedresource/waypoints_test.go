@@ -426,3 +426,17 @@ func TestInvalidDedication(t *testing.T) {
 		t.Errorf("pods accept the waypoint: %t; %s %s", s.accepts(), state, why.Text)
 	}
 }
+
+// TestHeldWaypointOfAnotherEnforcer checks that a waypoint that pods do not accept yet does not keep a class from another enforcer.
+func TestHeldWaypointOfAnotherEnforcer(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1"}
+	s.step()
+	f := s.facts()
+	if f.waypointProblem("m1").IsZero() {
+		t.Error("pods refuse the waypoint, and there is no problem")
+	}
+	f.ReplacedRenderings, f.Rendered, f.Unit.Enforcers = f.Rendered, nil, []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}
+	if why := f.waypointProblem("m1"); !why.IsZero() {
+		t.Error(why.Text)
+	}
+}

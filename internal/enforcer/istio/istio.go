@@ -152,9 +152,11 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 		}
 		g := newThroughGateway(allowed.name, t.through.waypoint)
 		held := enforcer.Held{Objects: throughGateways[g.name()].objects(), Rule: t.through.fromWaypoint()}
-		allowed.hold(cluster, parts(append([]any{held.Rule}, t.allow...)), held)
-		denied.members[cluster] = parts(append([]any{t.through.fromWaypointElsewhere(), held.Rule}, t.deny...))
-		denied.hold(cluster, parts(append([]any{t.through.fromWaypointElsewhere()}, t.deny...)), held)
+		// The rules about the waypoint are the last ones, so that they move no other rule to another object when they come or go.
+		elsewhere := t.through.fromWaypointElsewhere()
+		allowed.hold(cluster, parts(slices.Concat(t.allow, []any{held.Rule})), held)
+		denied.members[cluster] = parts(slices.Concat(t.deny, []any{elsewhere, held.Rule}))
+		denied.hold(cluster, parts(slices.Concat(t.deny, []any{elsewhere})), held)
 	}
 	families := []family{allowed, denied}
 	for _, name := range slices.Sorted(maps.Keys(throughGateways)) {

@@ -377,3 +377,31 @@ func TestHasObject(t *testing.T) {
 		}
 	}
 }
+
+// TestWaypointOfALargeUnit checks that only the last object with allows waits for the waypoint if a unit has several.
+func TestWaypointOfALargeUnit(t *testing.T) {
+	e, err := New(waypointConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := testUnit()
+	u.Resource = istiotest.SiteHead + "shop"
+	for i := range int32(maxRules + 100) { // each is a rule of its own
+		u.Statements = append(u.Statements, policy.UnitStatement{Ref: policy.Ref{Policy: "p", SID: fmt.Sprint(i)}, Effect: policy.Allow,
+			Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: "app-1"}},
+			Actions:  []policy.UnitAction{{Name: "a:b", Ports: []v1alpha1.Port{{Port: 10000 + i, Protocol: v1alpha1.ProtocolTCP}}}}})
+	}
+	r, err := e.Render(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held []string
+	for _, o := range r.Objects {
+		if _, ok := o.Held[waypointMember]; ok {
+			held = append(held, o.Object.Name)
+		}
+	}
+	if want := []string{"acp-x-2", "acp-x-deny"}; !slices.Equal(held, want) {
+		t.Errorf("held are %v, want %v", held, want)
+	}
+}
