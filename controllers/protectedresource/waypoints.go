@@ -18,7 +18,11 @@ import (
 func (f *facts) waypointIn(cluster string) istio.Waypoint { return f.Waypoints[cluster].Waypoint }
 
 // gatewayUser is an object that applies to a waypoint, with its resource, which may be the unit's own.
-type gatewayUser struct{ Resource, Object string }
+type gatewayUser struct {
+	Resource, Object string
+	// Unconfirmed reports whether the object is not placed in the member any more and was not seen there, but may be there.
+	Unconfirmed bool
+}
 
 // gatewayUsers returns, by member, an object that applies to the waypoint of the resource there, or may do so, and does not belong to the present
 // dedication, but to another resource or another port: it is placed there, or was placed there and has not been read as absent since. The allows of
@@ -39,9 +43,12 @@ func (f *facts) gatewayUsers(host federation.Host, observe func(cluster, key str
 			if !appliesTo(e.TemplateSpec, w.Gateway) || !e.WasPlacedIn(c) || e.Resource() == f.Resource && w.HasObject(f.Unit.ID, e.Meta.Name) {
 				continue
 			}
-			if e.IsPlacedIn(c) || !e.SeenWithout(c, observe(c, e.Key())) {
-				out[c] = gatewayUser{Resource: e.Resource(), Object: objectLabel(e.Key())}
-				break
+			seen := observe(c, e.Key())
+			if e.IsPlacedIn(c) || !e.SeenWithout(c, seen) {
+				user := gatewayUser{Resource: e.Resource(), Object: objectLabel(e.Key()), Unconfirmed: !e.IsPlacedIn(c) && seen.Object == nil}
+				if out[c] = user; !user.Unconfirmed {
+					break
+				}
 			}
 		}
 	}
@@ -98,10 +105,10 @@ func (f *facts) holdBack() {
 // cannot be read.
 func (f *facts) waypointUndecided(cluster string, r *enforcer.Rendered, h *enforcer.Held) message.Message {
 	gateway := f.waypointIn(cluster).Gateway
-	if other, used := f.GatewayUsers[cluster]; used {
+	accepted := f.acceptsWaypoint(cluster, h.Rule)
+	if other, used := f.GatewayUsers[cluster]; used && (!accepted || !other.Unconfirmed) {
 		return message.StateWaypointTaken(gateway, other.Object, other.Resource)
 	}
-	accepted := f.acceptsWaypoint(cluster, h.Rule)
 	for _, name := range h.Objects {
 		key := renderedKind(r).Key(name)
 		held := message.StateWaypointHeld(gateway, objectLabel(key))

@@ -295,6 +295,26 @@ func TestWaypointOfAnotherResource(t *testing.T) {
 	}
 }
 
+// TestWaypointOfAnotherResourceUnconfirmed checks that pods that accept a waypoint continue to do so while the member cannot be read, although an object
+// of another resource was there before.
+func TestWaypointOfAnotherResourceUnconfirmed(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
+	s.others = []*federation.Object{{Kind: federation.IstioPolicy, Propagation: federation.Propagation{Seen: true},
+		TemplateSpec: map[string]any{"targetRefs": []any{map[string]any{"name": "shop-waypoint"}}},
+		Meta:         metav1.ObjectMeta{Name: "acp-y-waypoint-80.shop-waypoint", Annotations: map[string]string{federation.AnnotationEverPlaced: "m1"}}}}
+	for range 4 {
+		s.step()
+	}
+	if !s.accepts() {
+		t.Fatal("pods refuse the waypoint")
+	}
+	s.gone = true
+	s.step()
+	if !s.accepts() {
+		t.Error("the member cannot be read, and pods refuse the waypoint")
+	}
+}
+
 // TestWaypointFromAuditToEnforce checks that a resource that is enforced from now on waits for the policies of its waypoint, although its policy in
 // Audit contained the account.
 func TestWaypointFromAuditToEnforce(t *testing.T) {
