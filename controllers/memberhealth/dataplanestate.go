@@ -156,16 +156,16 @@ func (i *Inspector) MeshProblem(cluster, key, value string, requests bool, gatew
 }
 
 // GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, also because it does not exist, or
-// because its service account is one of a class of subjects, whose access the waypoint would have elsewhere, or "". known is false if it was not read.
-func (i *Inspector) GatewayProblem(cluster, gateway string) (problem string, known bool) {
+// because its service account is one of a class of subjects, whose access the waypoint would have elsewhere, or zero. known is false if it was not read.
+func (i *Inspector) GatewayProblem(cluster, gateway string) (problem message.Message, known bool) {
 	if class := preflight.ClassOfAccount(i.Keys(), gateway); class != "" {
-		return "the service account " + gateway + " identifies a subject of class " + class, true
+		return message.GatewayAccountOfClass(gateway, class), true
 	}
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
 	if !m.known || !m.outdated.IsZero() {
-		return "", false
+		return message.Message{}, false
 	}
 	problem, known = m.facts.Gateways[gateway]
 	return problem, known

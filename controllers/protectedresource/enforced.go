@@ -26,8 +26,8 @@ type Members interface {
 	// resource, or "".
 	MeshProblem(cluster, key, value string, requests bool, gateway string) message.Message
 	// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, also because it does not exist,
-	// or "". known is false if it was not read.
-	GatewayProblem(cluster, gateway string) (problem string, known bool)
+	// or zero. known is false if it was not read.
+	GatewayProblem(cluster, gateway string) (problem message.Message, known bool)
 	// RequestsIncomplete reports whether HTTP rules are not enforced on some nodes of a member to which they are distributed.
 	RequestsIncomplete(cluster string) bool
 	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero.

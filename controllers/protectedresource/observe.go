@@ -59,9 +59,9 @@ type enforcement struct {
 	MeshProblem message.Message
 	// ZtunnelProblem is the reason why ztunnel does not get the policy as it is written, or zero.
 	ZtunnelProblem message.Message
-	// GatewayProblem is the reason why the Gateway that the member dedicates to the resource is not suited for that, or "". GatewayRead reports
+	// GatewayProblem is the reason why the Gateway that the member dedicates to the resource is not suited for that, or zero. GatewayRead reports
 	// that this was read.
-	GatewayProblem string
+	GatewayProblem message.Message
 	GatewayRead    bool
 	// Foreign contains what policies of others open for each dataplane of the unit.
 	Foreign map[v1alpha1.EnforcerName]foreignPolicies

@@ -127,7 +127,7 @@ func (f *facts) waypointUndecided(cluster string, r *enforcer.Rendered, h *enfor
 	}
 	in := f.Enforcement[cluster]
 	switch {
-	case in.GatewayProblem != "":
+	case !in.GatewayProblem.IsZero():
 		return message.StateWaypointUnsuited(gateway, in.GatewayProblem)
 	case !in.GatewayRead && !accepted:
 		return message.StateWaypointUnread(gateway)
@@ -176,7 +176,7 @@ func (f *facts) waypointProblem(cluster string) message.Message {
 		return message.Message{}
 	}
 	in := f.Enforcement[cluster]
-	if in.GatewayProblem != "" {
+	if !in.GatewayProblem.IsZero() {
 		return message.StateWaypointUnsuited(gateway, in.GatewayProblem)
 	}
 	for i := range f.Rendered {

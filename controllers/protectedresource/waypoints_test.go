@@ -87,7 +87,7 @@ func (s *waypointScene) facts() *facts {
 					HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}},
 				{Ref: policy.Ref{Policy: "p", SID: "admin"}, Effect: policy.Allow, Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: "app-9"}},
 					Actions: []policy.UnitAction{{Name: "web:admin", Ports: []v1alpha1.Port{{Port: 9090, Protocol: v1alpha1.ProtocolTCP}}}}}}},
-		Enforcement: map[string]enforcement{"m1": {GatewayProblem: s.problem, GatewayRead: !s.unread,
+		Enforcement: map[string]enforcement{"m1": {GatewayProblem: message.Verbatim(s.problem), GatewayRead: !s.unread,
 			Foreign: map[v1alpha1.EnforcerName]foreignPolicies{v1alpha1.EnforcerIstio: {}}}},
 	}
 	out, err := e.Render(f.Unit)

@@ -1794,6 +1794,41 @@ func FlowsUnavailable() Message {
 	return Message{Code: "flows.unavailable", Text: "The flow store cannot be read now; try again in a moment."}
 }
 
+// GatewayAbsent is "the Gateway {gateway} does not exist".
+func GatewayAbsent(gateway string) Message {
+	return build("gateway.absent", param{"gateway", gateway})
+}
+
+// GatewayAccount is "its annotation {annotation} gives it another service account, {account}".
+func GatewayAccount(annotation string, account string) Message {
+	return build("gateway.account", param{"account", account}, param{"annotation", annotation})
+}
+
+// GatewayAccountOfClass is "its service account {account} identifies a subject of class {class}".
+func GatewayAccountOfClass(account string, class string) Message {
+	return build("gateway.account-of-class", param{"account", account}, param{"class", class})
+}
+
+// GatewayAccountShared is "the Gateway {gateway} has its service account {account}, too".
+func GatewayAccountShared(account string, gateway string) Message {
+	return build("gateway.account-shared", param{"account", account}, param{"gateway", gateway})
+}
+
+// GatewayAdmitsAll is "a listener admits every namespace ({field} is All, and Selector is required)".
+func GatewayAdmitsAll(field string) Message {
+	return build("gateway.admits-all", param{"field", field})
+}
+
+// GatewayClass is "its gatewayClassName is {class}, and {required} is required".
+func GatewayClass(class string, required string) Message {
+	return build("gateway.class", param{"class", class}, param{"required", required})
+}
+
+// GatewaySelectsAll is "a listener admits every namespace, because {field} requires no label".
+func GatewaySelectsAll(field string) Message {
+	return build("gateway.selects-all", param{"field", field})
+}
+
 // GraphTargetInvalid is "This cannot be looked for.".
 func GraphTargetInvalid() Message {
 	return Message{Code: "graph.target-invalid", Text: "This cannot be looked for."}
@@ -7055,7 +7090,7 @@ func StateWaypointUnreported(gateway string, object string) Message {
 }
 
 // StateWaypointUnsuited is "the Gateway {gateway} cannot be dedicated to the resource as it is, and pods refuse its waypoint: {reason}".
-func StateWaypointUnsuited(gateway string, reason string) Message {
+func StateWaypointUnsuited(gateway string, reason Message) Message {
 	return build("state.waypoint-unsuited", param{"gateway", gateway}, param{"reason", reason})
 }
 

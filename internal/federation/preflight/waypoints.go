@@ -57,8 +57,8 @@ type waypoints struct {
 	namespaces map[string]labels.Set
 	// services are the Services and ServiceEntries that use a waypoint, by namespace.
 	services map[string][]service
-	// dedicated contains the Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or "".
-	dedicated map[string]string
+	// dedicated contains the Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or zero.
+	dedicated map[string]message.Message
 }
 
 // carried is what a waypoint carries: connections to Services, or those to the addresses of pods.
@@ -73,10 +73,13 @@ type service struct {
 // readWaypoints reads the waypoints of a member and what uses them, or returns the reason why they are not known. A member without
 // Gateways has no waypoints, and nothing else is read there.
 func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypoints, message.Message) {
-	out := waypoints{carried: map[string]carried{}, namespaces: map[string]labels.Set{}, services: map[string][]service{}, dedicated: map[string]string{}}
+	out := waypoints{
+		carried: map[string]carried{}, namespaces: map[string]labels.Set{}, services: map[string][]service{},
+		dedicated: map[string]message.Message{},
+	}
 	declared := istio.waypoints()
 	for name := range declared {
-		out.dedicated[name] = "Gateway " + federation.IstioPolicy.Namespace + "/" + name + " not found"
+		out.dedicated[name] = message.GatewayAbsent(federation.IstioPolicy.Namespace + "/" + name)
 	}
 	switch {
 	case istio.GatewayAPI:
@@ -116,8 +119,8 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 		return out, unread(err, "Gateways")
 	}
 	for account, by := range usedBy {
-		if why, dedicated := out.dedicated[account]; dedicated && why == "" {
-			out.dedicated[account] = "the Gateway " + by + " has the service account " + account + ", too"
+		if why, dedicated := out.dedicated[account]; dedicated && why.IsZero() {
+			out.dedicated[account] = message.GatewayAccountShared(account, by)
 		}
 	}
 	if len(out.carried) == 0 {
@@ -205,31 +208,31 @@ func (w *waypoints) named(o metav1.Object, name, in string) string {
 	return namespace + "/" + set[name]
 }
 
-// unsuited returns the reason why a Gateway in Istio's root namespace cannot be dedicated to a resource, or "".
-func unsuited(u *unstructured.Unstructured) string {
+// unsuited returns the reason why a Gateway in Istio's root namespace cannot be dedicated to a resource, or zero.
+func unsuited(u *unstructured.Unstructured) message.Message {
 	if class, _, _ := unstructured.NestedString(u.Object, "spec", "gatewayClassName"); class != waypointClass {
-		return "gatewayClassName " + class + ", " + waypointClass + " is required"
+		return message.GatewayClass(class, waypointClass)
 	}
 	if account, other := u.GetAnnotations()[gatewayAccount]; other && account != u.GetName() {
-		return "annotation " + gatewayAccount + "=" + account
+		return message.GatewayAccount(gatewayAccount, account)
 	}
 	listeners, _, err := unstructured.NestedSlice(u.Object, "spec", "listeners")
 	if err != nil {
-		return err.Error()
+		return message.Of(err)
 	}
 	for _, l := range listeners {
 		listener, _ := l.(map[string]any)
 		admitted, _, _ := unstructured.NestedMap(listener, "allowedRoutes", "namespaces")
 		switch admitted["from"] {
 		case "All":
-			return "allowedRoutes.namespaces.from All, Selector is required"
+			return message.GatewayAdmitsAll("allowedRoutes.namespaces.from")
 		case "Selector":
 			if selector, _ := admitted["selector"].(map[string]any); !selectsSome(selector) {
-				return "allowedRoutes.namespaces.selector selects every namespace"
+				return message.GatewaySelectsAll("allowedRoutes.namespaces.selector")
 			}
 		}
 	}
-	return ""
+	return message.Message{}
 }
 
 // selectsSome reports whether a label selector of namespaces requires a label that a namespace does not have by itself. An empty one selects every
@@ -260,7 +263,7 @@ func (w *waypoints) dedicatedTo(through []string) string {
 		return ""
 	}
 	name, inRoot := strings.CutPrefix(through[0], federation.IstioPolicy.Namespace+"/")
-	if why, dedicated := w.dedicated[name]; !inRoot || !dedicated || why != "" {
+	if why, dedicated := w.dedicated[name]; !inRoot || !dedicated || !why.IsZero() {
 		return ""
 	}
 	return name

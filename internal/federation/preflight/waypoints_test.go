@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -202,11 +201,11 @@ func TestDedicatedWaypoints(t *testing.T) {
 		{"it is not declared", []*unstructured.Unstructured{good, inRoot}, `{"dataplane": "ambient", "version": "1.31"}`, "", ""},
 		{"a Gateway with this name elsewhere", []*unstructured.Unstructured{
 			stored(gatewayResource, "shop", "w", map[string]any{"gatewayClassName": "istio-waypoint"}), service(use, "w")}, declared, "",
-			"istio-system/w not found"},
+			"istio-system/w does not exist"},
 		{"its class is another one", []*unstructured.Unstructured{gateway("w", "istio-agentgateway-waypoint", "Selector"), inRoot}, declared, "",
 			"gatewayClassName"},
 		{"its account is another one", []*unstructured.Unstructured{account, inRoot}, declared, "", "service-account"},
-		{"everybody may use it", []*unstructured.Unstructured{gateway("w", "istio-waypoint", "All"), inRoot}, declared, "", "from All"},
+		{"everybody may use it", []*unstructured.Unstructured{gateway("w", "istio-waypoint", "All"), inRoot}, declared, "", "from is All"},
 		{"its selector is missing", []*unstructured.Unstructured{selecting(nil), inRoot}, declared, "", "every namespace"},
 		{"its selector is empty", []*unstructured.Unstructured{selecting(map[string]any{}), inRoot}, declared, "", "every namespace"},
 		{"its selector only excludes", []*unstructured.Unstructured{selecting(expression("site", "NotIn")), inRoot}, declared, "", "every namespace"},
@@ -218,7 +217,7 @@ func TestDedicatedWaypoints(t *testing.T) {
 		{"another Gateway has another account", []*unstructured.Unstructured{good, annotated("istio-system", "v"), inRoot}, declared, "w", ""},
 		{"the default account of another Gateway is its account", []*unstructured.Unstructured{gateway("w-istio", "istio-waypoint", "Selector"),
 			stored(gatewayResource, "istio-system", "w", map[string]any{"gatewayClassName": "istio"}), service(use, "w-istio", useNamespace, "istio-system")},
-			strings.Replace(declared, `"w"`, `"w-istio"`, 1), "", "the Gateway w "},
+			strings.Replace(declared, `"w"`, `"w-istio"`, 1), "", "the Gateway w has"},
 		{"another Service uses another one", []*unstructured.Unstructured{good, inRoot, stored(gatewayResource, "shop", "v", nil),
 			stored(serviceResource, "shop", "also", map[string]any{"selector": map[string]any{"app": "redis"}}, use, "v")}, declared, "", ""},
 		{"a part of its connections pass another one", []*unstructured.Unstructured{good, stored(gatewayResource, "shop", "v", nil),
@@ -235,7 +234,11 @@ func TestDedicatedWaypoints(t *testing.T) {
 		if got := w.dedicatedTo(w.of(pod)); got != c.want {
 			t.Errorf("%s: behind %q", c.reason, got)
 		}
-		if got := strings.Join(slices.Collect(maps.Values(w.dedicated)), ""); (got == "") != (c.unsuited == "") || !strings.Contains(got, c.unsuited) {
+		got := ""
+		for _, why := range w.dedicated {
+			got += why.Text
+		}
+		if (got == "") != (c.unsuited == "") || !strings.Contains(got, c.unsuited) {
 			t.Errorf("%s: unsuited because of %q", c.reason, got)
 		}
 	}

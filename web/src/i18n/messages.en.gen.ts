@@ -274,6 +274,7 @@ export const messages: Readonly<Record<string, string>> = {
   "state.unproxied-unknown": "the policy is there, and it is not known whether Istio enforces it: {reason}",
   "state.waits-for-group": "{state}; it waits until group {group} is there, or whom that stands for would be refused",
   "state.waypoint-unbound": "istiod does not apply {object} to a waypoint: {reason}",
+  "state.waypoint-unsuited": "the Gateway {gateway} cannot be dedicated to the resource as it is, and pods refuse its waypoint: {reason}",
   "state.waypoint-unused": "the waypoint that the member declares for the resource is not used, and pods refuse it: {reason}",
   "state.ztunnel-incomplete": "istiod does not pass {object} to ztunnel as it is written: {reason}",
   "step-note.no-other-owner": "Nobody else owns {resources}, so the security team decides.",
