@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +23,14 @@ const (
 	dedicatedGateway = "cache-waypoint"
 	waypointAccount  = "*/ns/istio-system/sa/" + dedicatedGateway
 )
+
+// waypointPorts are the ports of the pods to which the waypoint connects in the test.
+var waypointPorts = []string{"6379", "6380"}
+
+// atWaypoint returns the suffixes of the names of the waypoint's policies for a port.
+func atWaypoint(port string) []string {
+	return []string{"-waypoint-" + port + "." + dedicatedGateway, "-waypoint-" + port + "-deny." + dedicatedGateway}
+}
 
 // waypointScenario is a scenario with a member in ambient.
 type waypointScenario struct {
@@ -47,18 +56,33 @@ func (s *waypointScenario) policy(suffix string) *unstructured.Unstructured {
 	return u
 }
 
-// accepts reports whether pods of the member accept the waypoint.
-func (s *waypointScenario) accepts() bool {
+// acceptedPort returns the port on which pods of the member accept the waypoint, or "".
+func (s *waypointScenario) acceptedPort() string {
 	s.Helper()
 	u := s.policy("")
-	return u != nil && strings.Contains(fmt.Sprint(u.Object["spec"]), waypointAccount)
+	if u == nil {
+		return ""
+	}
+	rules, _, _ := unstructured.NestedSlice(u.Object, "spec", "rules")
+	for _, r := range rules {
+		for _, port := range waypointPorts {
+			if text := fmt.Sprint(r); strings.Contains(text, waypointAccount) && strings.Contains(text, "ports:["+port+"]") {
+				return port
+			}
+		}
+	}
+	return ""
 }
 
-// step acts as KubeFed for the objects of the unit, and as istiod for those in the member. It fails if pods accept the waypoint while the member has
-// no policy of it.
+// accepts reports whether pods of the member accept the waypoint.
+func (s *waypointScenario) accepts() bool { return s.acceptedPort() != "" }
+
+// step acts as KubeFed for the objects of the unit, and as istiod for those in the member. It fails if pods accept the waypoint on a port while the
+// member lacks one of its policies for this port, or has one for another port.
 func (s *waypointScenario) step() {
 	s.Helper()
-	for _, suffix := range []string{"", "-deny", "-waypoint." + dedicatedGateway} {
+	ofWaypoint := slices.Concat(atWaypoint(waypointPorts[0]), atWaypoint(waypointPorts[1]))
+	for _, suffix := range append([]string{"", "-deny"}, ofWaypoint...) {
 		s.pushOf(federation.IstioPolicy, s.object()+suffix)
 		u := s.policy(suffix)
 		if u == nil {
@@ -66,7 +90,7 @@ func (s *waypointScenario) step() {
 		}
 		condition := map[string]any{"type": "ZtunnelAccepted", "status": "True", "reason": "Accepted"}
 		switch {
-		case suffix != "-waypoint."+dedicatedGateway:
+		case !slices.Contains(ofWaypoint, suffix):
 		case s.gatewayKnown:
 			condition["type"] = "WaypointAccepted"
 		default:
@@ -82,8 +106,11 @@ func (s *waypointScenario) step() {
 			s.Fatal(err)
 		}
 	}
-	if s.accepts() && s.policy("-waypoint."+dedicatedGateway) == nil {
-		s.Fatal("pods accept the waypoint, and it has no policy")
+	accepted := s.acceptedPort()
+	for _, suffix := range ofWaypoint {
+		if there := s.policy(suffix) != nil; accepted != "" && there != slices.Contains(atWaypoint(accepted), suffix) {
+			s.Fatalf("pods accept the waypoint on port %s, and its policy %s is there: %t", accepted, suffix, there)
+		}
 	}
 }
 
@@ -158,11 +185,21 @@ func TestDedicatedWaypoint(t *testing.T) {
 	s.gatewayKnown = true
 	s.untilState("it is there again", v1alpha1.MemberRealized, "", true)
 
+	s.declareIstio("m2", fmt.Sprintf(`{"dataplane": "ambient", "version": "1.31.2", "waypoints": [{"resource": %q, "gateway": %q, "port": 6380}]}`,
+		s.resource(), dedicatedGateway))
+	s.until("the waypoint connects to another port", func() string {
+		s.step()
+		if port := s.acceptedPort(); port != "6380" {
+			return fmt.Sprintf("pods accept it on port %q; %v", port, s.protected().Status.Clusters)
+		}
+		return ""
+	})
+
 	s.declareIstio("m2", `{"dataplane": "ambient", "version": "1.31.2"}`)
 	s.untilState("the dedication ends", v1alpha1.MemberPending, "default/redis-0", false)
 	s.until("the policies of the waypoint are removed", func() string {
 		s.step()
-		if s.policy("-waypoint."+dedicatedGateway) != nil || s.policy("-deny") != nil {
+		if s.policy(atWaypoint("6380")[0]) != nil || s.policy(atWaypoint("6380")[1]) != nil || s.policy("-deny") != nil {
 			return "they are there"
 		}
 		return ""

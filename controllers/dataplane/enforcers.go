@@ -109,6 +109,14 @@ func (d *Enforcers) NotEnforcing(name v1alpha1.EnforcerName, clusters []federati
 	return out
 }
 
+// Dedications returns what members declare about the waypoint of a resource, by member. Members that declare nothing about it are not listed.
+func (d *Enforcers) Dedications(resource string, clusters []federation.Cluster) map[string]istio.Dedication {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c, _ := d.declared(clusters)
+	return c.Dedications(resource)
+}
+
 // declared returns what the members declare, and its text. The caller must hold the lock.
 func (d *Enforcers) declared(clusters []federation.Cluster) (istio.Config, string) {
 	members := map[string]istio.Declaration{}

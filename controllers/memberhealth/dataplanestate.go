@@ -155,14 +155,17 @@ func (i *Inspector) MeshProblem(cluster, key, value string, requests bool, gatew
 	return message.Message{}
 }
 
-// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, or "". known is false if the
-// Gateway does not exist, or was not read.
-func (i *Inspector) GatewayProblem(cluster, gateway string) (problem string, known bool) {
+// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, also because it does not exist, or
+// because its service account is one of a class of subjects, whose access the waypoint would have elsewhere, or zero. known is false if it was not read.
+func (i *Inspector) GatewayProblem(cluster, gateway string) (problem message.Message, known bool) {
+	if class := preflight.ClassOfAccount(i.Keys(), gateway); class != "" {
+		return message.GatewayAccountOfClass(gateway, class), true
+	}
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	m := i.members[cluster]
 	if !m.known || !m.outdated.IsZero() {
-		return "", false
+		return message.Message{}, false
 	}
 	problem, known = m.facts.Gateways[gateway]
 	return problem, known

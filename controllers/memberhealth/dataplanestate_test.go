@@ -225,7 +225,7 @@ func TestInspectorKnowsDedicatedWaypoints(t *testing.T) {
 		return map[federation.Label][]string{{Key: key, Value: value}: pods}
 	}
 	facts.Dedicated.Pods, facts.Direct.Pods = of("a", "ns/redis-0 (istio-system/w)"), of("b", "ns/redis-1")
-	facts.Gateways = map[string]string{"w": "", "x": "another class"}
+	facts.Gateways = map[string]message.Message{"w": {}, "x": message.Verbatim("another class")}
 	i := checkedMember(t, func() preflight.Facts { return facts }, func() {})
 	if _, known := i.GatewayProblem("m1", "w"); known {
 		t.Error("nothing was read yet")
@@ -249,12 +249,20 @@ func TestInspectorKnowsDedicatedWaypoints(t *testing.T) {
 		}
 	}
 	for gateway, want := range map[string]string{"w": "", "x": "another class"} {
-		if got, known := i.GatewayProblem("m1", gateway); got != want || !known {
-			t.Errorf("%s: %q, known %t", gateway, got, known)
+		if got, known := i.GatewayProblem("m1", gateway); got.Text != want || !known {
+			t.Errorf("%s: %q, known %t", gateway, got.Text, known)
 		}
 	}
 	if _, known := i.GatewayProblem("m1", "y"); known {
-		t.Error("a Gateway that does not exist is known")
+		t.Error("a Gateway that was not read is known")
+	}
+	i.Keys = func() []preflight.Key {
+		return []preflight.Key{{Class: "letters", ServiceAccount: "w{id}"}, {Class: "app", ServiceAccount: "app-{id}"}}
+	}
+	for gateway, known := range map[string]bool{"w": true, "app-1": true} {
+		if got, read := i.GatewayProblem("m1", gateway); read != known || strings.Contains(got.Text, "class app") != (gateway == "app-1") {
+			t.Errorf("%s, with the accounts of a class: %q, known %t", gateway, got.Text, read)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/message"
@@ -105,6 +106,8 @@ type Enforcers interface {
 	Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *dataplane.Reason)
 	// NotEnforcing returns, by member, the reason why it enforces nothing that an enforcer renders.
 	NotEnforcing(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]message.Message
+	// Dedications returns what members declare about the waypoint of a resource, by member.
+	Dedications(resource string, clusters []federation.Cluster) map[string]istio.Dedication
 }
 
 // DefaultWorkers is the number of resources that are reconciled concurrently; the workers mostly wait for the host's
@@ -121,6 +124,9 @@ const conflictRequeueDelay = 50 * time.Millisecond
 // graceCheckInterval is the interval at which expired grace periods are checked; the awaited event triggers the
 // reconcile earlier.
 const graceCheckInterval = time.Second
+
+// gatewayCheckInterval is how often a unit checks whether the waypoint that is dedicated to its resource is free of the objects of others.
+const gatewayCheckInterval = 2 * time.Second
 
 // The finalizer is a patch of the object itself; its spec is never written.
 //

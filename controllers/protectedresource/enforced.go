@@ -25,9 +25,9 @@ type Members interface {
 	// client, or zero. requests reports whether the policy has rules about requests, and gateway is the Gateway whose waypoint is dedicated to the
 	// resource, or "".
 	MeshProblem(cluster, key, value string, requests bool, gateway string) message.Message
-	// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, or "". known is false if the
-	// Gateway does not exist, or was not read.
-	GatewayProblem(cluster, gateway string) (problem string, known bool)
+	// GatewayProblem returns the reason why a Gateway that a member dedicates to a resource is not suited for that, also because it does not exist,
+	// or zero. known is false if it was not read.
+	GatewayProblem(cluster, gateway string) (problem message.Message, known bool)
 	// RequestsIncomplete reports whether HTTP rules are not enforced on some nodes of a member to which they are distributed.
 	RequestsIncomplete(cluster string) bool
 	// MissingLabels returns the reason why a member's identities may lack one of some label keys, or zero.

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/objectkind"
@@ -89,8 +90,12 @@ type facts struct {
 	MissingLabels map[string]message.Message
 	// UnmatchedRules names the members whose pods the rules of the unit may not match, or is zero.
 	UnmatchedRules message.Message
+	// Waypoints contains what members declare about the waypoint of the resource, by member.
+	Waypoints map[string]istio.Dedication
 	// Held contains, by member, the reason why pods do not accept the waypoint of the resource yet.
 	Held map[string]message.Message
+	// GatewayUsers contains, by member, an object of another dedication that applies to the waypoint of the resource there, or may do so.
+	GatewayUsers map[string]gatewayUser
 	// Nodes contains what is known about the nodes of the members that run acp-node.
 	Nodes map[string]*federation.NodeView
 	// Marks are the downgrade marks that were read in members.

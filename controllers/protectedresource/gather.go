@@ -39,6 +39,9 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	if err := r.compile(f); err != nil {
 		return nil, err
 	}
+	if f.Wanted && (f.enforcedBy(v1alpha1.EnforcerIstio) || f.hasReplacedRendering(federation.IstioPolicy)) {
+		f.Waypoints = r.Enforcers.Dedications(resource, f.Clusters)
+	}
 	f.LastReport, _ = r.Reports.Get(resource)
 	f.LastStates = lastStates(append([][]v1alpha1.ClusterState{f.LastReport.Clusters}, r.reportedStates(f)...)...)
 	r.observe(f)

@@ -16,8 +16,8 @@ func (sound) MissingLabels(string, []string) (none message.Message)             
 func (sound) HostPodProblem(_, _, _ string) (none message.Message)                { return none }
 func (sound) MeshProblem(_, _, _ string, _ bool, _ string) (none message.Message) { return none }
 
-func (sound) GatewayProblem(_, _ string) (string, bool)    { return "", true }
-func (sound) MeaningChanged(string) (none message.Message) { return none }
+func (sound) GatewayProblem(_, _ string) (none message.Message, known bool) { return none, true }
+func (sound) MeaningChanged(string) (none message.Message)                  { return none }
 
 func (sound) RequestsIncomplete(string) bool              { return false }
 func (sound) MembersLacking([]string) []memberhealth.Lack { return nil }
@@ -32,8 +32,8 @@ func (unsound) MissingLabels(string, []string) (none message.Message)           
 func (unsound) HostPodProblem(_, _, _ string) (none message.Message)                { return none }
 func (unsound) MeshProblem(_, _, _ string, _ bool, _ string) (none message.Message) { return none }
 
-func (unsound) GatewayProblem(_, _ string) (string, bool)    { return "", true }
-func (unsound) MeaningChanged(string) (none message.Message) { return none }
+func (unsound) GatewayProblem(_, _ string) (none message.Message, known bool) { return none, true }
+func (unsound) MeaningChanged(string) (none message.Message)                  { return none }
 
 func (unsound) RequestsIncomplete(string) bool              { return false }
 func (unsound) MembersLacking([]string) []memberhealth.Lack { return nil }
@@ -61,9 +61,9 @@ func (l labelless) MissingLabels(cluster string, keys []string) message.Message 
 func (labelless) HostPodProblem(_, _, _ string) (none message.Message)                { return none }
 func (labelless) MeshProblem(_, _, _ string, _ bool, _ string) (none message.Message) { return none }
 
-func (labelless) GatewayProblem(_, _ string) (string, bool)    { return "", true }
-func (labelless) RequestsIncomplete(string) bool               { return false }
-func (labelless) MeaningChanged(string) (none message.Message) { return none }
+func (labelless) GatewayProblem(_, _ string) (none message.Message, known bool) { return none, true }
+func (labelless) RequestsIncomplete(string) bool                                { return false }
+func (labelless) MeaningChanged(string) (none message.Message)                  { return none }
 
 func (l labelless) MembersLacking(keys []string) []memberhealth.Lack {
 	var out []memberhealth.Lack

@@ -59,9 +59,9 @@ type enforcement struct {
 	MeshProblem message.Message
 	// ZtunnelProblem is the reason why ztunnel does not get the policy as it is written, or zero.
 	ZtunnelProblem message.Message
-	// GatewayProblem is the reason why the Gateway that the member dedicates to the resource is not suited for that, or "". GatewayRead reports
+	// GatewayProblem is the reason why the Gateway that the member dedicates to the resource is not suited for that, or zero. GatewayRead reports
 	// that this was read.
-	GatewayProblem string
+	GatewayProblem message.Message
 	GatewayRead    bool
 	// Foreign contains what policies of others open for each dataplane of the unit.
 	Foreign map[v1alpha1.EnforcerName]foreignPolicies
@@ -122,6 +122,7 @@ func (r *Reconciler) observe(f *facts) {
 	}
 	f.ObservedGroups = r.observeGroups(f, placements)
 	r.observeNodes(f, members)
+	f.GatewayUsers = f.gatewayUsers(r.Federated, r.Fleet.Observe)
 	f.Marks = map[string]*guard.DowngradeMark{}
 	f.Enforcement = map[string]enforcement{}
 	for _, c := range members {
@@ -224,19 +225,28 @@ func (r *Reconciler) enforcementIn(f *facts, cluster string) enforcement {
 func (f *facts) ztunnelProblem(cluster string) message.Message {
 	for i := range f.Rendered {
 		key := renderedKey(&f.Rendered[i])
-		seen := f.Observed.of(cluster, key).Object
-		if objectLabel(key) == "" || seen == nil || seen.Ztunnel == (istio.ZtunnelStatus{Reported: true}) {
-			continue
-		}
+		status, accepted := f.ztunnelStatus(cluster, key)
 		switch {
+		case accepted:
+			continue
 		case !f.inAmbient(cluster):
 			return message.Message{}
-		case seen.Ztunnel.Problem != "":
-			return message.StateZtunnelIncomplete(objectLabel(key), message.Verbatim(seen.Ztunnel.Problem))
+		case status.Problem != "":
+			return message.StateZtunnelIncomplete(objectLabel(key), message.Verbatim(status.Problem))
 		}
 		return message.StateZtunnelUnreported(objectLabel(key))
 	}
 	return message.Message{}
+}
+
+// ztunnelStatus returns what istiod reports for ztunnel about an object in a member. accepted reports whether ztunnel gets the object as the member
+// has it, or the object is not there, or is not Istio's.
+func (f *facts) ztunnelStatus(cluster, key string) (status istio.ZtunnelStatus, accepted bool) {
+	seen := f.Observed.of(cluster, key).Object
+	if objectLabel(key) == "" || seen == nil {
+		return istio.ZtunnelStatus{}, true
+	}
+	return seen.Ztunnel, seen.Ztunnel == istio.ZtunnelStatus{Reported: true}
 }
 
 // inAmbient reports whether a member declares that ztunnel enforces there.

@@ -91,6 +91,9 @@ func (o *outcome) result() (reconcile.Result, error) {
 	case o.Step == stepInFlight || o.Facts.firstGroups():
 		// Changes of a group before the report existed that this unit refers to it triggered nothing.
 		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
+	case len(o.Facts.GatewayUsers) > 0:
+		// No event about the object of another resource triggers this one.
+		return reconcile.Result{RequeueAfter: gatewayCheckInterval, Priority: new(requestqueue.StatusUpdate)}, nil
 	case o.StatusDelay > 0 && (o.RolloutDelay == 0 || o.StatusDelay < o.RolloutDelay):
 		return reconcile.Result{RequeueAfter: o.StatusDelay, Priority: new(requestqueue.StatusUpdate)}, nil
 	case o.RolloutDelay > 0:

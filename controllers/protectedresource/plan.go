@@ -75,7 +75,7 @@ func planWanted(f *facts) (plan, error) {
 	for i := range f.ReplacedRenderings {
 		r := &f.ReplacedRenderings[i]
 		kind := renderedKind(r)
-		retained := slices.DeleteFunc(f.notReplaced(kind, targets, replaced), func(c string) bool { return !r.IsIn(c) })
+		retained := slices.DeleteFunc(f.notReplaced(kind, targets, replaced), func(c string) bool { return !r.IsIn(c) || !f.placeableAtGateway(r, c) })
 		if len(retained) > 0 {
 			wanted[renderedKey(r)] = true
 			if err := p.place(f, r, retained); err != nil {

@@ -93,6 +93,8 @@ func (e enforcersOf) NotEnforcing(name v1alpha1.EnforcerName, _ []federation.Clu
 	return nil
 }
 
+func (enforcersOf) Dedications(string, []federation.Cluster) map[string]istio.Dedication { return nil }
+
 func (s *scene) facts() *facts {
 	s.Helper()
 	statement := func(sid string, effect v1alpha1.Effect, apps []string) (out []v1alpha1.Statement) {

@@ -1,6 +1,7 @@
 package protectedresource
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
@@ -21,9 +23,12 @@ const (
 	ambientDeclared  = `{"dataplane": "ambient", "version": "1.31", "strictMTLS": true}`
 	waypointDeclared = `{"dataplane": "ambient", "version": "1.31", "strictMTLS": true, "waypoints": [{"resource": "` + waypointResource +
 		`", "gateway": "shop-waypoint", "port": 8080}]}`
-	waypointMark = `"*/ns/istio-system/sa/shop-waypoint"`
+	waypointMark = "*/ns/istio-system/sa/shop-waypoint"
 	podsKey      = "istio-system/acp-x"
-	atWaypoint   = "istio-system/acp-x-waypoint.shop-waypoint"
+	atWaypoint   = "istio-system/acp-x-waypoint-8080.shop-waypoint"
+	deniesAt     = "istio-system/acp-x-waypoint-8080-deny.shop-waypoint"
+	// otherPort is the policy for another port.
+	otherPort = "istio-system/acp-x-waypoint-9090.shop-waypoint"
 )
 
 // waypointScene is a resource with a waypoint, whose objects are written to one member.
@@ -32,16 +37,33 @@ type waypointScene struct {
 	existing []*federation.Object
 	seen     map[string]*federation.Observed
 	declared string
+	mode     v1alpha1.Mode // Enforce if it is ""
 	app      string
 	bound    bool
-	problem  string
-	gone     bool
+	// deniesBound is what istiod reports about the denies of the waypoint, and outdated that its reports are about earlier versions.
+	deniesBound, outdated bool
+	problem               string
+	unread                bool // the Gateways of the member
+	gone                  bool
+	// others are the objects of other resources on the host, and othersSeen are those that the member has.
+	others     []*federation.Object
+	othersSeen map[string]bool
 }
+
+// recordedObjects are objects on the host.
+type recordedObjects struct {
+	federation.Host
+	list []*federation.Object
+}
+
+func (r recordedObjects) List() []*federation.Object { return r.list }
 
 // facts returns the facts about the resource as they are now.
 func (s *waypointScene) facts() *facts {
 	s.t.Helper()
-	e, err := istio.New(istio.Declared(map[string]istio.Declaration{"m1": {Text: s.declared}}))
+	mode := cmp.Or(s.mode, v1alpha1.ModeEnforce)
+	config := istio.Declared(map[string]istio.Declaration{"m1": {Text: s.declared}})
+	e, err := istio.New(config)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -50,19 +72,22 @@ func (s *waypointScene) facts() *facts {
 			Pattern: "trnv1:rsc:trip-com:web:sites:*", LabelKey: "k",
 			Actions: []v1alpha1.ClassAction{{Name: "web:read", Ports: []v1alpha1.Port{{Port: 8080}}}}}}},
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "shop"},
-			Spec: v1alpha1.ProtectedResourceSpec{Resource: waypointResource, Mode: v1alpha1.ModeEnforce}}},
+			Spec: v1alpha1.ProtectedResourceSpec{Resource: waypointResource, Mode: mode}}},
 	}
 	f := &facts{
 		Resource: waypointResource, Wanted: true, Placement: []string{"m1"}, Clusters: []federation.Cluster{{Name: "m1", Istio: s.declared}},
+		Waypoints:    config.Dedications(waypointResource),
 		View:         &policycache.View{Snapshot: policy.NewSnapshot(in)},
 		NotEnforcing: map[v1alpha1.EnforcerName]map[string]message.Message{}, RenderedIn: map[string][]string{}, Observed: observations{}, Existing: s.existing,
-		Unit: policy.Unit{ID: "x", Resource: waypointResource, LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce,
+		Unit: policy.Unit{ID: "x", Resource: waypointResource, LabelKey: "k", LabelValue: "v", Mode: mode,
 			Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio},
 			Statements: []policy.UnitStatement{{Ref: policy.Ref{Policy: "p", SID: "s"}, Effect: policy.Allow,
 				Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: s.app}},
 				Actions: []policy.UnitAction{{Name: "web:read", Ports: []v1alpha1.Port{{Port: 8080, Protocol: v1alpha1.ProtocolTCP}},
-					HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}}}},
-		Enforcement: map[string]enforcement{"m1": {GatewayProblem: s.problem, GatewayRead: true,
+					HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}},
+				{Ref: policy.Ref{Policy: "p", SID: "admin"}, Effect: policy.Allow, Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: "app-9"}},
+					Actions: []policy.UnitAction{{Name: "web:admin", Ports: []v1alpha1.Port{{Port: 9090, Protocol: v1alpha1.ProtocolTCP}}}}}}},
+		Enforcement: map[string]enforcement{"m1": {GatewayProblem: message.Verbatim(s.problem), GatewayRead: !s.unread,
 			Foreign: map[v1alpha1.EnforcerName]foreignPolicies{v1alpha1.EnforcerIstio: {}}}},
 	}
 	out, err := e.Render(f.Unit)
@@ -75,15 +100,23 @@ func (s *waypointScene) facts() *facts {
 			f.RenderedIn[renderedKey(o)] = o.Only
 		}
 	}
-	for _, key := range []string{podsKey, podsKey + "-deny", atWaypoint} {
+	for _, key := range []string{podsKey, podsKey + "-deny", atWaypoint, deniesAt, otherPort, strings.Replace(otherPort, "9090", "9090-deny", 1)} {
 		o := federation.Observation{Registered: true, Reachable: !s.gone}
 		if seen := s.seen[key]; seen != nil && !s.gone {
 			copied := *seen
-			copied.Waypoint.Bound = s.bound && key == atWaypoint
+			copied.Waypoint.Bound = s.bound && (key == atWaypoint || key == otherPort) || s.deniesBound && strings.Contains(key, "-deny.")
+			copied.Waypoint.Current = copied.Waypoint.Bound && !s.outdated
 			o.Object = &copied
 		}
 		f.Observed[key] = map[string]federation.Observation{"m1": o}
 	}
+	f.GatewayUsers = f.gatewayUsers(recordedObjects{list: slices.Concat(s.existing, s.others)}, func(_, key string) federation.Observation {
+		o := federation.Observation{Registered: true, Reachable: !s.gone}
+		if s.othersSeen[key] || s.seen[key] != nil {
+			o.Object = &federation.Observed{}
+		}
+		return o
+	})
 	f.holdBack()
 	return f
 }
@@ -101,7 +134,7 @@ func (s *waypointScene) step() map[string]string {
 		spec := w.SpecIn("m1")
 		out[w.Key()] = fmt.Sprint(spec)
 		s.existing = slices.DeleteFunc(slices.Clone(s.existing), func(o *federation.Object) bool { return o.Key() == w.Key() })
-		w.Meta.ResourceVersion = "1"
+		w.Meta.ResourceVersion, w.Propagation.Seen = "1", true
 		s.existing = append(s.existing, w)
 		if spec == nil {
 			delete(s.seen, w.Key())
@@ -116,8 +149,8 @@ func (s *waypointScene) step() map[string]string {
 // accepts reports whether pods of the member accept the waypoint.
 func (s *waypointScene) accepts() bool {
 	for _, o := range s.existing {
-		if o.Key() == podsKey {
-			return contains(o.SpecIn("m1"), strings.Trim(waypointMark, `"`))
+		if spec := o.SpecIn("m1"); o.Key() == podsKey && spec["action"] == "ALLOW" {
+			return strings.Contains(fmt.Sprint(spec), waypointMark)
 		}
 	}
 	return false
@@ -144,12 +177,23 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 	}
 	s.bound = true
 	s.step()
+	if got, why := state(); s.accepts() || got != v1alpha1.MemberPending || !strings.Contains(why, "-waypoint-8080-deny.") {
+		t.Fatalf("istiod has not reported about the denies: pods accept the waypoint: %t, %s %s", s.accepts(), got, why)
+	}
+	s.deniesBound, s.unread = true, true
+	s.step()
+	if got, why := state(); s.accepts() || got != v1alpha1.MemberPending || !strings.Contains(why, "not read") {
+		t.Fatalf("the Gateway was not read: pods accept the waypoint: %t, %s %s", s.accepts(), got, why)
+	}
+	s.unread = false
+	s.step()
 	if !s.accepts() {
 		t.Fatal("istiod has reported, and pods refuse the waypoint")
 	}
 	if got, why := state(); got != v1alpha1.MemberRealized {
 		t.Errorf("everything is in force: %s %s", got, why)
 	}
+	var deleted *federation.Observed
 	for _, c := range []struct {
 		reason       string
 		change, back func()
@@ -157,12 +201,22 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 		state        v1alpha1.MemberState
 	}{
 		{"another version of the statements", func() { s.app = "app-2" }, func() {}, true, v1alpha1.MemberRealized},
+		{"istiod has not reported about another version", func() { s.app, s.outdated = "app-3", true }, func() { s.outdated = false }, true,
+			v1alpha1.MemberPending},
 		{"the Gateway is gone", func() { s.bound = false }, func() { s.bound = true }, false, v1alpha1.MemberPending},
+		{"the Gateways were not read", func() { s.unread = true }, func() { s.unread = false }, true, v1alpha1.MemberPending},
 		{"the Gateway is not suited", func() { s.problem = "another class" }, func() { s.problem = "" }, false, v1alpha1.MemberPending},
 		{"the policy was changed in the member", func() { s.seen[atWaypoint].Revision = "other" },
 			func() { s.seen[atWaypoint].Revision = s.seen[atWaypoint].Label }, false, v1alpha1.MemberPending},
 		{"the policy is not enforced", func() { s.seen[atWaypoint].Invalid = "dry run" }, func() { s.seen[atWaypoint].Invalid = "" }, false,
 			v1alpha1.MemberPending},
+		{"the denies were changed in the member", func() { s.seen[deniesAt].Revision = "other" },
+			func() { s.seen[deniesAt].Revision = s.seen[deniesAt].Label }, false, v1alpha1.MemberPending},
+		{"the denies are not enforced", func() { s.seen[deniesAt].Invalid = "dry run" }, func() { s.seen[deniesAt].Invalid = "" }, false,
+			v1alpha1.MemberPending},
+		{"the denies were deleted in the member", func() { deleted = s.seen[deniesAt]; delete(s.seen, deniesAt) },
+			func() { s.seen[deniesAt] = deleted }, false, v1alpha1.MemberPending},
+		{"istiod does not apply the denies", func() { s.deniesBound = false }, func() { s.deniesBound = true }, false, v1alpha1.MemberPending},
 		{"the member cannot be read", func() { s.gone = true }, func() { s.gone = false }, true, v1alpha1.MemberRealized},
 	} {
 		c.change()
@@ -193,5 +247,216 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 	s.step()
 	if s.has() || s.accepts() {
 		t.Errorf("the policy of the waypoint stays: %t", s.has())
+	}
+}
+
+// TestWaypointOfAnotherResource checks that pods do not accept a waypoint, and that it gets no policy of their resource, while another resource has
+// one, or may still have it: the allows of both would count for the pods of both.
+func TestWaypointOfAnotherResource(t *testing.T) {
+	other := func(placement ...string) *federation.Object {
+		return &federation.Object{Kind: federation.IstioPolicy, Placement: placement, Propagation: federation.Propagation{Seen: true},
+			TemplateSpec: map[string]any{"action": "ALLOW", "targetRefs": []any{map[string]any{"kind": "Gateway", "name": "shop-waypoint"}}},
+			Meta: metav1.ObjectMeta{Name: "acp-y-waypoint-80.shop-waypoint", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+				Annotations: map[string]string{federation.AnnotationResource: "other-resource", federation.AnnotationEverPlaced: "m1"}}}
+	}
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
+	settle := func() {
+		for range 5 {
+			s.step()
+		}
+	}
+	for _, c := range []struct {
+		reason  string
+		others  []*federation.Object
+		seen    bool
+		accepts bool
+	}{
+		{"it is dedicated to another resource until now", []*federation.Object{other("m1")}, true, false},
+		{"its object is not placed any more, and the member has it", []*federation.Object{other()}, true, false},
+		{"the member was read without it", []*federation.Object{other()}, false, true},
+		{"it comes back", []*federation.Object{other("m1")}, false, false},
+		{"it goes", nil, false, true},
+	} {
+		hadPolicy := s.has()
+		s.others, s.othersSeen = c.others, map[string]bool{"istio-system/acp-y-waypoint-80.shop-waypoint": c.seen}
+		settle()
+		state, why := s.facts().enforcementState("m1")
+		if s.accepts() != c.accepts || s.has() != (c.accepts || hadPolicy) {
+			t.Errorf("%s: pods accept the waypoint: %t, it has the policy: %t", c.reason, s.accepts(), s.has())
+		}
+		if (state == v1alpha1.MemberRealized) != c.accepts || !c.accepts && !strings.Contains(why.Text, "other-resource") {
+			t.Errorf("%s: %s %s", c.reason, state, why.Text)
+		}
+		if checks := (&outcome{Step: stepApplied, Facts: s.facts()}); !c.accepts {
+			if result, err := checks.result(); err != nil || result.RequeueAfter == 0 {
+				t.Errorf("%s: nothing triggers another check: %v", c.reason, err)
+			}
+		}
+	}
+}
+
+// TestWaypointOfAnotherResourceUnconfirmed checks that pods that accept a waypoint continue to do so while the member cannot be read, although an object
+// of another resource was there before.
+func TestWaypointOfAnotherResourceUnconfirmed(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
+	s.others = []*federation.Object{{Kind: federation.IstioPolicy, Propagation: federation.Propagation{Seen: true},
+		TemplateSpec: map[string]any{"targetRefs": []any{map[string]any{"name": "shop-waypoint"}}},
+		Meta:         metav1.ObjectMeta{Name: "acp-y-waypoint-80.shop-waypoint", Annotations: map[string]string{federation.AnnotationEverPlaced: "m1"}}}}
+	for range 4 {
+		s.step()
+	}
+	if !s.accepts() {
+		t.Fatal("pods refuse the waypoint")
+	}
+	s.gone = true
+	s.step()
+	if !s.accepts() {
+		t.Error("the member cannot be read, and pods refuse the waypoint")
+	}
+}
+
+// TestWaypointFromAuditToEnforce checks that a resource that is enforced from now on waits for the policies of its waypoint, although its policy in
+// Audit contained the account.
+func TestWaypointFromAuditToEnforce(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true,
+		mode: v1alpha1.ModeAudit}
+	s.step()
+	s.step()
+	s.mode = v1alpha1.ModeEnforce
+	s.step()
+	if s.accepts() {
+		t.Error("pods accept the waypoint while its policies are those of Audit")
+	}
+	s.outdated = true
+	s.step()
+	if s.accepts() {
+		t.Error("istiod has not reported about the policies of Enforce, and pods accept the waypoint")
+	}
+	s.outdated = false
+	s.step()
+	if !s.accepts() {
+		t.Error("everything is in force, and pods refuse the waypoint")
+	}
+}
+
+// TestEndOfDeclaration checks that the policies of a waypoint stay until istiod reports that ztunnel has the policy by which pods do not accept it,
+// also if the whole declaration is removed, or cannot be parsed.
+func TestEndOfDeclaration(t *testing.T) {
+	for _, declared := range []string{ambientDeclared, "", "{"} {
+		s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
+		for range 4 {
+			s.step()
+		}
+		if !s.accepts() {
+			t.Fatal("pods refuse the waypoint")
+		}
+		s.declared = declared
+		s.step()
+		s.seen[podsKey].Ztunnel = istio.ZtunnelStatus{}
+		s.step()
+		if s.accepts() || !s.has() || s.seen[deniesAt] == nil {
+			t.Errorf("%q: pods accept the waypoint: %t, its policies are there: %t %t", declared, s.accepts(), s.has(), s.seen[deniesAt] != nil)
+		}
+		s.seen[podsKey].Ztunnel = istio.ZtunnelStatus{Reported: true}
+		for range 3 {
+			s.step()
+		}
+		if s.has() || s.seen[deniesAt] != nil {
+			t.Errorf("%q: the policies of the waypoint stay", declared)
+		}
+	}
+}
+
+// TestPortOfWaypointChanges checks that a waypoint never has the policies of one port while pods may accept it on another one: first the pods refuse
+// it, and its policies change when istiod has reported that ztunnel has that.
+func TestPortOfWaypointChanges(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
+	for range 4 {
+		s.step()
+	}
+	if !s.accepts() {
+		t.Fatal("pods refuse the waypoint")
+	}
+	before := s.seen[atWaypoint].Revision
+	s.declared = strings.Replace(waypointDeclared, "8080", "9090", 1)
+	written := s.step()
+	if s.accepts() {
+		t.Fatal("pods accept the waypoint on a port for which it has no policies")
+	}
+	if denied := written[podsKey+"-deny"]; !strings.Contains(denied, "notPorts:[9090]") || !strings.Contains(denied, "map[ports:[9090]]") {
+		t.Errorf("pods refuse the waypoint only by %s", denied)
+	}
+	s.seen[podsKey].Ztunnel = istio.ZtunnelStatus{}
+	for range 3 {
+		s.step()
+		if !s.has() || s.seen[atWaypoint].Revision != before || s.seen[otherPort] != nil {
+			t.Fatalf("ztunnel may still accept the earlier port; its policies are there: %t, those of the other port: %t", s.has(), s.seen[otherPort] != nil)
+		}
+	}
+	s.seen[podsKey].Ztunnel = istio.ZtunnelStatus{Reported: true}
+	for range 6 {
+		s.step()
+		if s.seen[otherPort] != nil && (s.has() || s.seen[deniesAt] != nil) {
+			t.Fatal("the waypoint has the policies of both ports")
+		}
+	}
+	if state, why := s.facts().enforcementState("m1"); !s.accepts() || state != v1alpha1.MemberRealized {
+		t.Errorf("pods accept the waypoint: %t; %s %s", s.accepts(), state, why.Text)
+	}
+}
+
+// TestRetainedObjectStaysAsItIs checks that a member in which an object is not wanted any more keeps its own spec while the object has to stay, and
+// not that of other members, which may be an AUDIT that decides nothing.
+func TestRetainedObjectStaysAsItIs(t *testing.T) {
+	spec := func(action string) map[string]any {
+		return map[string]any{"action": action, "targetRefs": []any{map[string]any{"kind": "Gateway", "name": "shop-waypoint"}}}
+	}
+	name := strings.TrimPrefix(atWaypoint, "istio-system/")
+	r, err := enforcer.Render(enforcer.Object{Kind: "AuthorizationPolicy", Name: name, Spec: spec("AUDIT")}, "x",
+		map[string]map[string]any{"m2": spec("ALLOW")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := enforcer.Revision(spec("ALLOW"))
+	allows := federation.Override{Spec: spec("ALLOW"), Labels: map[string]string{v1alpha1.LabelRevision: revision}}
+	f := &facts{Resource: waypointResource, Rendered: []enforcer.Rendered{r}, RenderedIn: map[string][]string{atWaypoint: {"m2"}},
+		Existing: []*federation.Object{{Kind: federation.IstioPolicy, Meta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"},
+			TemplateSpec: spec("AUDIT"), Placement: []string{"m1", "m2"}, Overrides: map[string]federation.Override{"m1": allows, "m2": allows}}}}
+	p := plan{Desired: map[string]map[string]string{}}
+	notRead := map[string]map[string]string{podsKey: {"m1": "revision"}}
+	if err := p.placePartial(f, 0, []string{"m1", "m2"}, notRead); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Desired[atWaypoint]["m1"]; got != revision {
+		t.Errorf("m1 gets the revision %q, and had %q", got, revision)
+	}
+	for _, w := range p.Writes {
+		if got := w.SpecIn("m1")["action"]; got != "ALLOW" {
+			t.Errorf("m1 gets the action %v", got)
+		}
+	}
+}
+
+// TestInvalidDedication checks that a resource for which a member declares a waypoint that cannot be used is not realized there.
+func TestInvalidDedication(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, app: "app-1", declared: strings.Replace(waypointDeclared, "8080", "0", 1)}
+	s.step()
+	state, why := s.facts().enforcementState("m1")
+	if s.accepts() || s.has() || state != v1alpha1.MemberPending || !strings.Contains(why.Text, "port 0") {
+		t.Errorf("pods accept the waypoint: %t; %s %s", s.accepts(), state, why.Text)
+	}
+}
+
+// TestHeldWaypointOfAnotherEnforcer checks that a waypoint that pods do not accept yet does not keep a class from another enforcer.
+func TestHeldWaypointOfAnotherEnforcer(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1"}
+	s.step()
+	f := s.facts()
+	if f.waypointProblem("m1").IsZero() {
+		t.Error("pods refuse the waypoint, and there is no problem")
+	}
+	f.ReplacedRenderings, f.Rendered, f.Unit.Enforcers = f.Rendered, nil, []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}
+	if why := f.waypointProblem("m1"); !why.IsZero() {
+		t.Error(why.Text)
 	}
 }

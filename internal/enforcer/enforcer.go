@@ -43,16 +43,16 @@ type Rendered struct {
 	Revisions map[string]string
 	// Only are the members that have the object, sorted; nil means every member in which the unit is placed.
 	Only []string
-	// Held are the members that must have another spec until another object of the unit is in force there.
+	// Held are the members that must have another spec until other objects of the unit are in force there.
 	Held map[string]Held
 }
 
-// Held is the spec that a member has until another object is in force there, which restricts what the final spec opens.
+// Held is the spec that a member has until other objects are in force there, which restrict what the final spec opens.
 type Held struct {
-	// Object is the name of the other object.
-	Object string
-	// Mark is a text that is in the final spec and not in the one before.
-	Mark string
+	// Objects are the names of the other objects, never empty.
+	Objects []string
+	// Rule is the rule of the unit's final specs, as a JSON value, that opens what the other objects restrict. No spec before has it.
+	Rule any
 	// Spec is the spec before, and Revision its revision.
 	Spec     map[string]any
 	Revision string

@@ -83,7 +83,7 @@ func TestCombineKeepsPartialObjects(t *testing.T) {
 		o := &r.Objects[r.index(name)]
 		o.Only, o.Held = only, map[string]Held{}
 		for _, m := range only {
-			o.Held[m] = Held{Object: name + " of " + m}
+			o.Held[m] = Held{Objects: []string{name + " of " + m}}
 		}
 		return r
 	}
@@ -109,7 +109,7 @@ func TestCombineKeepsPartialObjects(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", c.reason, diff)
 		}
 		for _, m := range c.held {
-			if got := v.Objects[v.index("b")].Held[m].Object; got != "b of "+m {
+			if got := v.Objects[v.index("b")].Held[m].Objects; !slices.Equal(got, []string{"b of " + m}) {
 				t.Errorf("%s: held in %s: %q", c.reason, m, got)
 			}
 		}

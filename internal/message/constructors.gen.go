@@ -1794,6 +1794,41 @@ func FlowsUnavailable() Message {
 	return Message{Code: "flows.unavailable", Text: "The flow store cannot be read now; try again in a moment."}
 }
 
+// GatewayAbsent is "the Gateway {gateway} does not exist".
+func GatewayAbsent(gateway string) Message {
+	return build("gateway.absent", param{"gateway", gateway})
+}
+
+// GatewayAccount is "its annotation {annotation} gives it another service account, {account}".
+func GatewayAccount(annotation string, account string) Message {
+	return build("gateway.account", param{"account", account}, param{"annotation", annotation})
+}
+
+// GatewayAccountOfClass is "its service account {account} identifies a subject of class {class}".
+func GatewayAccountOfClass(account string, class string) Message {
+	return build("gateway.account-of-class", param{"account", account}, param{"class", class})
+}
+
+// GatewayAccountShared is "the Gateway {gateway} has its service account {account}, too".
+func GatewayAccountShared(account string, gateway string) Message {
+	return build("gateway.account-shared", param{"account", account}, param{"gateway", gateway})
+}
+
+// GatewayAdmitsAll is "a listener admits every namespace ({field} is All, and Selector is required)".
+func GatewayAdmitsAll(field string) Message {
+	return build("gateway.admits-all", param{"field", field})
+}
+
+// GatewayClass is "its gatewayClassName is {class}, and {required} is required".
+func GatewayClass(class string, required string) Message {
+	return build("gateway.class", param{"class", class}, param{"required", required})
+}
+
+// GatewaySelectsAll is "a listener admits every namespace, because {field} requires no label".
+func GatewaySelectsAll(field string) Message {
+	return build("gateway.selects-all", param{"field", field})
+}
+
 // GraphTargetInvalid is "This cannot be looked for.".
 func GraphTargetInvalid() Message {
 	return Message{Code: "graph.target-invalid", Text: "This cannot be looked for."}
@@ -2184,6 +2219,11 @@ func IstioWaypointDataplane() Message {
 	return Message{Code: "istio.waypoint-dataplane", Text: "waypoints can be dedicated to resources only in a member whose dataplane is ambient"}
 }
 
+// IstioWaypointElsewhere is "the waypoint {gateway} is dedicated to {resource} in {member}, where it has the same account; each resource needs another name".
+func IstioWaypointElsewhere(gateway string, resource string, member string) Message {
+	return build("istio.waypoint-elsewhere", param{"gateway", gateway}, param{"member", member}, param{"resource", resource})
+}
+
 // IstioWaypointGateway is "\"{gateway}\" is not the name of a Gateway in Istio's root namespace".
 func IstioWaypointGateway(gateway string) Message {
 	return build("istio.waypoint-gateway", param{"gateway", gateway})
@@ -2212,6 +2252,11 @@ func IstioWaypointSecond(resource string) Message {
 // IstioWaypointShared is "the waypoint {gateway} is dedicated to two resources; each needs its own".
 func IstioWaypointShared(gateway string) Message {
 	return build("istio.waypoint-shared", param{"gateway", gateway})
+}
+
+// IstioWaypointUnreadable is "the entry of waypoints for \"{resource}\" cannot be read: {reason}".
+func IstioWaypointUnreadable(resource string, reason string) Message {
+	return build("istio.waypoint-unreadable", param{"reason", reason}, param{"resource", resource})
 }
 
 // IstioWaypointsOfOne is "waypoints belong to a single member, and cannot be in the default".
@@ -5354,6 +5399,11 @@ func PreflightIstioSidecars(version string) Message {
 	return build("preflight.istio-sidecars", param{"version", version})
 }
 
+// PreflightIstioWaypoint is "an entry of waypoints in what it declares about its Istio dedicates nothing, and a resource that it names is not realized there: {reason}".
+func PreflightIstioWaypoint(reason Message) Message {
+	return build("preflight.istio-waypoint", param{"reason", reason})
+}
+
 // PreflightKindFails is "{kind} cannot be listed: {reason}".
 func PreflightKindFails(kind string, reason string) Message {
 	return build("preflight.kind-fails", param{"kind", kind}, param{"reason", reason})
@@ -7029,14 +7079,34 @@ func StateWaypointHeld(gateway string, object string) Message {
 	return build("state.waypoint-held", param{"gateway", gateway}, param{"object", object})
 }
 
+// StateWaypointTaken is "pods refuse the waypoint {gateway} until {object} of {resource} is removed there, because its clients would pass the waypoint, too".
+func StateWaypointTaken(gateway string, object string, resource string) Message {
+	return build("state.waypoint-taken", param{"gateway", gateway}, param{"object", object}, param{"resource", resource})
+}
+
 // StateWaypointUnbound is "istiod does not apply {object} to a waypoint: {reason}".
 func StateWaypointUnbound(object string, reason Message) Message {
 	return build("state.waypoint-unbound", param{"object", object}, param{"reason", reason})
 }
 
+// StateWaypointUnread is "it is unknown whether the Gateway {gateway}, which is dedicated to the resource, exists and is suited, because the Gateways of the member were not read".
+func StateWaypointUnread(gateway string) Message {
+	return build("state.waypoint-unread", param{"gateway", gateway})
+}
+
+// StateWaypointUnreported is "the waypoint {gateway} may still have an earlier version of {object}, because istiod has not reported about the current one (condition WaypointAccepted)".
+func StateWaypointUnreported(gateway string, object string) Message {
+	return build("state.waypoint-unreported", param{"gateway", gateway}, param{"object", object})
+}
+
 // StateWaypointUnsuited is "the Gateway {gateway} cannot be dedicated to the resource as it is, and pods refuse its waypoint: {reason}".
-func StateWaypointUnsuited(gateway string, reason string) Message {
+func StateWaypointUnsuited(gateway string, reason Message) Message {
 	return build("state.waypoint-unsuited", param{"gateway", gateway}, param{"reason", reason})
+}
+
+// StateWaypointUnused is "the waypoint that the member declares for the resource is not used, and pods refuse it: {reason}".
+func StateWaypointUnused(reason Message) Message {
+	return build("state.waypoint-unused", param{"reason", reason})
 }
 
 // StateZtunnelIncomplete is "istiod does not pass {object} to ztunnel as it is written: {reason}".

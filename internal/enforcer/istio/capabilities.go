@@ -3,7 +3,9 @@ package istio
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,6 +46,8 @@ type Capabilities struct {
 	Ranges []netip.Prefix `json:"ranges,omitempty"`
 	// Waypoints are dedicated to one resource each, in ambient. They enforce what node proxies cannot see.
 	Waypoints []Waypoint `json:"waypoints,omitempty"`
+	// Unused are declared waypoints that have no effect, each with the reason.
+	Unused []UnusedWaypoint `json:"-"`
 
 	// Reason is the reason why there is no dataplane, if one was declared but cannot be used.
 	Reason message.Message `json:"-"`
@@ -85,6 +89,13 @@ func (c *Config) check() error {
 		if err := m.check(); err != nil {
 			return message.IstioConfigurationMember(name, message.Of(err)).WithKind(ErrInvalidConfig)
 		}
+	}
+	shared := c.sharedGateways()
+	if gateways := slices.Sorted(maps.Keys(shared)); len(gateways) > 0 {
+		uses := shared[gateways[0]]
+		use := uses[1]
+		why := Waypoint{Gateway: gateways[0], Resource: use.resource}.sharedBecause(uses)
+		return message.IstioConfigurationMember(use.member, why).WithKind(ErrInvalidConfig)
 	}
 	return nil
 }

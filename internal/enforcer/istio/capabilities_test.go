@@ -68,6 +68,21 @@ func TestParseConfig(t *testing.T) {
 			reason: "a Gateway is in one member",
 			text:   "default: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}\n", wrong: "single member",
 		},
+		"WaypointOfOtherMembers": {
+			reason: "a resource may have a Gateway with the same name in each member",
+			text: good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}, " +
+				"m2: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 81}]}}\n",
+		},
+		"WaypointOfAnotherMember": {
+			reason: "pods accept its account in every trust domain",
+			text: good + "members: {m1: {dataplane: ambient, version: '1.30', waypoints: [{resource: a, gateway: x, port: 80}]}, " +
+				"m2: {dataplane: ambient, version: '1.30', waypoints: [{resource: b, gateway: x, port: 80}]}}\n",
+			wrong: "member m2: the waypoint x is dedicated to a in m1",
+		},
+		"WaypointMisspelled": {
+			reason: "a misspelled field of an entry in a file",
+			text:   waypoints("{resource: a, gatway: x, port: 80}"), wrong: "gatway",
+		},
 		"NoRange": {reason: "not an address range", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [pods]}}\n", wrong: "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +94,63 @@ func TestParseConfig(t *testing.T) {
 				t.Errorf("%s: error %v does not name %q", tc.reason, err, tc.wrong)
 			}
 		})
+	}
+}
+
+// TestInvalidWaypointsAreDropped checks that an entry of waypoints that cannot be used dedicates nothing, and takes away nothing else from a member.
+func TestInvalidWaypointsAreDropped(t *testing.T) {
+	const good = "{resource: good, gateway: g, port: 80}"
+	for _, c := range []struct{ reason, entries, unused, says string }{
+		{"a port is missing", good + ", {resource: a, gateway: x}", "a", "port 0"},
+		{"a field is misspelled", good + ", {resource: a, gatway: x, port: 80}", "a", "gatway"},
+		{"a field has another type", good + ", {resource: a, gateway: x, port: http}", "a", "port"},
+		{"a wildcard", good + ", {resource: 'a*', gateway: x, port: 80}", "a*", "exact name"},
+		{"one Gateway for two resources", good + ", {resource: a, gateway: x, port: 80}, {resource: b, gateway: x, port: 81}", "a b", "two resources"},
+		{"two Gateways for one resource", good + ", {resource: a, gateway: x, port: 80}, {resource: a, gateway: y, port: 80}", "a a", "two waypoints"},
+	} {
+		config := Declared(map[string]Declaration{"m1": {Text: "{dataplane: ambient, version: '1.31', strictMTLS: true, waypoints: [" + c.entries + "]}"}})
+		if why := config.UnsupportedReason("m1"); !why.IsZero() {
+			t.Errorf("%s: the member enforces nothing: %s", c.reason, why.Text)
+			continue
+		}
+		if _, err := New(config); err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+		if w := config.Dedications("good")["m1"]; w.Waypoint.Gateway != "g" || !w.Unused.IsZero() {
+			t.Errorf("%s: the other entry is %+v", c.reason, w)
+		}
+		unused := config.Members["m1"].Unused
+		var resources []string
+		for _, u := range unused {
+			resources = append(resources, u.Resource)
+			if d := config.Dedications(u.Resource)["m1"]; d.Waypoint != (Waypoint{}) || !strings.Contains(d.Unused.Text, c.says) {
+				t.Errorf("%s: %s has %+v", c.reason, u.Resource, d)
+			}
+		}
+		if got := strings.Join(resources, " "); got != c.unused {
+			t.Errorf("%s: unused are %q", c.reason, got)
+		}
+	}
+	text := func(waypoints string) Declaration {
+		return Declaration{Text: "{dataplane: ambient, version: '1.31', waypoints: [" + waypoints + "]}"}
+	}
+	const x = "gateway: x, port: 80}"
+	members := Declared(map[string]Declaration{"m1": text(good + ", {resource: a, " + x), "m2": text("{resource: b, " + x), "m3": text("{resource: a, " + x)})
+	if _, err := New(members); err != nil {
+		t.Error(err)
+	}
+	for member, want := range map[string]string{"m1": "b in m2", "m2": "a in m1", "m3": "b in m2"} {
+		d := members.Dedications(map[string]string{"m1": "a", "m2": "b", "m3": "a"}[member])[member]
+		if d.Waypoint != (Waypoint{}) || !strings.Contains(d.Unused.Text, want) {
+			t.Errorf("%s with a Gateway of another resource elsewhere: %+v", member, d)
+		}
+	}
+	if d := members.Dedications("good")["m1"]; d.Waypoint.Gateway != "g" {
+		t.Errorf("the other entry is %+v", d)
+	}
+	sidecars := Declared(map[string]Declaration{"m1": {Text: "{dataplane: sidecar, version: '1.31', waypoints: [" + good + "]}"}})
+	if why := sidecars.UnsupportedReason("m1"); !why.IsZero() || sidecars.Dedications("good")["m1"].Unused.IsZero() {
+		t.Errorf("with sidecars: the member enforces nothing: %q; %+v", why.Text, sidecars.Dedications("good"))
 	}
 }
 
@@ -103,7 +175,7 @@ func TestProfile(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.in.profile(), cmp.AllowUnexported(profile{})); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.in.profile(), cmp.AllowUnexported(profile{}, Waypoint{})); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})

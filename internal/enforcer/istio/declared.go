@@ -1,8 +1,10 @@
 package istio
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/yaml"
 
@@ -10,16 +12,47 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// ParseCapabilities parses what one member declares, as YAML or JSON. Unknown fields are errors.
+// ParseCapabilities parses what one member declares, as YAML or JSON. Unknown fields are errors. An entry of waypoints that cannot be used is no error,
+// because it must not take away everything else from the member: it is in Unused.
 func ParseCapabilities(text string) (Capabilities, error) {
 	var c Capabilities
 	if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
-		return Capabilities{}, message.IstioConfigurationInvalid(message.Verbatim(jsonerror.Describe(err))).WithKind(ErrInvalidConfig)
+		var ok bool
+		if c, ok = decodeEachWaypoint(text); !ok {
+			return Capabilities{}, message.IstioConfigurationInvalid(message.Verbatim(jsonerror.Describe(err))).WithKind(ErrInvalidConfig)
+		}
 	}
+	c.dropWaypoints()
 	if err := c.check(); err != nil {
 		return Capabilities{}, message.IstioConfigurationInvalid(message.Of(err)).WithKind(ErrInvalidConfig)
 	}
 	return c, nil
+}
+
+// decodeEachWaypoint decodes a declaration of which entries of waypoints cannot be decoded, for example because of an unknown field: these are invalid
+// entries. It returns false if anything else cannot be decoded.
+func decodeEachWaypoint(declared string) (Capabilities, bool) {
+	var fields map[string]any
+	if yaml.UnmarshalStrict([]byte(declared), &fields) != nil {
+		return Capabilities{}, false
+	}
+	waypoints := entries(fields["waypoints"])
+	delete(fields, "waypoints")
+	var out Capabilities
+	rest, err := json.Marshal(fields)
+	if err != nil || len(waypoints) == 0 || yaml.UnmarshalStrict(rest, &out) != nil {
+		return Capabilities{}, false
+	}
+	for _, entry := range waypoints {
+		var w Waypoint
+		decoder := json.NewDecoder(strings.NewReader(text(entry)))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&w); err != nil {
+			w.unreadable = jsonerror.Describe(err)
+		}
+		out.Waypoints = append(out.Waypoints, w)
+	}
+	return out, true
 }
 
 // Declaration is what one member declares about its Istio.
@@ -61,10 +94,11 @@ func Declared(members map[string]Declaration) Config {
 			most, out.Default = count[p], c
 		}
 	}
+	out.dropSharedWaypoints()
 	if most == 0 {
 		out.Default = Capabilities{Dataplane: NoDataplane}
 	}
-	out.Default.Ranges, out.Default.Waypoints = nil, nil // They belong to a single member.
+	out.Default.Ranges, out.Default.Waypoints, out.Default.Unused = nil, nil, nil // They belong to a single member.
 	return out
 }
 

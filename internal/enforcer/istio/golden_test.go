@@ -117,7 +117,7 @@ func render(t *testing.T, e Enforcer, in policy.Input) []byte {
 			for _, cluster := range slices.Sorted(maps.Keys(o.Held)) {
 				h := o.Held[cluster]
 				o.Object.Spec = h.Spec
-				write(t, &out, fmt.Sprintf("# in %s until %s is in force, with revision %s\n", cluster, h.Object, h.Revision), o.Object)
+				write(t, &out, fmt.Sprintf("# in %s until %s are in force, with revision %s\n", cluster, strings.Join(h.Objects, ", "), h.Revision), o.Object)
 			}
 		}
 		writeRefused(&refused, "", r.Refused)

@@ -139,15 +139,24 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 		if t.through == nil {
 			continue
 		}
-		name := t.through.waypoint.Gateway
-		g := throughGateways[name]
-		if g == nil {
-			g = newThroughGateway(allowed.name, name, denied.least)
-			throughGateways[name] = g
+		g := newThroughGateway(allowed.name, t.through.waypoint)
+		if same, ok := throughGateways[g.name()]; ok {
+			g = same
 		}
+		throughGateways[g.name()] = g
 		g.add(cluster, t.through)
-		denied.members[cluster] = parts(append([]any{t.through.fromWaypointElsewhere()}, t.deny...))
-		allowed.hold(cluster, parts(append([]any{t.through.fromWaypoint()}, t.allow...)), enforcer.Held{Object: g.allowed.partName(0), Mark: t.through.account})
+	}
+	for cluster, t := range byMember {
+		if t.through == nil {
+			continue
+		}
+		g := newThroughGateway(allowed.name, t.through.waypoint)
+		held := enforcer.Held{Objects: throughGateways[g.name()].objects(), Rule: t.through.fromWaypoint()}
+		// The rules about the waypoint are the last ones, so that they move no other rule to another object when they come or go.
+		elsewhere := t.through.fromWaypointElsewhere()
+		allowed.hold(cluster, parts(slices.Concat(t.allow, []any{held.Rule})), held)
+		denied.members[cluster] = parts(slices.Concat(t.deny, []any{elsewhere, held.Rule}))
+		denied.hold(cluster, parts(slices.Concat(t.deny, []any{elsewhere})), held)
 	}
 	families := []family{allowed, denied}
 	for _, name := range slices.Sorted(maps.Keys(throughGateways)) {
@@ -172,12 +181,12 @@ type family struct {
 	members      map[string][][]any
 	// gateway is the Gateway that the objects are about, or "" if they are about pods. Only the members have them.
 	gateway string
-	// held are the members that have other rules until another object is in force, and before are these rules.
+	// held are the members that have other rules until other objects are in force, and before are these rules.
 	held   map[string]enforcer.Held
 	before map[string][][]any
 }
 
-// hold gives a member other rules once another object is in force there.
+// hold gives a member other rules once other objects are in force there.
 func (f *family) hold(cluster string, rules [][]any, until enforcer.Held) {
 	if f.held == nil {
 		f.held, f.before = map[string]enforcer.Held{}, map[string][][]any{}
@@ -197,11 +206,17 @@ func (f *family) partName(i int) string {
 	return name
 }
 
-func (e Enforcer) objects(u *policy.Unit, f family) ([]enforcer.Rendered, error) {
+// size returns the number of objects of the family.
+func (f *family) size() int {
 	n := max(f.least, len(f.base))
 	for _, parts := range f.members {
 		n = max(n, len(parts))
 	}
+	return n
+}
+
+func (e Enforcer) objects(u *policy.Unit, f family) ([]enforcer.Rendered, error) {
+	n := f.size()
 	to := map[string]any{"selector": map[string]any{"matchLabels": map[string]any{u.LabelKey: u.LabelValue}}}
 	if f.gateway != "" {
 		to = targetOf(f.gateway)

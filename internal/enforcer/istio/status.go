@@ -31,10 +31,8 @@ func ZtunnelStatusOf(object map[string]any) ZtunnelStatus {
 	if spec["action"] == audit || spec["targetRefs"] != nil {
 		return ZtunnelStatus{Reported: true}
 	}
-	metadata, _ := object["metadata"].(map[string]any)
 	for _, c := range statusEntries(object, "conditions") {
-		observed := fmt.Sprint(c["observedGeneration"]) // an integer, or a text
-		if c["type"] != ztunnelCondition || observed != fmt.Sprint(metadata["generation"]) {
+		if c["type"] != ztunnelCondition || !isCurrent(object, c) {
 			continue
 		}
 		if c["status"] == "True" && c["reason"] == accepted {
@@ -54,6 +52,8 @@ type WaypointStatus struct {
 	// Bound reports whether the Gateway existed when istiod reported last, maybe about an earlier version of the policy. Istiod sends the current
 	// version to the same waypoint.
 	Bound bool
+	// Current reports whether the report is about the current version of the policy.
+	Current bool
 	// Problem is what istiod says if the Gateway does not exist, or "".
 	Problem string
 }
@@ -67,12 +67,18 @@ func WaypointStatusOf(object map[string]any) WaypointStatus {
 		switch {
 		case c["type"] != waypointCondition:
 		case c["status"] == "True" && c["reason"] == accepted:
-			return WaypointStatus{Bound: true}
+			return WaypointStatus{Bound: true, Current: isCurrent(object, c)}
 		default:
-			return WaypointStatus{Problem: textOr(c["message"], textOr(c["reason"], waypointCondition))}
+			return WaypointStatus{Current: isCurrent(object, c), Problem: textOr(c["message"], textOr(c["reason"], waypointCondition))}
 		}
 	}
 	return WaypointStatus{}
+}
+
+// isCurrent reports whether a condition is about the current version of an object.
+func isCurrent(object, condition map[string]any) bool {
+	metadata, _ := object["metadata"].(map[string]any)
+	return fmt.Sprint(condition["observedGeneration"]) == fmt.Sprint(metadata["generation"]) // the former is an integer, or a text
 }
 
 // AnalysisError returns the codes and names of the errors that istiod's analysis found in an object, or "". Istiod writes them only if its analysis is enabled.

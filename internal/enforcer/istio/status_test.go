@@ -70,7 +70,9 @@ func TestWaypointStatus(t *testing.T) {
 	}{
 		{"istiod has not reported", targets, `[]`, WaypointStatus{}},
 		{"the Gateway exists", targets,
-			`[{"type":"WaypointAccepted","status":"True","reason":"Accepted","observedGeneration":"1"}]`, WaypointStatus{Bound: true}},
+			`[{"type":"WaypointAccepted","status":"True","reason":"Accepted","observedGeneration":"3"}]`, WaypointStatus{Bound: true, Current: true}},
+		{"it existed when istiod reported about an earlier version", targets,
+			`[{"type":"WaypointAccepted","status":"True","reason":"Accepted","observedGeneration":"2"}]`, WaypointStatus{Bound: true}},
 		{"only some targets exist", targets, `[{"type":"WaypointAccepted","status":"True","reason":"PartiallyInvalid","message":"some"}]`,
 			WaypointStatus{Problem: "some"}},
 		{"it does not", targets, `[{"type":"Other","status":"True"},

@@ -1,6 +1,8 @@
 package istio
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +20,11 @@ import (
 // clients. They apply to the whole Gateway: whatever Service leads through it, including one that was created a moment ago, has the rules of the
 // one resource, and nothing else passes. Resources do not share waypoints, because routes and endpoints decide to which pods a waypoint sends the
 // clients of a Service, and other people write them. Pods accept the waypoint on one port only, because a waypoint sees the port of the Service
-// instead of the pod's. They refuse it on the others, also those that everyone may use, because a deny by name does not see its clients.
+// instead of the pod's. They refuse it on the others, also those that everyone may use, because a deny by name does not see its clients. Until its
+// policies are in force, they refuse it on every port.
 
 const (
-	// waypointSuffix is in the names of the policies of a waypoint, before denySuffix and the name of the Gateway.
+	// waypointSuffix is in the names of the policies of a waypoint, before the port, denySuffix and the name of the Gateway.
 	waypointSuffix = "-waypoint"
 	gatewayGroup   = "gateway.networking.k8s.io"
 	gatewayKind    = "Gateway"
@@ -35,6 +38,39 @@ type Waypoint struct {
 	Gateway string `json:"gateway"`
 	// Port is the port of the resource's pods to which the waypoint connects.
 	Port int32 `json:"port"`
+
+	// unreadable is the reason why the entry could not be decoded, or "".
+	unreadable string
+}
+
+// UnusedWaypoint is an entry of a declaration that dedicates nothing, with the reason.
+type UnusedWaypoint struct {
+	Waypoint
+	Reason message.Message
+}
+
+// Dedication is what a member declares about the waypoint of a resource.
+type Dedication struct {
+	// Waypoint is the one that is dedicated to the resource; zero if Unused is set.
+	Waypoint Waypoint
+	// Unused is the reason why what the member declares for the resource has no effect, or zero.
+	Unused message.Message
+}
+
+// Dedications returns what members declare about the waypoint of a resource, by member. Members that declare nothing about it are not listed.
+func (c *Config) Dedications(resource string) map[string]Dedication {
+	out := map[string]Dedication{}
+	for member, m := range c.Members {
+		if w := m.WaypointOf(resource); w != (Waypoint{}) {
+			out[member] = Dedication{Waypoint: w}
+		}
+		for _, u := range m.Unused {
+			if u.Resource == resource {
+				out[member] = Dedication{Unused: u.Reason}
+			}
+		}
+	}
+	return out
 }
 
 // WaypointOf returns the waypoint that is dedicated to a resource, or zero.
@@ -49,26 +85,102 @@ func (c *Capabilities) WaypointOf(resource string) Waypoint {
 
 // checkWaypoints returns an error unless each waypoint belongs to one resource.
 func (c *Capabilities) checkWaypoints() error {
-	if len(c.Waypoints) > 0 && c.Dataplane != Ambient {
-		return message.IstioWaypointDataplane().Err()
-	}
-	resources, gateways := map[string]bool{}, map[string]bool{}
-	for _, w := range c.Waypoints {
-		switch {
-		case w.Resource == "" || strings.HasSuffix(w.Resource, "*"):
-			return message.IstioWaypointResource(message.Quoted(w.Resource)).Err()
-		case len(validation.IsDNS1123Label(w.Gateway)) > 0:
-			return message.IstioWaypointGateway(message.Quoted(w.Gateway)).Err()
-		case w.Port < 1 || w.Port > 65535:
-			return message.IstioWaypointPort(w.Gateway, int(w.Port)).Err()
-		case gateways[w.Gateway]:
-			return message.IstioWaypointShared(w.Gateway).Err()
-		case resources[w.Resource]:
-			return message.IstioWaypointSecond(w.Resource).Err()
+	for i := range c.Waypoints {
+		if why := c.waypointProblem(i); !why.IsZero() {
+			return why.Err()
 		}
-		resources[w.Resource], gateways[w.Gateway] = true, true
 	}
 	return nil
+}
+
+// waypointProblem returns the reason why an entry of Waypoints cannot be used, or zero. Of entries that contradict each other, none can be.
+func (c *Capabilities) waypointProblem(entry int) message.Message {
+	w := c.Waypoints[entry]
+	other := func(same func(Waypoint) bool) bool {
+		first := slices.IndexFunc(c.Waypoints, same)
+		return first != entry || slices.ContainsFunc(c.Waypoints[entry+1:], same)
+	}
+	switch {
+	case c.Dataplane != Ambient:
+		return message.IstioWaypointDataplane()
+	case w.unreadable != "":
+		return message.IstioWaypointUnreadable(message.Quoted(w.Resource), w.unreadable)
+	case w.Resource == "" || strings.HasSuffix(w.Resource, "*"):
+		return message.IstioWaypointResource(message.Quoted(w.Resource))
+	case len(validation.IsDNS1123Label(w.Gateway)) > 0:
+		return message.IstioWaypointGateway(message.Quoted(w.Gateway))
+	case w.Port < 1 || w.Port > 65535:
+		return message.IstioWaypointPort(w.Gateway, int(w.Port))
+	case other(func(o Waypoint) bool { return o.Resource == w.Resource }):
+		return message.IstioWaypointSecond(w.Resource)
+	case other(func(o Waypoint) bool { return o.Gateway == w.Gateway }):
+		return message.IstioWaypointShared(w.Gateway)
+	}
+	return message.Message{}
+}
+
+// dropWaypoints moves the entries of Waypoints that cannot be used to Unused.
+func (c *Capabilities) dropWaypoints() {
+	var used []Waypoint
+	for i, w := range c.Waypoints {
+		if why := c.waypointProblem(i); why.IsZero() {
+			used = append(used, w)
+		} else {
+			c.Unused = append(c.Unused, UnusedWaypoint{Waypoint: w, Reason: why})
+		}
+	}
+	c.Waypoints = used
+}
+
+// waypointUse is the resource to which a member dedicates a Gateway.
+type waypointUse struct{ member, resource string }
+
+// sharedGateways returns the names of the Gateways that members dedicate to different resources, with two uses of each. The account of a waypoint
+// matches any trust domain, so in a mesh of several members, pods of each also accept the waypoints with this name of the others.
+func (c *Config) sharedGateways() map[string][2]waypointUse {
+	first, shared := map[string]waypointUse{}, map[string][2]waypointUse{}
+	for _, member := range slices.Sorted(maps.Keys(c.Members)) {
+		for _, w := range c.Members[member].Waypoints {
+			use := waypointUse{member, w.Resource}
+			before, used := first[w.Gateway]
+			switch {
+			case !used:
+				first[w.Gateway] = use
+			case before.resource != use.resource:
+				shared[w.Gateway] = [2]waypointUse{before, use}
+			}
+		}
+	}
+	return shared
+}
+
+// sharedBecause returns the reason why a waypoint cannot be used, which is one of sharedGateways.
+func (w Waypoint) sharedBecause(uses [2]waypointUse) message.Message {
+	other := uses[0]
+	if other.resource == w.Resource {
+		other = uses[1]
+	}
+	return message.IstioWaypointElsewhere(w.Gateway, other.resource, other.member)
+}
+
+// dropSharedWaypoints moves the waypoints of sharedGateways to Unused in every member.
+func (c *Config) dropSharedWaypoints() {
+	shared := c.sharedGateways()
+	if len(shared) == 0 {
+		return
+	}
+	for member, m := range c.Members {
+		var used []Waypoint
+		for _, w := range m.Waypoints {
+			if uses, ok := shared[w.Gateway]; ok {
+				m.Unused = append(slices.Clone(m.Unused), UnusedWaypoint{Waypoint: w, Reason: w.sharedBecause(uses)})
+			} else {
+				used = append(used, w)
+			}
+		}
+		m.Waypoints = used
+		c.Members[member] = m
+	}
 }
 
 // account returns the match of the waypoint's service account in a root namespace.
@@ -95,7 +207,7 @@ func (w Waypoint) through(rootNamespace string, allows, denies []expressed) *thr
 	return &throughWaypoint{waypoint: w, account: w.account(rootNamespace), allow: rules(w.atGateway(allows)), deny: rules(w.atGateway(denies))}
 }
 
-// fromWaypoint returns the rule by which a pod accepts its waypoint.
+// fromWaypoint returns the rule by which a pod accepts its waypoint, or refuses it on its port.
 func (t *throughWaypoint) fromWaypoint() any {
 	ports := operation(map[string]any{"ports": []any{strconv.Itoa(int(t.waypoint.Port))}})
 	return rule([]any{source(map[string]any{"principals": []any{t.account}})}, []any{ports})
@@ -107,6 +219,11 @@ func (t *throughWaypoint) fromWaypointElsewhere() any {
 	return rule([]any{source(map[string]any{"principals": []any{t.account}})}, []any{ports})
 }
 
+// Allows reports whether a spec is that of a policy that allows something with exactly a rule, such as that of enforcer.Held.
+func Allows(spec map[string]any, rule any) bool {
+	return spec["action"] == allow && slices.ContainsFunc(entries(spec["rules"]), func(r any) bool { return text(r) == text(rule) })
+}
+
 // targetOf returns what the policies of the waypoint of a Gateway refer to.
 func targetOf(gateway string) map[string]any {
 	return map[string]any{"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": gatewayKind, "name": gateway}}}
@@ -115,12 +232,35 @@ func targetOf(gateway string) map[string]any {
 // throughGateway is what the members have that dedicate a Gateway with the same name to the resource.
 type throughGateway struct{ allowed, denied family }
 
-func newThroughGateway(unit, gateway string, leastDenies int) *throughGateway {
-	name := unit + waypointSuffix
+// newThroughGateway returns the families of the Gateway of a waypoint. The port is part of their names: policies for another port are other objects,
+// and a Gateway never has both, because without ports the allows of one would count on the other. The denies have an object although there are none
+// yet, because pods accept the waypoint only while every object is there: without it, the first deny would interrupt the connections of all clients.
+func newThroughGateway(unit string, w Waypoint) *throughGateway {
+	name := fmt.Sprintf("%s%s-%d", unit, waypointSuffix, w.Port)
 	return &throughGateway{
-		allowed: family{name: name, action: allow, least: 1, gateway: gateway, members: map[string][][]any{}},
-		denied:  family{name: name + denySuffix, action: deny, least: leastDenies, gateway: gateway, members: map[string][][]any{}},
+		allowed: family{name: name, action: allow, least: 1, gateway: w.Gateway, members: map[string][][]any{}},
+		denied:  family{name: name + denySuffix, action: deny, least: 1, gateway: w.Gateway, members: map[string][][]any{}},
 	}
+}
+
+// HasObject reports whether the object of a unit with a name is one of the policies of the waypoint for its port.
+func (w Waypoint) HasObject(unit, name string) bool {
+	rest, ok := strings.CutPrefix(name, newThroughGateway(v1alpha1.ObjectPrefix+unit, w).allowed.name)
+	return ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "-")) && strings.HasSuffix(rest, "."+w.Gateway)
+}
+
+// name returns the name of the first object.
+func (g *throughGateway) name() string { return g.allowed.partName(0) }
+
+// objects returns the names of all objects that decide about the clients of the waypoint.
+func (g *throughGateway) objects() []string {
+	var out []string
+	for _, f := range []*family{&g.allowed, &g.denied} {
+		for i := range f.size() {
+			out = append(out, f.partName(i))
+		}
+	}
+	return out
 }
 
 func (g *throughGateway) add(cluster string, t *throughWaypoint) {

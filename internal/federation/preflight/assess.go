@@ -99,6 +99,8 @@ const (
 	// IstioDeclaration means that the annotation about the member's Istio cannot be parsed, so that its Istio is
 	// not used.
 	IstioDeclaration = "IstioDeclarationUnreadable"
+	// IstioWaypointUnused means that an entry of waypoints in that annotation dedicates nothing.
+	IstioWaypointUnused = "IstioWaypointUnused"
 	// NoCilium reports for information that the member declares Istio as its only enforcer.
 	NoCilium = "NoCilium"
 	// CiliumUndeclared means that such a member has a configuration of Cilium all the same.
@@ -295,8 +297,13 @@ func versionFindings(f Facts) []Finding {
 		out = append(out, Finding{Severity: Warns, Code: OldServer, Message: message.PreflightOldServer(f.Version), Remedy: message.RemedyUpgradeServer()})
 	}
 	if f.Istio.Declared != "" {
-		if _, err := mesh.ParseCapabilities(f.Istio.Declared); err != nil {
+		c, err := mesh.ParseCapabilities(f.Istio.Declared)
+		if err != nil {
 			out = append(out, Finding{Severity: Fails, Code: IstioDeclaration, Message: message.PreflightIstioDeclaration(message.Of(err)),
+				Remedy: message.RemedyCorrectAnnotation(federation.AnnotationIstio)})
+		}
+		for _, u := range c.Unused {
+			out = append(out, Finding{Severity: Warns, Code: IstioWaypointUnused, Message: message.PreflightIstioWaypoint(u.Reason),
 				Remedy: message.RemedyCorrectAnnotation(federation.AnnotationIstio)})
 		}
 	}

@@ -203,6 +203,9 @@ func TestAssess(t *testing.T) {
 			want: []found{{Warns, MemberDowngraded, ""}}, passes: true,
 		},
 		{reason: "Istio alone", change: istioOnly(func(*Facts) {}), want: []found{{Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}, passes: true},
+		{reason: "an entry of waypoints that dedicates nothing", change: istioOnly(func(f *Facts) {
+			f.Istio.Declared = `{"dataplane": "ambient", "version": "1.31.2", "waypoints": [{"resource": "a", "gateway": "x"}]}`
+		}), want: []found{{Warns, NoCilium, ""}, {Warns, IstioWaypointUnused, ""}, {Warns, IstioCapabilities, ""}}, passes: true},
 		{reason: "Istio alone, without Cilium's kinds", change: istioOnly(func(f *Facts) { f.Kinds[0].Result = NotServed }),
 			want: []found{{Stops, KindMissing, ""}, {Warns, NoCilium, ""}, {Warns, IstioCapabilities, ""}}},
 		{

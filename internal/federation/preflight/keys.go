@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation/guard"
@@ -53,6 +54,18 @@ func labelsOf(keys []Key, include func(Key) bool) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// ClassOfAccount returns the class of subjects whose template gives a service account with a name, or "". A template without any other text than the id
+// gives every name, and is not considered.
+func ClassOfAccount(keys []Key, account string) string {
+	for _, k := range keys {
+		prefix, suffix, _ := strings.Cut(k.ServiceAccount, "{id}")
+		if prefix+suffix != "" && len(account) > len(prefix+suffix) && strings.HasPrefix(account, prefix) && strings.HasSuffix(account, suffix) {
+			return k.Class
+		}
+	}
+	return ""
 }
 
 // Credentials returns the part of keys that the guard protects.

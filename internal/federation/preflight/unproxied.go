@@ -106,8 +106,9 @@ type MeshPods struct {
 	Dedicated LabeledPods
 	// Direct are those whose connections pass no waypoint. They are listed only in a member that dedicates waypoints.
 	Direct LabeledPods
-	// Gateways contains the existing Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or "".
-	Gateways map[string]string
+	// Gateways contains the Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or zero. A Gateway
+	// that is not listed was not read.
+	Gateways map[string]message.Message
 	// StatedServers are the workloads, as namespace/name, of pods that have no proxy, and count as protected because their owner states
 	// that their gRPC servers enforce policies.
 	StatedServers LabeledPods

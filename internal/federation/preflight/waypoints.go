@@ -57,8 +57,8 @@ type waypoints struct {
 	namespaces map[string]labels.Set
 	// services are the Services and ServiceEntries that use a waypoint, by namespace.
 	services map[string][]service
-	// dedicated contains the existing Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or "".
-	dedicated map[string]string
+	// dedicated contains the Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or zero.
+	dedicated map[string]message.Message
 }
 
 // carried is what a waypoint carries: connections to Services, or those to the addresses of pods.
@@ -73,8 +73,14 @@ type service struct {
 // readWaypoints reads the waypoints of a member and what uses them, or returns the reason why they are not known. A member without
 // Gateways has no waypoints, and nothing else is read there.
 func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypoints, message.Message) {
-	out := waypoints{carried: map[string]carried{}, namespaces: map[string]labels.Set{}, services: map[string][]service{}, dedicated: map[string]string{}}
+	out := waypoints{
+		carried: map[string]carried{}, namespaces: map[string]labels.Set{}, services: map[string][]service{},
+		dedicated: map[string]message.Message{},
+	}
 	declared := istio.waypoints()
+	for name := range declared {
+		out.dedicated[name] = message.GatewayAbsent(federation.IstioPolicy.Namespace + "/" + name)
+	}
 	switch {
 	case istio.GatewayAPI:
 	case istio.Served || istio.Unread.IsZero():
@@ -88,6 +94,7 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 	}); err != nil {
 		return out, unread(err, "GatewayClasses")
 	}
+	usedBy := map[string]string{} // Gateways of the root namespace by the accounts that they use besides their names
 	if err := each(ctx, c, gatewayResource, "", func(u *unstructured.Unstructured) {
 		class, _, _ := unstructured.NestedString(u.Object, "spec", "gatewayClassName")
 		of, own := u.GetLabels()[waypointTraffic]
@@ -97,11 +104,24 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 		if t := trafficOf(of); t != (carried{}) {
 			out.carried[u.GetNamespace()+"/"+u.GetName()] = t
 		}
-		if u.GetNamespace() == federation.IstioPolicy.Namespace && declared[u.GetName()] {
+		if u.GetNamespace() != federation.IstioPolicy.Namespace {
+			return
+		}
+		if declared[u.GetName()] {
 			out.dedicated[u.GetName()] = unsuited(u)
+		}
+		for _, account := range accountsOf(u, class) {
+			if account != u.GetName() {
+				usedBy[account] = u.GetName()
+			}
 		}
 	}); err != nil {
 		return out, unread(err, "Gateways")
+	}
+	for account, by := range usedBy {
+		if why, dedicated := out.dedicated[account]; dedicated && why.IsZero() {
+			out.dedicated[account] = message.GatewayAccountShared(account, by)
+		}
 	}
 	if len(out.carried) == 0 {
 		return out, message.Message{}
@@ -188,25 +208,53 @@ func (w *waypoints) named(o metav1.Object, name, in string) string {
 	return namespace + "/" + set[name]
 }
 
-// unsuited returns the reason why a Gateway in Istio's root namespace cannot be dedicated to a resource, or "".
-func unsuited(u *unstructured.Unstructured) string {
+// unsuited returns the reason why a Gateway in Istio's root namespace cannot be dedicated to a resource, or zero.
+func unsuited(u *unstructured.Unstructured) message.Message {
 	if class, _, _ := unstructured.NestedString(u.Object, "spec", "gatewayClassName"); class != waypointClass {
-		return "gatewayClassName " + class + ", " + waypointClass + " is required"
+		return message.GatewayClass(class, waypointClass)
 	}
 	if account, other := u.GetAnnotations()[gatewayAccount]; other && account != u.GetName() {
-		return "annotation " + gatewayAccount + "=" + account
+		return message.GatewayAccount(gatewayAccount, account)
 	}
 	listeners, _, err := unstructured.NestedSlice(u.Object, "spec", "listeners")
 	if err != nil {
-		return err.Error()
+		return message.Of(err)
 	}
 	for _, l := range listeners {
 		listener, _ := l.(map[string]any)
-		if from, _, _ := unstructured.NestedString(listener, "allowedRoutes", "namespaces", "from"); from == "All" {
-			return "allowedRoutes.namespaces.from All, Selector is required"
+		admitted, _, _ := unstructured.NestedMap(listener, "allowedRoutes", "namespaces")
+		switch admitted["from"] {
+		case "All":
+			return message.GatewayAdmitsAll("allowedRoutes.namespaces.from")
+		case "Selector":
+			if selector, _ := admitted["selector"].(map[string]any); !selectsSome(selector) {
+				return message.GatewaySelectsAll("allowedRoutes.namespaces.selector")
+			}
 		}
 	}
-	return ""
+	return message.Message{}
+}
+
+// selectsSome reports whether a label selector of namespaces requires a label that a namespace does not have by itself. An empty one selects every
+// namespace, and so does one that only excludes some, except those.
+func selectsSome(selector map[string]any) bool {
+	if required, _, err := unstructured.NestedStringMap(selector, "matchLabels"); err == nil && len(required) > 0 {
+		return true
+	}
+	expressions, _, _ := unstructured.NestedSlice(selector, "matchExpressions")
+	return slices.ContainsFunc(expressions, func(e any) bool {
+		expression, _ := e.(map[string]any)
+		return expression["operator"] == "In" || expression["operator"] == "Exists" && expression["key"] != "kubernetes.io/metadata.name"
+	})
+}
+
+// accountsOf returns the service accounts that the proxies of a Gateway may have: that of its annotation, or else the name of the Gateway, or for most
+// classes the name with that of the class. Source: GetDefaultName in pilot/pkg/config/kube/gatewaycommon/gateway_utils.go.
+func accountsOf(u *unstructured.Unstructured, class string) []string {
+	if account := u.GetAnnotations()[gatewayAccount]; account != "" {
+		return []string{account}
+	}
+	return []string{u.GetName(), u.GetName() + "-" + class}
 }
 
 // dedicatedTo returns the name of the Gateway if connections pass it alone, and it is dedicated to a resource and suited; otherwise "".
@@ -215,7 +263,7 @@ func (w *waypoints) dedicatedTo(through []string) string {
 		return ""
 	}
 	name, inRoot := strings.CutPrefix(through[0], federation.IstioPolicy.Namespace+"/")
-	if why, dedicated := w.dedicated[name]; !inRoot || !dedicated || why != "" {
+	if why, dedicated := w.dedicated[name]; !inRoot || !dedicated || !why.IsZero() {
 		return ""
 	}
 	return name

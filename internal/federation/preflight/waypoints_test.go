@@ -168,10 +168,23 @@ func TestDedicatedWaypoints(t *testing.T) {
 	declared := `{"dataplane": "ambient", "version": "1.31", "waypoints": [{"resource": "r", "gateway": "w", "port": 80}]}`
 	gateway := func(name, class, from string) *unstructured.Unstructured {
 		return stored(gatewayResource, "istio-system", name, map[string]any{"gatewayClassName": class, "listeners": []any{
-			map[string]any{"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": from}}}}})
+			map[string]any{"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": from,
+				"selector": map[string]any{"matchLabels": map[string]any{"site": "shop"}}}}}}})
+	}
+	selecting := func(selector map[string]any) *unstructured.Unstructured {
+		return stored(gatewayResource, "istio-system", "w", map[string]any{"gatewayClassName": "istio-waypoint", "listeners": []any{
+			map[string]any{"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": "Selector", "selector": selector}}}}})
+	}
+	expression := func(key, operator string) map[string]any {
+		return map[string]any{"matchExpressions": []any{map[string]any{"key": key, "operator": operator, "values": []any{"shop"}}}}
 	}
 	account := gateway("w", "istio-waypoint", "Selector")
 	account.SetAnnotations(map[string]string{"networking.istio.io/service-account": "other"})
+	annotated := func(namespace, account string) *unstructured.Unstructured {
+		u := stored(gatewayResource, namespace, "other", map[string]any{"gatewayClassName": "istio"})
+		u.SetAnnotations(map[string]string{"networking.istio.io/service-account": account})
+		return u
+	}
 	service := func(labels ...string) *unstructured.Unstructured {
 		return stored(serviceResource, "shop", "redis", map[string]any{"selector": map[string]any{"app": "redis"}}, labels...)
 	}
@@ -187,11 +200,24 @@ func TestDedicatedWaypoints(t *testing.T) {
 		{"it is", []*unstructured.Unstructured{good, inRoot}, declared, "w", ""},
 		{"it is not declared", []*unstructured.Unstructured{good, inRoot}, `{"dataplane": "ambient", "version": "1.31"}`, "", ""},
 		{"a Gateway with this name elsewhere", []*unstructured.Unstructured{
-			stored(gatewayResource, "shop", "w", map[string]any{"gatewayClassName": "istio-waypoint"}), service(use, "w")}, declared, "", ""},
+			stored(gatewayResource, "shop", "w", map[string]any{"gatewayClassName": "istio-waypoint"}), service(use, "w")}, declared, "",
+			"istio-system/w does not exist"},
 		{"its class is another one", []*unstructured.Unstructured{gateway("w", "istio-agentgateway-waypoint", "Selector"), inRoot}, declared, "",
 			"gatewayClassName"},
 		{"its account is another one", []*unstructured.Unstructured{account, inRoot}, declared, "", "service-account"},
-		{"everybody may use it", []*unstructured.Unstructured{gateway("w", "istio-waypoint", "All"), inRoot}, declared, "", "from All"},
+		{"everybody may use it", []*unstructured.Unstructured{gateway("w", "istio-waypoint", "All"), inRoot}, declared, "", "from is All"},
+		{"its selector is missing", []*unstructured.Unstructured{selecting(nil), inRoot}, declared, "", "every namespace"},
+		{"its selector is empty", []*unstructured.Unstructured{selecting(map[string]any{}), inRoot}, declared, "", "every namespace"},
+		{"its selector only excludes", []*unstructured.Unstructured{selecting(expression("site", "NotIn")), inRoot}, declared, "", "every namespace"},
+		{"every namespace has the label", []*unstructured.Unstructured{selecting(expression("kubernetes.io/metadata.name", "Exists")), inRoot}, declared, "",
+			"every namespace"},
+		{"its selector names some", []*unstructured.Unstructured{selecting(expression("kubernetes.io/metadata.name", "In")), inRoot}, declared, "w", ""},
+		{"another Gateway has its account", []*unstructured.Unstructured{good, annotated("istio-system", "w"), inRoot}, declared, "", "the Gateway other"},
+		{"another one elsewhere has an account with its name", []*unstructured.Unstructured{good, annotated("shop", "w"), inRoot}, declared, "w", ""},
+		{"another Gateway has another account", []*unstructured.Unstructured{good, annotated("istio-system", "v"), inRoot}, declared, "w", ""},
+		{"the default account of another Gateway is its account", []*unstructured.Unstructured{gateway("w-istio", "istio-waypoint", "Selector"),
+			stored(gatewayResource, "istio-system", "w", map[string]any{"gatewayClassName": "istio"}), service(use, "w-istio", useNamespace, "istio-system")},
+			strings.Replace(declared, `"w"`, `"w-istio"`, 1), "", "the Gateway w has"},
 		{"another Service uses another one", []*unstructured.Unstructured{good, inRoot, stored(gatewayResource, "shop", "v", nil),
 			stored(serviceResource, "shop", "also", map[string]any{"selector": map[string]any{"app": "redis"}}, use, "v")}, declared, "", ""},
 		{"a part of its connections pass another one", []*unstructured.Unstructured{good, stored(gatewayResource, "shop", "v", nil),
@@ -208,8 +234,22 @@ func TestDedicatedWaypoints(t *testing.T) {
 		if got := w.dedicatedTo(w.of(pod)); got != c.want {
 			t.Errorf("%s: behind %q", c.reason, got)
 		}
-		if got := w.dedicated["w"]; (got == "") != (c.unsuited == "") || !strings.Contains(got, c.unsuited) {
+		got := ""
+		for _, why := range w.dedicated {
+			got += why.Text
+		}
+		if (got == "") != (c.unsuited == "") || !strings.Contains(got, c.unsuited) {
 			t.Errorf("%s: unsuited because of %q", c.reason, got)
+		}
+	}
+}
+
+// TestClassOfAccount checks which names of Gateways are those of service accounts of a class.
+func TestClassOfAccount(t *testing.T) {
+	keys := []Key{{Class: "redis"}, {Class: "any", ServiceAccount: "{id}"}, {Class: "app", ServiceAccount: "app-{id}-sa"}}
+	for account, want := range map[string]string{"app-1-sa": "app", "app--sa": "", "app-1": "", "shop-waypoint": ""} {
+		if got := ClassOfAccount(keys, account); got != want {
+			t.Errorf("%s: %q, want %q", account, got, want)
 		}
 	}
 }
