@@ -129,6 +129,11 @@ const (
 	// PlainTextAccepted means that the member declares strictMTLS, on which denies by name rely, and that its pods accept plain
 	// text, or that this is unknown.
 	PlainTextAccepted = "PlainTextAccepted"
+	// PoliciesNotInMesh means that an istiod of the member does not apply the policies of the namespace to which ACP distributes them to the
+	// whole mesh, by its mesh configuration.
+	PoliciesNotInMesh = "PoliciesNotInMesh"
+	// MeshConfigUnread means that it is unknown whether there is such an istiod.
+	MeshConfigUnread = "MeshConfigUnread"
 	// GuardMissing means that the guard, or a part of it, is not installed.
 	GuardMissing = "GuardMissing"
 	// GuardChanged means that the guard differs from what ACP installs.
@@ -218,6 +223,7 @@ func Assess(f Facts, n Needs) []Finding {
 	out = append(out, hostPodFindings(f, n)...)
 	out = append(out, meshPodFindings(f, n)...)
 	out = append(out, mtlsFindings(f, n)...)
+	out = append(out, meshConfigFindings(f, n)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
