@@ -34,7 +34,7 @@ type joinFlags struct {
 	lifetime                        time.Duration
 	adapter                         string
 	istio, classLabels, dryRun      bool
-	withoutReader                   bool
+	withoutReader, withoutIstio     bool
 }
 
 func newClusterJoin(s Streams) *cobra.Command {
@@ -125,6 +125,9 @@ The exit code is 1 if the cluster does not pass the preflight. Then it is not re
 	)
 	f.BoolVar(&j.classLabels, "guard-class-labels", false, guardClassLabels)
 	f.BoolVar(&j.istio, "istio", false, bringIstio)
+	f.BoolVar(&j.withoutIstio, "without-istio", false,
+		"declare that no Istio enforces there (annotation "+federation.AnnotationIstio+"): the cluster gets none of its policies, and with --engine direct or "+
+			"ocm need not have its kind")
 	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and print what would be written, without writing it")
 	return cmd
 }
@@ -153,6 +156,9 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if j.withoutReader && j.engine != "" && !federation.Engine(j.engine).Pulls() {
 		return usage("--without-reader goes with --engine ocm: with %s, the adapter writes from the host", j.engine)
+	}
+	if j.withoutIstio && (j.istio || j.enforcer == string(v1alpha1.EnforcerIstio)) {
+		return usage("--without-istio declares that no Istio enforces there: leave out --istio and --enforcer istio")
 	}
 	if j.profile == "" && j.provider != "" {
 		return usage("--access-provider goes with --from-profile")
@@ -192,6 +198,7 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 		Keys:          labels,
 		ClassLabels:   j.classLabels,
 		Istio:         j.istio,
+		WithoutIstio:  j.withoutIstio,
 		Lifetime:      j.lifetime,
 		DryRun:        j.dryRun,
 		Adapter:       j.adapter,

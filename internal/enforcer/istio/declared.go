@@ -3,6 +3,7 @@ package istio
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/yaml"
 
@@ -20,6 +21,16 @@ func ParseCapabilities(text string) (Capabilities, error) {
 		return Capabilities{}, message.IstioConfigurationInvalid(message.Of(err)).WithKind(ErrInvalidConfig)
 	}
 	return c, nil
+}
+
+// DeclaresNone reports whether a member declares that it has no Istio, so that it gets none of its objects. A member that declares nothing, or something
+// that cannot be parsed, gets objects that close: a declaration that was removed by mistake must not open what they closed.
+func DeclaresNone(text string) bool {
+	if !strings.Contains(text, string(NoDataplane)) { // most declarations are not parsed
+		return false
+	}
+	c, err := ParseCapabilities(text)
+	return err == nil && c.Dataplane == NoDataplane
 }
 
 // Declaration is what one member declares about its Istio.

@@ -241,6 +241,9 @@ func Passes(findings []Finding) bool {
 func listingFindings(f Facts, n Needs) []Finding {
 	var out []Finding
 	for _, k := range n.Kinds {
+		if k == federation.IstioPolicy && !(federation.Cluster{Engine: f.Engine, Istio: f.Istio.Declared}).NeedsIstioKind() {
+			continue
+		}
 		gvr := k.TargetResource
 		l := Listing{Resource: gvr, Result: NotDecided}
 		if i := slices.IndexFunc(f.Kinds, func(l Listing) bool { return l.Resource == gvr }); i >= 0 {
