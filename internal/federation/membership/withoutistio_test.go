@@ -70,7 +70,9 @@ func TestJoinWithoutIstio(t *testing.T) {
 	if err := run("pushed", federation.EngineKubeFed, true); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(steps, func(s Step) bool { return strings.HasPrefix(s.Object, "CustomResourceDefinition") && s.Outcome == Created }) {
+	if !slices.ContainsFunc(steps, func(s Step) bool {
+		return strings.HasPrefix(s.Object, "CustomResourceDefinition") && s.Outcome == Created
+	}) {
 		t.Errorf("KubeFed reads the kind in every member, and it was not created: %v", steps)
 	}
 
