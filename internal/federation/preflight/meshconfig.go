@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -118,7 +119,7 @@ type meshSettings struct {
 // discovery selectors do not select the namespace, for which Istio makes no exception for the root (pkg/kube/namespace/filter.go). unknown is the reason
 // why this is not known.
 func (s *meshSettings) ignores(ctx context.Context, c kubernetes.Interface, config, namespace string) (ignored, unknown message.Message) {
-	if root := cmp.Or(s.RootNamespace, federation.IstioPolicy.Namespace); root != namespace {
+	if root := cmp.Or(s.RootNamespace, objectkind.IstioRoot); root != namespace {
 		return message.PreflightMeshRoot(config, root, namespace), message.Message{}
 	}
 	if len(s.DiscoverySelectors) == 0 {
@@ -160,10 +161,10 @@ func meshConfigFindings(f Facts, n Needs) []Finding {
 	switch config := f.Istio.Config; {
 	case !config.Ignored.IsZero():
 		return []Finding{{Severity: Fails, Code: PoliciesNotInMesh, Message: message.PreflightPoliciesNotInMesh(config.Ignored),
-			Remedy: message.RemedyMeshRoot(federation.IstioPolicy.Namespace, federation.AnnotationIstioRoot)}}
+			Remedy: message.RemedyMeshRoot(objectkind.IstioRoot, federation.AnnotationIstioRoot)}}
 	case !config.Unread.IsZero():
 		return []Finding{{Severity: Warns, Code: MeshConfigUnread, Message: message.PreflightMeshConfigUnread(config.Unread),
-			Remedy: message.RemedyMeshConfigUnread(federation.AnnotationIstioRoot + "=" + federation.IstioPolicy.Namespace)}}
+			Remedy: message.RemedyMeshConfigUnread(federation.AnnotationIstioRoot + "=" + objectkind.IstioRoot)}}
 	}
 	return nil
 }
