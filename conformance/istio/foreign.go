@@ -301,8 +301,8 @@ func (w *foreignWorld) traffic() []istiotest.Traffic {
 
 // Numbers of connections that are evaluated for each rule of others, and in addition for each world.
 const (
-	samplesOfRule  = 400
-	samplesOfWorld = 1500
+	samplesOfRule  = 100
+	samplesOfWorld = 300
 )
 
 // detection is a detector of policies of others with one mistake; the zero value has none.
