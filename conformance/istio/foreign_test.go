@@ -18,7 +18,7 @@ import (
 const (
 	// foreignBatch is the number of worlds with policies of others that are in the API server at the same time, each with a namespace of its own.
 	foreignBatch  = 50
-	foreignWorlds = 300
+	foreignWorlds = 150
 )
 
 // namespaceOf returns the namespace of the pods of a world in a batch.
