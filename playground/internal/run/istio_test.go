@@ -148,8 +148,8 @@ func (f *meshFlows) rollOut(t *testing.T, r run.Running) error {
 	if err := errors.Join(f.statements(billing), f.mode(v1alpha1.ModeAudit)); err != nil {
 		return err
 	}
-	for _, subject := range []string{billing, checkout} {
-		if err := f.until(subject, policy.Audited, audit.VerdictForwarded, began); err != nil {
+	for subject, decision := range map[string]policy.Verdict{billing: policy.Allowed, checkout: policy.Audited} {
+		if err := f.until(subject, decision, audit.VerdictForwarded, began); err != nil {
 			return fmt.Errorf("in Audit before the rollout: %w", err)
 		}
 	}
