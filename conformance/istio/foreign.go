@@ -111,6 +111,11 @@ func (w *foreignWorld) rule() map[string]any {
 			own = append(own, rules...)
 		}
 	}
+	excepting := slices.DeleteFunc(slices.Clone(own), func(r any) bool { return !strings.Contains(fmt.Sprint(r), "notIpBlocks") })
+	if len(excepting) > 0 && d.IntN(2) == 0 { // few rules of ACP have exceptions
+		chosen, _ := excepting[d.IntN(len(excepting))].(map[string]any)
+		return withoutExceptions((&unstructured.Unstructured{Object: chosen}).DeepCopy().Object)
+	}
 	if len(own) > 0 && d.IntN(5) > 0 {
 		chosen, _ := own[d.IntN(len(own))].(map[string]any)
 		out = (&unstructured.Unstructured{Object: chosen}).DeepCopy().Object
@@ -118,10 +123,18 @@ func (w *foreignWorld) rule() map[string]any {
 	for range d.IntN(3) {
 		w.edit(out)
 	}
-	if source := entryOf(d, out["from"], "source"); source["notIpBlocks"] != nil && source["ipBlocks"] != nil && d.IntN(2) == 0 {
-		delete(source, "notIpBlocks") // few rules of ACP have exceptions
-	}
 	return out
+}
+
+// withoutExceptions removes the exceptions from the ranges of a rule.
+func withoutExceptions(rule map[string]any) map[string]any {
+	entries, _ := rule["from"].([]any)
+	for _, e := range entries {
+		if source, _ := e.(map[string]any)["source"].(map[string]any); source != nil { //nolint:forcetypeassert // an entry of the API
+			delete(source, "notIpBlocks")
+		}
+	}
+	return rule
 }
 
 // edit makes one change of a rule, if it applies.

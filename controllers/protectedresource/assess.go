@@ -215,17 +215,10 @@ func (f *facts) clusterState(
 	// status write for every unit.
 	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
 	switch {
-	case out.State != v1alpha1.MemberRealized || !f.Wanted:
-	case out.Mode == v1alpha1.ModeEnforce:
-		out.State, why = f.enforcementState(cluster)
-		if object := f.closedByReplaced(p, cluster); object != "" && out.State != v1alpha1.MemberRealized {
-			why = message.StateStillClosed(object, why)
-		}
-	case out.DesiredRevision != "":
-		out.State, why = f.auditState(cluster)
-	}
-	if len(sight) == 0 {
+	case len(sight) == 0:
 		out.State, why = v1alpha1.MemberPending, message.StateWithoutIstio()
+	case out.State == v1alpha1.MemberRealized && f.Wanted:
+		out.State, why = f.effectState(p, &out)
 	}
 	if state, reason := f.suspendedState(cluster); state != "" {
 		out.State, why = state, reason
@@ -241,6 +234,22 @@ func (f *facts) clusterState(
 		out.Since = &now
 	}
 	return out, confirmed, true
+}
+
+// effectState returns the state of a member that has all objects of the unit as it is wanted, by whether they have their effect there.
+func (f *facts) effectState(p *plan, in *v1alpha1.ClusterState) (v1alpha1.MemberState, message.Message) {
+	cluster := string(in.Name)
+	switch {
+	case in.Mode == v1alpha1.ModeEnforce:
+		state, why := f.enforcementState(cluster)
+		if object := f.closedByReplaced(p, cluster); object != "" && state != v1alpha1.MemberRealized {
+			why = message.StateStillClosed(object, why)
+		}
+		return state, why
+	case in.DesiredRevision != "":
+		return f.auditState(cluster)
+	}
+	return v1alpha1.MemberRealized, message.Message{}
 }
 
 // suspendedState returns the state of a member that does not receive further changes, whatever it has now, or "".

@@ -132,6 +132,23 @@ The exit code is 1 if the cluster does not pass the preflight. Then it is not re
 	return cmd
 }
 
+// checkEnforcer checks the flags about what enforces in the cluster.
+func (j *joinFlags) checkEnforcer() error {
+	switch v1alpha1.EnforcerName(j.enforcer) {
+	case "", v1alpha1.EnforcerCilium:
+	case v1alpha1.EnforcerIstio:
+		if j.mesh != "" && j.mesh != federation.NoMesh {
+			return usage("--mesh %s names a cluster mesh of Cilium, and with --enforcer istio there is no Cilium: leave out one of the two", j.mesh)
+		}
+	default:
+		return usage("--enforcer %q is neither cilium nor istio", j.enforcer)
+	}
+	if j.withoutIstio && (j.istio || j.enforcer == string(v1alpha1.EnforcerIstio)) {
+		return usage("--without-istio declares that no Istio enforces there: leave out --istio and --enforcer istio")
+	}
+	return nil
+}
+
 func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if j.memberContext == "" && j.memberKubeconfig == "" {
 		return usage("which cluster? Give --member-context, --member-kubeconfig, or both")
@@ -142,23 +159,14 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if j.lifetime < 24*time.Hour {
 		return usage("--token-lifetime %s is less than a day", j.lifetime)
 	}
-	switch v1alpha1.EnforcerName(j.enforcer) {
-	case "", v1alpha1.EnforcerCilium:
-	case v1alpha1.EnforcerIstio:
-		if j.mesh != "" && j.mesh != federation.NoMesh {
-			return usage("--mesh %s names a cluster mesh of Cilium, and with --enforcer istio there is no Cilium: leave out one of the two", j.mesh)
-		}
-	default:
-		return usage("--enforcer %q is neither cilium nor istio", j.enforcer)
+	if err := j.checkEnforcer(); err != nil {
+		return err
 	}
 	if e := federation.Engine(j.engine); e != "" && !slices.Contains(federation.Engines(), e) {
 		return usage("--engine %q is not one of kubefed, direct and ocm", j.engine)
 	}
 	if j.withoutReader && j.engine != "" && !federation.Engine(j.engine).Pulls() {
 		return usage("--without-reader goes with --engine ocm: with %s, the adapter writes from the host", j.engine)
-	}
-	if j.withoutIstio && (j.istio || j.enforcer == string(v1alpha1.EnforcerIstio)) {
-		return usage("--without-istio declares that no Istio enforces there: leave out --istio and --enforcer istio")
 	}
 	if j.profile == "" && j.provider != "" {
 		return usage("--access-provider goes with --from-profile")

@@ -87,9 +87,7 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		return nil, err
 	}
 	needs := preflight.Needs{Kinds: kinds, Keys: j.Keys, Others: others}
-	if present {
-		j.keep(registered)
-	}
+	j.keep(present, registered)
 	if err := j.declareNoIstio(); err != nil {
 		return nil, err
 	}
@@ -198,8 +196,11 @@ func (j *Join) prepare(ctx context.Context, objects dynamic.Interface, kinds []f
 	return j.admitAll(ctx, objects, former)
 }
 
-// keep copies declarations from an existing registration that this one lacks.
-func (j *Join) keep(registered federation.Cluster) {
+// keep copies declarations from an existing registration, if one is present, that this one lacks.
+func (j *Join) keep(present bool, registered federation.Cluster) {
+	if !present {
+		return
+	}
 	if j.Cluster.Enforcer == "" {
 		j.Cluster.Enforcer = registered.Enforcer
 	}

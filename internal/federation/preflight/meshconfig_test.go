@@ -115,10 +115,13 @@ func TestMeshConfig(t *testing.T) {
 			objects:     []runtime.Object{meshConfigIn("istio-system", "istio", other)},
 			annotations: map[string]string{federation.AnnotationIstioRoot: "mesh"},
 		},
-		"Selected":    {reason: "the selectors include the namespace", objects: []runtime.Object{meshConfigIn("istio-system", "istio", selecting("yes"))}},
-		"NotSelected": {reason: "they do not", objects: []runtime.Object{meshConfigIn("istio-system", "istio", selecting("no"))}, ignored: "discoverySelectors"},
-		"Invalid":     {reason: "no YAML", objects: []runtime.Object{meshConfigIn("istio-system", "istio", "{")}, unread: "no valid mesh configuration"},
-		"Empty":       {reason: "no key", objects: []runtime.Object{meshConfigIn("istio-system", "istio", "")}, unread: "no valid mesh configuration"},
+		"Selected": {reason: "the selectors include the namespace", objects: []runtime.Object{meshConfigIn("istio-system", "istio", selecting("yes"))}},
+		"NotSelected": {
+			reason:  "they do not",
+			objects: []runtime.Object{meshConfigIn("istio-system", "istio", selecting("no"))}, ignored: "discoverySelectors",
+		},
+		"Invalid": {reason: "no YAML", objects: []runtime.Object{meshConfigIn("istio-system", "istio", "{")}, unread: "no valid mesh configuration"},
+		"Empty":   {reason: "no key", objects: []runtime.Object{meshConfigIn("istio-system", "istio", "")}, unread: "no valid mesh configuration"},
 		"ForbiddenWebhooks": {
 			reason:  "revisions are unknown",
 			objects: []runtime.Object{meshConfigIn("istio-system", "istio", root)}, forbidden: "mutatingwebhookconfigurations",
@@ -132,7 +135,8 @@ func TestMeshConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewClientset(tc.objects...)
-			if err := c.Tracker().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system", Labels: map[string]string{"mesh": "yes"}}}); err != nil {
+			root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system", Labels: map[string]string{"mesh": "yes"}}}
+			if err := c.Tracker().Add(root); err != nil {
 				t.Fatal(err)
 			}
 			if tc.forbidden != "" {
