@@ -143,7 +143,8 @@ func TestForeignPolicies(t *testing.T) {
 			by, without := reported(l), unsure(l)
 			switch example := w.opened[l]; {
 			case example != "" && (by == "" || without == ""):
-				t.Errorf("seed %d: %s=%s is opened and reported by %q, without identities by %q: %s\n%s", w.seed, l.Key, l.Value, by, without, example, w.text(t))
+				t.Errorf("seed %d: %s=%s is opened and reported by %q, without identities by %q: %s\n%s",
+					w.seed, l.Key, l.Value, by, without, example, w.text(t))
 			case example != "":
 				opened++
 			default:

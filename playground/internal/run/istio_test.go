@@ -177,7 +177,9 @@ func (f *meshFlows) rollOut(t *testing.T, r run.Running) error {
 	if err := f.watched(zainab, began); err != nil {
 		return fmt.Errorf("the guard after requests of a client that was refused before: %w", err)
 	}
-	newcomer := demo.Workload{Name: "promotions", Namespace: "payments", Labels: map[string]string{"com.trip/appid": "902"}, Clusters: fleet.Members(), Replicas: 1}
+	newcomer := demo.Workload{
+		Name: "promotions", Namespace: "payments", Labels: map[string]string{"com.trip/appid": "902"}, Clusters: fleet.Members(), Replicas: 1,
+	}
 	for _, member := range fleet.Members() {
 		if err := demo.Place(f.ctx, f.fleet.AdminConfig(member), member, []demo.Workload{newcomer}); err != nil {
 			return err
