@@ -28,6 +28,14 @@ import (
 // declaredIstio is the declaration of Istio in the registrations of these tests.
 const declaredIstio = `{"dataplane": "sidecar", "version": "1.31.2"}`
 
+// meshConfig is the configuration of the meshes of these tests, with the root namespace to which policies are distributed.
+const meshConfig = "rootNamespace: istio-system\ntrustDomain: cluster.local\n"
+
+// meshConfigMap returns the ConfigMap with the configuration of a mesh.
+func meshConfigMap(name, config string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: federation.IstioPolicy.Namespace, Name: name}, Data: map[string]string{"mesh": config}}
+}
+
 // istioFleet returns a fleet whose host propagates Istio's policies. m1 has Cilium and Istio. m2 has only Istio, and joined as with `kubectl
 // acp cluster join --enforcer istio`; its client has the rights of KubeFed's account there, and admin those of its administrator.
 func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
@@ -62,6 +70,9 @@ func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
 		t.Fatal(err)
 	}
 	must(admin.Create(ctx, root()))
+	for _, c := range []client.Client{m1.client, admin} {
+		must(c.Create(ctx, meshConfigMap("istio", meshConfig)))
+	}
 	labels := map[string]string{"app": "istiod"}
 	must(
 		admin.Create(

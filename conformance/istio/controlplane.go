@@ -255,13 +255,18 @@ func (p *controlPlane) untilPushed(ctx context.Context) error {
 	}
 }
 
-// clear deletes all policies.
-func (p *controlPlane) clear(ctx context.Context) error {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("security.istio.io/v1")
-	u.SetKind("AuthorizationPolicy")
-	if err := p.client.DeleteAllOf(ctx, u, client.InNamespace(rootNamespace)); err != nil {
-		return fmt.Errorf("delete all policies: %w", err)
+// clear deletes all policies of the root namespace.
+func (p *controlPlane) clear(ctx context.Context) error { return p.clearIn(ctx, rootNamespace) }
+
+// clearIn deletes all policies of some namespaces.
+func (p *controlPlane) clearIn(ctx context.Context, namespaces ...string) error {
+	for _, in := range namespaces {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("security.istio.io/v1")
+		u.SetKind("AuthorizationPolicy")
+		if err := p.client.DeleteAllOf(ctx, u, client.InNamespace(in)); err != nil {
+			return fmt.Errorf("delete all policies: %w", err)
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
@@ -186,6 +187,21 @@ func matchPath(p *matcherv3.PathMatcher, t istiotest.Traffic) (bool, error) {
 	return matchText(p.GetPath(), before)
 }
 
+// expressions caches the compiled regular expressions of matchers, because the same ones are evaluated for many connections.
+var expressions sync.Map
+
+// compiled returns a regular expression that has to match the whole text.
+func compiled(text string) (*regexp.Regexp, error) {
+	if have, ok := expressions.Load(text); ok {
+		return have.(*regexp.Regexp), nil //nolint:forcetypeassert // stored below
+	}
+	x, err := regexp.Compile("^(?:" + text + ")$")
+	if err == nil {
+		expressions.Store(text, x)
+	}
+	return x, err
+}
+
 // matchText evaluates a matcher of a text.
 func matchText(m *matcherv3.StringMatcher, s string) (bool, error) {
 	fold := func(s string) string { return s }
@@ -203,7 +219,7 @@ func matchText(m *matcherv3.StringMatcher, s string) (bool, error) {
 	case *matcherv3.StringMatcher_Contains:
 		return strings.Contains(s, fold(p.Contains)), nil
 	case *matcherv3.StringMatcher_SafeRegex:
-		x, err := regexp.Compile("^(?:" + p.SafeRegex.GetRegex() + ")$")
+		x, err := compiled(p.SafeRegex.GetRegex())
 		if err != nil {
 			return false, fmt.Errorf("regular expression: %w", err)
 		}

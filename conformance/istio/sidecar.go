@@ -42,12 +42,21 @@ func (s *sidecar) passes(t istiotest.Traffic) (bool, error) {
 	return passes(s.tcp, t)
 }
 
-// sidecarOf requests the inbound listener of a pod with these labels, as its sidecar would. The pod and a service do not have to exist:
-// istiod selects policies by the metadata that the proxy sends.
+// sidecarOf returns what istiod sends to the sidecar of a pod with these labels in the usual namespace.
 func sidecarOf(ctx context.Context, istiod grpc.ClientConnInterface, labels map[string]string) (*sidecar, error) {
+	l, err := inboundOf(ctx, istiod, namespace, labels)
+	if err != nil {
+		return nil, err
+	}
+	return read(l)
+}
+
+// inboundOf requests the inbound listener of a pod with these labels in a namespace, as its sidecar would. The pod and a service do not have to exist:
+// istiod selects policies by the metadata that the proxy sends.
+func inboundOf(ctx context.Context, istiod grpc.ClientConnInterface, in string, labels map[string]string) (*listenerv3.Listener, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // It ends the stream.
-	stream, err := listenersOf(ctx, istiod, namespace, labels)
+	stream, err := listenersOf(ctx, istiod, in, labels)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +70,7 @@ func sidecarOf(ctx context.Context, istiod grpc.ClientConnInterface, labels map[
 			return nil, fmt.Errorf("read a listener: %w", err)
 		}
 		if l.GetName() == inbound {
-			return read(l)
+			return l, nil
 		}
 	}
 	return nil, errors.New("istiod sends no inbound listener")

@@ -30,8 +30,8 @@ type dataplaneState struct {
 	configAt time.Time
 	// agentsOld reports whether the pods of the agents are those of an earlier read.
 	agentsOld bool
-	// hostPodsOld, meshPodsOld and mtlsOld report that these facts, or some of them, are those of an earlier read.
-	hostPodsOld, meshPodsOld, mtlsOld bool
+	// hostPodsOld, meshPodsOld, mtlsOld and meshConfigOld report that these facts, or some of them, are those of an earlier read.
+	hostPodsOld, meshPodsOld, mtlsOld, meshConfigOld bool
 	// invalidating are the findings that change the meaning of policies.
 	invalidating []preflight.Finding
 	// noHTTP is the reason why HTTP rules do not work, or zero.
@@ -109,7 +109,8 @@ func (i *Inspector) HostPodProblem(cluster, key, value string) message.Message {
 }
 
 // MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
-// Istio's, or for every client: pods have no proxy, or are behind a waypoint, the member accepts plain text, or it is not known.
+// Istio's, or for every client: an istiod does not apply it, pods have no proxy, or are behind a waypoint, the member accepts plain text, or it is not
+// known.
 // For a policy about requests, pods of ztunnel count, too, in a member that declares sidecars. The Gateway that the member dedicates to the
 // resource, or "", does not count, but for a policy about requests all pods have to be behind it. It returns zero if the last check
 // found nothing. If that did not consider the label, because its class is new or was enforced by Cilium, it requests another
@@ -131,6 +132,9 @@ func (i *Inspector) MeshProblem(cluster, key, value string, requests bool, gatew
 		}
 		return message.StateUnproxiedUnknown(message.MemberPodsUnlisted())
 	}
+	if why := m.facts.Istio.Config.Ignored; !why.IsZero() {
+		return message.StatePoliciesNotInMesh(why)
+	}
 	if pods := m.facts.Unproxied.Describe(key, value); !pods.IsZero() {
 		return message.StateUnproxied(pods)
 	}
@@ -148,6 +152,9 @@ func (i *Inspector) MeshProblem(cluster, key, value string, requests bool, gatew
 		return message.StateUnproxiedUnknown(message.PreflightWaypointsUnread(why))
 	case !m.facts.BehindWaypoint.Listed(key):
 		return message.StateUnproxiedUnknown(message.MemberPodsUnlisted())
+	}
+	if why := m.facts.Istio.Config.Unread; !why.IsZero() {
+		return message.StateUnproxiedUnknown(message.PreflightMeshConfigUnread(why))
 	}
 	if why := m.facts.Istio.PlainText(); !why.IsZero() {
 		return message.StatePlainText(why)

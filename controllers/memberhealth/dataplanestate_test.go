@@ -195,6 +195,16 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 		{"the label was not considered for waypoints", func(f *preflight.Facts) { f.BehindWaypoint.Keys = nil }, "have not been listed", 12},
 		{"a pod is in ambient", func(f *preflight.Facts) { f.InAmbient.Pods = bare }, "the member declares sidecars", 13},
 		{"none is", func(*preflight.Facts) {}, "", 14},
+		{"its mesh has another root namespace", func(f *preflight.Facts) {
+			f.Istio.Config = preflight.MeshConfig{Ignored: message.Verbatim("root namespace mesh")}
+		}, "does not apply it to the whole mesh: root namespace mesh", 15},
+		{"that was corrected", func(*preflight.Facts) {}, "", 16},
+		{"the mesh configuration cannot be read once", func(f *preflight.Facts) {
+			f.Istio.Config = preflight.MeshConfig{Unread: message.Verbatim("a timeout")}
+		}, "", 16},
+		{"nor a second time", func(f *preflight.Facts) {
+			f.Istio.Config = preflight.MeshConfig{Unread: message.Verbatim("a timeout")}
+		}, "to the whole mesh is unknown: a timeout", 17},
 	} {
 		facts = sound()
 		c.change(&facts)

@@ -50,7 +50,7 @@ func (i *Inspector) record(ctx context.Context, cluster string, facts *preflight
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
 		!slices.Equal(before.facts.HostPods.Keys, now.facts.HostPods.Keys) ||
 		!preflight.EqualMeshPods(before.facts.MeshPods, now.facts.MeshPods) ||
-		before.facts.Istio.PlainText() != now.facts.Istio.PlainText()
+		before.facts.Istio.PlainText() != now.facts.Istio.PlainText() || before.facts.Istio.Config != now.facts.Istio.Config
 	i.store(cluster, now)
 	i.contacted[cluster] = true
 	i.mu.Unlock()
@@ -166,6 +166,9 @@ func (s *dataplaneState) keepUnread(before *dataplaneState) {
 	}
 	if keep(now.Istio.MTLS.Unread, earlier.Istio.MTLS.Unread, before.mtlsOld) {
 		now.Istio.MTLS, s.mtlsOld = earlier.Istio.MTLS, true
+	}
+	if keep(now.Istio.Config.Unread, earlier.Istio.Config.Unread, before.meshConfigOld) {
+		now.Istio.Config, s.meshConfigOld = earlier.Istio.Config, true
 	}
 }
 

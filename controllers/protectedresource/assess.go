@@ -120,10 +120,12 @@ func (f *facts) clusterStates(done *outcome, objects []string) (out []v1alpha1.C
 			clusters = append(clusters, c)
 		}
 	}
+	unprotected := f.unprotected()
+	clusters = append(clusters, unprotected...)
 	slices.Sort(clusters)
 	pushed = map[string]bool{}
 	for _, c := range slices.Compact(clusters) {
-		if s, confirmed, relevant := f.clusterState(done, objectsByKey, objects, c); relevant {
+		if s, confirmed, relevant := f.clusterState(done, objectsByKey, objects, c, slices.Contains(unprotected, c)); relevant {
 			out, pushed[c] = append(out, s), confirmed
 		}
 	}
@@ -138,12 +140,13 @@ type hostObject struct {
 
 // clusterState returns the state of the unit in one member, and whether the member's engine confirms it. The worst state of the unit's
 // objects counts, then whether the member enforces them, and at last whether the member's policies are suspended. relevant is false for
-// a member that has nothing of the unit and needs nothing.
+// a member that has nothing of the unit and needs nothing. unprotected is set for a member that gets nothing because it lacks what enforces the unit.
 func (f *facts) clusterState(
 	done *outcome,
 	byKey map[string]hostObject,
 	objects []string,
 	cluster string,
+	unprotected bool,
 ) (out v1alpha1.ClusterState, confirmed, relevant bool) {
 	p := &done.Plan
 	var sight []objectState
@@ -173,7 +176,7 @@ func (f *facts) clusterState(
 			sight = append(sight, s)
 		}
 	}
-	if len(sight) == 0 {
+	if len(sight) == 0 && !unprotected {
 		return v1alpha1.ClusterState{}, false, false
 	}
 	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
@@ -212,14 +215,10 @@ func (f *facts) clusterState(
 	// status write for every unit.
 	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
 	switch {
-	case out.State != v1alpha1.MemberRealized || !f.Wanted:
-	case out.Mode == v1alpha1.ModeEnforce:
-		out.State, why = f.enforcementState(cluster)
-		if object := f.closedByReplaced(p, cluster); object != "" && out.State != v1alpha1.MemberRealized {
-			why = message.StateStillClosed(object, why)
-		}
-	case out.DesiredRevision != "":
-		out.State, why = f.auditState(cluster)
+	case len(sight) == 0:
+		out.State, why = v1alpha1.MemberPending, message.StateWithoutIstio()
+	case out.State == v1alpha1.MemberRealized && f.Wanted:
+		out.State, why = f.effectState(p, &out)
 	}
 	if state, reason := f.suspendedState(cluster); state != "" {
 		out.State, why = state, reason
@@ -235,6 +234,22 @@ func (f *facts) clusterState(
 		out.Since = &now
 	}
 	return out, confirmed, true
+}
+
+// effectState returns the state of a member that has all objects of the unit as it is wanted, by whether they have their effect there.
+func (f *facts) effectState(p *plan, in *v1alpha1.ClusterState) (v1alpha1.MemberState, message.Message) {
+	cluster := string(in.Name)
+	switch {
+	case in.Mode == v1alpha1.ModeEnforce:
+		state, why := f.enforcementState(cluster)
+		if object := f.closedByReplaced(p, cluster); object != "" && state != v1alpha1.MemberRealized {
+			why = message.StateStillClosed(object, why)
+		}
+		return state, why
+	case in.DesiredRevision != "":
+		return f.auditState(cluster)
+	}
+	return v1alpha1.MemberRealized, message.Message{}
 }
 
 // suspendedState returns the state of a member that does not receive further changes, whatever it has now, or "".

@@ -50,14 +50,14 @@ var dataplanes = []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.Enfor
 // enforcementState returns MemberRealized if a member, which has the wanted revision, also enforces it; otherwise the state
 // and the reason: the dataplane's settings, missing labels or proxies, or policies of others.
 func (f *facts) enforcementState(cluster string) (v1alpha1.MemberState, message.Message) {
-	in, read := f.Enforcement[cluster]
-	if !read {
-		return v1alpha1.MemberPending, message.StateEnforcesNothing(message.MemberDataplaneUnread())
-	}
 	for _, name := range slices.Sorted(maps.Keys(f.NotEnforcing)) {
 		if why := f.NotEnforcing[name][cluster]; !why.IsZero() {
 			return v1alpha1.MemberPending, message.StateEnforcesNothing(why)
 		}
+	}
+	in, read := f.Enforcement[cluster]
+	if !read {
+		return v1alpha1.MemberPending, message.StateEnforcesNothing(message.MemberDataplaneUnread())
 	}
 	if f.enforcedBy(v1alpha1.EnforcerCilium) {
 		if why := f.Delay.reason(cluster); !why.IsZero() {

@@ -168,6 +168,29 @@ func (f *facts) targets() []string {
 	return slices.DeleteFunc(slices.Clone(f.Placement), func(c string) bool { return f.mode(c) == v1alpha1.ModeObserve })
 }
 
+// targetsOf returns those of some members that get objects of a kind: a member that declares that it has no Istio gets none of Istio's.
+func (f *facts) targetsOf(kind federation.Kind, members []string) []string {
+	if kind != kindOf(v1alpha1.EnforcerIstio) {
+		return members
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(c string) bool {
+		registered := f.cluster(c)
+		return registered != nil && registered.WithoutIstio()
+	})
+}
+
+// unprotected returns the members in which the resource is in Enforce and that get no object of the unit, because they lack what enforces it.
+func (f *facts) unprotected() []string {
+	if !f.Wanted || f.enforcedBy(v1alpha1.EnforcerCilium) || !f.enforcedBy(v1alpha1.EnforcerIstio) {
+		return nil
+	}
+	targets := f.targets()
+	served := f.targetsOf(kindOf(v1alpha1.EnforcerIstio), targets)
+	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool {
+		return slices.Contains(served, c) || f.mode(c) != v1alpha1.ModeEnforce
+	})
+}
+
 // firstGroups reports whether the unit refers to a group that it did not refer to at the last report.
 func (f *facts) firstGroups() bool {
 	return slices.ContainsFunc(f.Groups, func(g externalgroup.Object) bool { return !slices.Contains(f.LastReport.Groups, g.Name) })

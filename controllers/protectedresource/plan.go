@@ -59,14 +59,14 @@ func planWanted(f *facts) (plan, error) {
 		if _, partial := f.RenderedIn[key]; partial {
 			continue
 		}
-		if err := p.place(f, &f.Rendered[i], targets); err != nil {
+		if err := p.place(f, &f.Rendered[i], f.targetsOf(renderedKind(&f.Rendered[i]), targets)); err != nil {
 			return plan{}, err
 		}
 	}
 	common := maps.Clone(p.Desired)
 	for i := range f.Rendered {
 		if _, partial := f.RenderedIn[renderedKey(&f.Rendered[i])]; partial {
-			if err := p.placePartial(f, i, targets, common); err != nil {
+			if err := p.placePartial(f, i, f.targetsOf(renderedKind(&f.Rendered[i]), targets), common); err != nil {
 				return plan{}, err
 			}
 		}
@@ -75,7 +75,8 @@ func planWanted(f *facts) (plan, error) {
 	for i := range f.ReplacedRenderings {
 		r := &f.ReplacedRenderings[i]
 		kind := renderedKind(r)
-		retained := slices.DeleteFunc(f.notReplaced(kind, targets, replaced), func(c string) bool { return !r.IsIn(c) || !f.placeableAtGateway(r, c) })
+		retained := slices.DeleteFunc(f.notReplaced(kind, f.targetsOf(kind, targets), replaced),
+			func(c string) bool { return !r.IsIn(c) || !f.placeableAtGateway(r, c) })
 		if len(retained) > 0 {
 			wanted[renderedKey(r)] = true
 			if err := p.place(f, r, retained); err != nil {

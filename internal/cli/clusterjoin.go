@@ -34,7 +34,7 @@ type joinFlags struct {
 	lifetime                        time.Duration
 	adapter                         string
 	istio, classLabels, dryRun      bool
-	withoutReader                   bool
+	withoutReader, withoutIstio     bool
 }
 
 func newClusterJoin(s Streams) *cobra.Command {
@@ -125,8 +125,28 @@ The exit code is 1 if the cluster does not pass the preflight. Then it is not re
 	)
 	f.BoolVar(&j.classLabels, "guard-class-labels", false, guardClassLabels)
 	f.BoolVar(&j.istio, "istio", false, bringIstio)
+	f.BoolVar(&j.withoutIstio, "without-istio", false,
+		"declare that no Istio enforces there (annotation "+federation.AnnotationIstio+"): the cluster gets none of its policies, and with --engine direct or "+
+			"ocm need not have its kind")
 	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and print what would be written, without writing it")
 	return cmd
+}
+
+// checkEnforcer checks the flags about what enforces in the cluster.
+func (j *joinFlags) checkEnforcer() error {
+	switch v1alpha1.EnforcerName(j.enforcer) {
+	case "", v1alpha1.EnforcerCilium:
+	case v1alpha1.EnforcerIstio:
+		if j.mesh != "" && j.mesh != federation.NoMesh {
+			return usage("--mesh %s names a cluster mesh of Cilium, and with --enforcer istio there is no Cilium: leave out one of the two", j.mesh)
+		}
+	default:
+		return usage("--enforcer %q is neither cilium nor istio", j.enforcer)
+	}
+	if j.withoutIstio && (j.istio || j.enforcer == string(v1alpha1.EnforcerIstio)) {
+		return usage("--without-istio declares that no Istio enforces there: leave out --istio and --enforcer istio")
+	}
+	return nil
 }
 
 func (j *joinFlags) run(cmd *cobra.Command, name string) error {
@@ -139,14 +159,8 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if j.lifetime < 24*time.Hour {
 		return usage("--token-lifetime %s is less than a day", j.lifetime)
 	}
-	switch v1alpha1.EnforcerName(j.enforcer) {
-	case "", v1alpha1.EnforcerCilium:
-	case v1alpha1.EnforcerIstio:
-		if j.mesh != "" && j.mesh != federation.NoMesh {
-			return usage("--mesh %s names a cluster mesh of Cilium, and with --enforcer istio there is no Cilium: leave out one of the two", j.mesh)
-		}
-	default:
-		return usage("--enforcer %q is neither cilium nor istio", j.enforcer)
+	if err := j.checkEnforcer(); err != nil {
+		return err
 	}
 	if e := federation.Engine(j.engine); e != "" && !slices.Contains(federation.Engines(), e) {
 		return usage("--engine %q is not one of kubefed, direct and ocm", j.engine)
@@ -192,6 +206,7 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 		Keys:          labels,
 		ClassLabels:   j.classLabels,
 		Istio:         j.istio,
+		WithoutIstio:  j.withoutIstio,
 		Lifetime:      j.lifetime,
 		DryRun:        j.dryRun,
 		Adapter:       j.adapter,

@@ -12,7 +12,9 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/enforcer/registry"
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/manifest"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
@@ -232,7 +234,14 @@ func (r *rendered) placed(members []manifest.Member) ([]string, bool, error) {
 		out = append(out, names...)
 	}
 	slices.Sort(out)
-	return slices.DeleteFunc(slices.Compact(out), func(c string) bool { return !r.object.IsIn(c) }), true, nil
+	return slices.DeleteFunc(slices.Compact(out), func(c string) bool { return !r.object.IsIn(c) || r.lacksEnforcer(c, members) }), true, nil
+}
+
+// lacksEnforcer reports whether a member declares that it lacks what enforces the object, so that it does not get it.
+func (r *rendered) lacksEnforcer(cluster string, members []manifest.Member) bool {
+	return r.enforcer == v1alpha1.EnforcerIstio && slices.ContainsFunc(members, func(m manifest.Member) bool {
+		return m.Name == cluster && istio.DeclaresNone(m.Annotations[federation.AnnotationIstio])
+	})
 }
 
 // selector returns the selector of a placement of members that are not known. Several different selectors cannot be

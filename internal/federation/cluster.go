@@ -18,6 +18,7 @@ import (
 	fedv1beta1 "sigs.k8s.io/kubefed/pkg/apis/core/v1beta1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/message"
 )
@@ -170,6 +171,13 @@ func sameMark(a, b *guard.DowngradeMark) bool {
 
 // WithoutCilium reports whether the member declares that Istio alone enforces there.
 func (c Cluster) WithoutCilium() bool { return c.Enforcer == string(v1alpha1.EnforcerIstio) }
+
+// WithoutIstio reports whether the member declares that no Istio enforces there, so that it gets no object of Istio's.
+func (c Cluster) WithoutIstio() bool { return istio.DeclaresNone(c.Istio) }
+
+// NeedsIstioKind reports whether the member has to serve the kind of Istio's policies, if the host distributes them. KubeFed lists the objects of each
+// kind in each member, whatever is placed there.
+func (c Cluster) NeedsIstioKind() bool { return c.Engine.IsKubeFed() || !c.WithoutIstio() }
 
 // SameMesh reports whether the pods of both members share one set of identities, so that each member can identify the
 // pods of the other.

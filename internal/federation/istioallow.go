@@ -74,8 +74,8 @@ func (o IstioAllow) MaySelect(key, value string) bool {
 	return o.allows && !slices.ContainsFunc(o.labels, func(l Label) bool { return l.Key == key && l.Value != value })
 }
 
-// parseIstioAllow parses an AuthorizationPolicy.
-func parseIstioAllow(u *unstructured.Unstructured) (IstioAllow, error) {
+// ParseIstioAllow parses an AuthorizationPolicy.
+func ParseIstioAllow(u *unstructured.Unstructured) (IstioAllow, error) {
 	o := IstioAllow{Kind: IstioPolicy.Target.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 	o.parseRules(u)
 	return o, nil

@@ -48,7 +48,7 @@ func (o *OwnAllows) from(cluster string, all []*Object) []*OwnAllowed {
 		}
 		have, ok := o.read[key]
 		if !ok || have.of != object {
-			have = ownAllow{object, parseOwnAllowed(spec)}
+			have = ownAllow{object, ParseOwnAllowed(spec)}
 			o.read[key] = have
 		}
 		if have.lets != nil {
@@ -61,9 +61,9 @@ func (o *OwnAllows) from(cluster string, all []*Object) []*OwnAllowed {
 	return out
 }
 
-// parseOwnAllowed parses one of ACP's policies. It returns nil if the policy allows nothing, or does not select by pod
+// ParseOwnAllowed parses the spec of one of ACP's policies. It returns nil if the policy allows nothing, or does not select by pod
 // labels alone.
-func parseOwnAllowed(spec map[string]any) *OwnAllowed {
+func ParseOwnAllowed(spec map[string]any) *OwnAllowed {
 	selector, _ := spec["selector"].(map[string]any)
 	labels, _ := selector["matchLabels"].(map[string]any)
 	if spec["action"] != "ALLOW" || len(labels) == 0 || len(selector) != 1 {

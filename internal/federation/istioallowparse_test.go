@@ -69,7 +69,7 @@ func TestIstioOpening(t *testing.T) {
 				t.Fatal(err)
 			}
 			u.SetKind(IstioPolicy.Target.Kind)
-			o, err := parseIstioAllow(u)
+			o, err := ParseIstioAllow(u)
 			if err != nil || o.Opens() != c.opens || o.Selects(pod, known) != c.selects || o.MaySelect("com.trip/grpc", "fraud") != c.may {
 				t.Errorf("opens %v, selects %v, may select %v, %v", o.Opens(), o.Selects(pod, known), o.MaySelect("com.trip/grpc", "fraud"), err)
 			}
@@ -102,7 +102,7 @@ func TestIstioOpensWaypoints(t *testing.T) {
 		}
 		u.SetKind(IstioPolicy.Target.Kind)
 		u.SetName("theirs")
-		o, err := parseIstioAllow(u)
+		o, err := ParseIstioAllow(u)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestOwnWaypointPoliciesAreOwn(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 			"targetRefs": []any{map[string]any{"kind": "Gateway", "name": gateway}}, "rules": []any{map[string]any{}}}}}
 		u.SetNamespace("istio-system")
-		o, err := parseIstioAllow(u)
+		o, err := ParseIstioAllow(u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ type IstioAllows struct{ *fleet[IstioAllow] }
 // NewIstioAllows returns IstioAllows that are idle until Run. The config needs no Kind and Revision.
 func NewIstioAllows(config FleetConfig) (*IstioAllows, error) {
 	config.Kind = istioPolicies
-	f, err := newFleet(config, parseIstioAllow)
+	f, err := newFleet(config, ParseIstioAllow)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func TestOpened(t *testing.T) {
 			u.SetKind(IstioPolicy.Target.Kind)
 			u.SetNamespace("pay")
 			u.SetName("theirs")
-			o, err := parseIstioAllow(u)
+			o, err := ParseIstioAllow(u)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +125,7 @@ func TestOpenedBesideOwn(t *testing.T) {
 			u.SetKind(IstioPolicy.Target.Kind)
 			u.SetNamespace("pay")
 			u.SetName("theirs")
-			o, err := parseIstioAllow(u)
+			o, err := ParseIstioAllow(u)
 			if err != nil {
 				t.Fatal(err)
 			}

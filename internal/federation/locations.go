@@ -29,6 +29,8 @@ const (
 type Locations struct {
 	CiliumConfig, CiliumAgents, CiliumEnvoy types.NamespacedName
 	IstioRoot                               string
+	// IstioRootDeclared reports whether the member declares Istio's root namespace, so that it counts where no mesh configuration is found.
+	IstioRootDeclared bool
 	// Problem names the declaration that cannot be parsed, or is zero.
 	Problem message.Message
 }
@@ -38,7 +40,7 @@ func DefaultLocations() Locations { return ParseLocations(nil) }
 
 // ParseLocations parses the annotations of a KubeFedCluster.
 func ParseLocations(annotations map[string]string) Locations {
-	out := Locations{IstioRoot: cmp.Or(annotations[AnnotationIstioRoot], guard.IstioRoot)}
+	out := Locations{IstioRoot: cmp.Or(annotations[AnnotationIstioRoot], guard.IstioRoot), IstioRootDeclared: annotations[AnnotationIstioRoot] != ""}
 	for _, p := range []struct {
 		annotation, usual string
 		place             *types.NamespacedName
@@ -69,7 +71,7 @@ func (l Locations) NonDefaultIstioRoot() string {
 	return l.IstioRoot
 }
 
-// Annotations returns the annotations that declare the differences from the default locations.
+// Annotations returns the annotations that declare the differences from the default locations, and Istio's root namespace if it is declared.
 func (l Locations) Annotations() map[string]string {
 	usual, out := DefaultLocations(), map[string]string{}
 	for annotation, pair := range map[string][2]string{
@@ -81,6 +83,9 @@ func (l Locations) Annotations() map[string]string {
 		if pair[0] != pair[1] {
 			out[annotation] = pair[0]
 		}
+	}
+	if l.IstioRootDeclared {
+		out[AnnotationIstioRoot] = l.IstioRoot
 	}
 	return out
 }

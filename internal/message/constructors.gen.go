@@ -5404,6 +5404,11 @@ func PreflightIstioWaypoint(reason Message) Message {
 	return build("preflight.istio-waypoint", param{"reason", reason})
 }
 
+// PreflightIstiodElsewhere is "the webhook {webhook} calls an istiod outside the cluster, whose mesh configuration cannot be read".
+func PreflightIstiodElsewhere(webhook string) Message {
+	return build("preflight.istiod-elsewhere", param{"webhook", webhook})
+}
+
 // PreflightKindFails is "{kind} cannot be listed: {reason}".
 func PreflightKindFails(kind string, reason string) Message {
 	return build("preflight.kind-fails", param{"kind", kind}, param{"reason", reason})
@@ -5452,6 +5457,26 @@ func PreflightLabelsInFile() Message {
 // PreflightLabelsUnreadable is "in {place}: {reason}".
 func PreflightLabelsUnreadable(place string, reason Message) Message {
 	return build("preflight.labels-unreadable", param{"place", place}, param{"reason", reason})
+}
+
+// PreflightMeshConfigInvalid is "the {object} contains no valid mesh configuration under the key mesh".
+func PreflightMeshConfigInvalid(object string) Message {
+	return build("preflight.mesh-config-invalid", param{"object", object})
+}
+
+// PreflightMeshConfigUnread is "whether every istiod applies ACP's policies to the whole mesh is unknown: {reason}".
+func PreflightMeshConfigUnread(reason Message) Message {
+	return build("preflight.mesh-config-unread", param{"reason", reason})
+}
+
+// PreflightMeshNotDiscovered is "the discoverySelectors in the {config} do not select the namespace {namespace}, to which ACP's policies are distributed".
+func PreflightMeshNotDiscovered(config string, namespace string) Message {
+	return build("preflight.mesh-not-discovered", param{"config", config}, param{"namespace", namespace})
+}
+
+// PreflightMeshRoot is "the {config} names the root namespace {root}, and ACP's policies are distributed to {namespace}".
+func PreflightMeshRoot(config string, root string, namespace string) Message {
+	return build("preflight.mesh-root", param{"config", config}, param{"namespace", namespace}, param{"root", root})
 }
 
 // PreflightMeshUndeclared is "Cilium's cluster-id is 0, so it is in no mesh, and its KubeFedCluster does not say so, and ACP cannot detect that policies there cannot identify pods of other clusters".
@@ -5557,6 +5582,11 @@ func PreflightPoliciesFromFiles() Message {
 // PreflightPoliciesIgnored is "agents ignore the policies that ACP pushes".
 func PreflightPoliciesIgnored() Message {
 	return Message{Code: "preflight.policies-ignored", Text: "agents ignore the policies that ACP pushes"}
+}
+
+// PreflightPoliciesNotInMesh is "Istio does not apply ACP's policies to the whole mesh: {reason}".
+func PreflightPoliciesNotInMesh(reason Message) Message {
+	return build("preflight.policies-not-in-mesh", param{"reason", reason})
 }
 
 // PreflightProfileDiffers is "ClusterProfile {profile} does not contain the address, certificate authority and proxy with which the member is registered, and these still count".
@@ -6032,6 +6062,16 @@ func RemedyMendLabels() Message {
 // RemedyMendServer is "fix the API server or the stored objects there".
 func RemedyMendServer() Message {
 	return Message{Code: "remedy.mend-server", Text: "fix the API server or the stored objects there"}
+}
+
+// RemedyMeshConfigUnread is "apply deploy/istio there, which cluster check --fix --istio does; if the mesh configuration is not in the cluster, annotate its KubeFedCluster with {annotation}, provided that this is so".
+func RemedyMeshConfigUnread(annotation string) Message {
+	return build("remedy.mesh-config-unread", param{"annotation", annotation})
+}
+
+// RemedyMeshRoot is "set rootNamespace to {namespace} in the mesh configuration, and let its discoverySelectors select this namespace; otherwise declare the root namespace with the annotation {annotation}, and every statement is refused there".
+func RemedyMeshRoot(namespace string, annotation string) Message {
+	return build("remedy.mesh-root", param{"annotation", annotation}, param{"namespace", namespace})
 }
 
 // RemedyNoWaypoint is "set the label istio.io/use-waypoint=none on the Services that select these pods, and on the pods if the waypoint carries connections to pods; or set the resource to Audit there".
@@ -7029,6 +7069,11 @@ func StatePlainText(reason Message) Message {
 	return build("state.plain-text", param{"reason", reason})
 }
 
+// StatePoliciesNotInMesh is "the policy is there, and Istio does not apply it to the whole mesh: {reason}".
+func StatePoliciesNotInMesh(reason Message) Message {
+	return build("state.policies-not-in-mesh", param{"reason", reason})
+}
+
 // StateQueued is "{state}; it is queued behind earlier changes".
 func StateQueued(state Message) Message {
 	return build("state.queued", param{"state", state})
@@ -7107,6 +7152,11 @@ func StateWaypointUnsuited(gateway string, reason Message) Message {
 // StateWaypointUnused is "the waypoint that the member declares for the resource is not used, and pods refuse it: {reason}".
 func StateWaypointUnused(reason Message) Message {
 	return build("state.waypoint-unused", param{"reason", reason})
+}
+
+// StateWithoutIstio is "the member gets no policy, because it declares that no Istio enforces there (acp.io/istio)".
+func StateWithoutIstio() Message {
+	return Message{Code: "state.without-istio", Text: "the member gets no policy, because it declares that no Istio enforces there (acp.io/istio)"}
 }
 
 // StateZtunnelIncomplete is "istiod does not pass {object} to ztunnel as it is written: {reason}".

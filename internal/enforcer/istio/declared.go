@@ -55,6 +55,16 @@ func decodeEachWaypoint(declared string) (Capabilities, bool) {
 	return out, true
 }
 
+// DeclaresNone reports whether a member declares that it has no Istio, so that it gets none of its objects. A member that declares nothing, or something
+// that cannot be parsed, gets objects that close: a declaration that was removed by mistake must not open what they closed.
+func DeclaresNone(text string) bool {
+	if !strings.Contains(text, string(NoDataplane)) { // most declarations are not parsed
+		return false
+	}
+	c, err := ParseCapabilities(text)
+	return err == nil && c.Dataplane == NoDataplane
+}
+
 // Declaration is what one member declares about its Istio.
 type Declaration struct {
 	// Text are the Capabilities as YAML or JSON; "" means that the member declares nothing.

@@ -80,7 +80,7 @@ func (f *Fix) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.Istio || slices.ContainsFunc(kinds, isIstio) {
+	if f.Istio || slices.ContainsFunc(kinds, isIstio) && c.NeedsIstioKind() {
 		if err := applyIstio(ctx, objects, f.Name, c.Engine, f.DryRun, record); err != nil {
 			return err
 		}

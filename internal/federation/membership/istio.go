@@ -43,8 +43,8 @@ func istioRoles(engines ...federation.Engine) ([]*unstructured.Unstructured, err
 	return append(out, own...), err
 }
 
-// applyIstio creates what a member needs so that Istio's policies can be pushed to it, whether or not it has an Istio,
-// because KubeFed reads the kind in every member. An existing kind stays as Istio created it.
+// applyIstio creates what a member needs so that Istio's policies can be distributed to it: with the engine KubeFed, which reads the kind in every
+// member, whether or not it has an Istio. An existing kind stays as Istio created it.
 func applyIstio(ctx context.Context, objects dynamic.Interface, cluster string, engine federation.Engine, dry bool,
 	record func(Step, error) error) error {
 	definitions, err := documents("authorizationpolicies.yaml", istio.Kind)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	mesh "github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
 	"github.com/acp-io/acp/internal/federation/tokens"
@@ -36,6 +37,8 @@ type Join struct {
 	ClassLabels bool
 	// Istio creates what Istio's policies need, even if the host does not distribute them yet.
 	Istio bool
+	// WithoutIstio declares that no Istio enforces in the cluster, which then gets no object of Istio's.
+	WithoutIstio bool
 	// Lifetime is the requested lifetime of the tokens; a cluster may grant less.
 	Lifetime time.Duration
 	// Adapter is the name of the adapter's service account on the host; "" means the one that already has rights in the member's namespace
@@ -54,6 +57,9 @@ var ErrRefused = errors.New("the cluster does not pass the preflight")
 
 // ErrNameTaken is returned by Join.Run if another cluster is registered under the name: its address or certificate authority differs.
 var ErrNameTaken = errors.New("the name is registered with another address or authority")
+
+// ErrDeclaresIstio is returned by Join.Run if WithoutIstio is set, and the registration declares an Istio that enforces.
+var ErrDeclaresIstio = errors.New("the registration declares an Istio that enforces")
 
 // ErrReaderNeeded means that WithoutReader was set for an engine that writes from the host.
 var ErrReaderNeeded = errors.New("the adapter needs a token for reading a member of this engine")
@@ -81,8 +87,9 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		return nil, err
 	}
 	needs := preflight.Needs{Kinds: kinds, Keys: j.Keys, Others: others}
-	if present {
-		j.keep(registered)
+	j.keep(present, registered)
+	if err := j.declareNoIstio(); err != nil {
+		return nil, err
 	}
 	if err := j.findLeftoverWorks(ctx, &registered); err != nil {
 		return nil, err
@@ -178,7 +185,7 @@ func (j *Join) prepare(ctx context.Context, objects dynamic.Interface, kinds []f
 			return err
 		}
 	}
-	if j.Istio || slices.ContainsFunc(kinds, isIstio) {
+	if j.Istio || slices.ContainsFunc(kinds, isIstio) && j.Cluster.NeedsIstioKind() {
 		if err := applyIstio(ctx, objects, j.Cluster.Name, j.Cluster.Engine, j.DryRun, j.step); err != nil {
 			return err
 		}
@@ -189,8 +196,11 @@ func (j *Join) prepare(ctx context.Context, objects dynamic.Interface, kinds []f
 	return j.admitAll(ctx, objects, former)
 }
 
-// keep copies declarations from an existing registration that this one lacks.
-func (j *Join) keep(registered federation.Cluster) {
+// keep copies declarations from an existing registration, if one is present, that this one lacks.
+func (j *Join) keep(present bool, registered federation.Cluster) {
+	if !present {
+		return
+	}
 	if j.Cluster.Enforcer == "" {
 		j.Cluster.Enforcer = registered.Enforcer
 	}
@@ -213,6 +223,18 @@ func (j *Join) keep(registered federation.Cluster) {
 	if j.Cluster.Locations == (federation.Locations{}) || j.Cluster.Locations == federation.DefaultLocations() {
 		j.Cluster.Locations = registered.Locations
 	}
+}
+
+// declareNoIstio declares that no Istio enforces in the cluster, if this is required.
+func (j *Join) declareNoIstio() error {
+	switch {
+	case !j.WithoutIstio || j.Cluster.WithoutIstio():
+		return nil
+	case j.Cluster.Istio != "":
+		return fmt.Errorf("%s: %w: %s", j.Cluster.Name, ErrDeclaresIstio, j.Cluster.Istio)
+	}
+	j.Cluster.Istio = `{"dataplane": "` + string(mesh.NoDataplane) + `"}`
+	return nil
 }
 
 // read gathers the facts about the cluster in the form in which it will be registered.
@@ -351,6 +373,9 @@ func (j *Join) register(ctx context.Context, pushing, reading string, active fed
 	}
 	if e := j.Cluster.Enforcer; e != "" && e != string(v1alpha1.EnforcerCilium) {
 		annotations[federation.AnnotationEnforcer] = e
+	}
+	if j.Cluster.WithoutIstio() {
+		annotations[federation.AnnotationIstio] = j.Cluster.Istio
 	}
 	if j.Cluster.Profile != "" {
 		annotations[federation.AnnotationClusterProfile] = j.Cluster.Profile

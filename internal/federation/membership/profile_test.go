@@ -227,7 +227,7 @@ func TestARepeatedJoinKeepsTheProxy(t *testing.T) {
 		"a profile without proxy": {federation.Cluster{Profile: "fleet/m1"}, ""},
 	} {
 		j := &Join{Cluster: tc.given}
-		j.keep(registered)
+		j.keep(true, registered)
 		if j.Cluster.ProxyURL != tc.proxy || j.Cluster.Profile != registered.Profile {
 			t.Errorf("%s: proxy %q, profile %q", name, j.Cluster.ProxyURL, j.Cluster.Profile)
 		}

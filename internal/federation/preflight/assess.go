@@ -132,6 +132,11 @@ const (
 	// PlainTextAccepted means that the member declares strictMTLS, on which denies by name rely, and that its pods accept plain
 	// text, or that this is unknown.
 	PlainTextAccepted = "PlainTextAccepted"
+	// PoliciesNotInMesh means that an istiod of the member does not apply the policies of the namespace to which ACP distributes them to the
+	// whole mesh, by its mesh configuration.
+	PoliciesNotInMesh = "PoliciesNotInMesh"
+	// MeshConfigUnread means that it is unknown whether there is such an istiod.
+	MeshConfigUnread = "MeshConfigUnread"
 	// GuardMissing means that the guard, or a part of it, is not installed.
 	GuardMissing = "GuardMissing"
 	// GuardChanged means that the guard differs from what ACP installs.
@@ -221,6 +226,7 @@ func Assess(f Facts, n Needs) []Finding {
 	out = append(out, hostPodFindings(f, n)...)
 	out = append(out, meshPodFindings(f, n)...)
 	out = append(out, mtlsFindings(f, n)...)
+	out = append(out, meshConfigFindings(f, n)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
@@ -238,6 +244,9 @@ func Passes(findings []Finding) bool {
 func listingFindings(f Facts, n Needs) []Finding {
 	var out []Finding
 	for _, k := range n.Kinds {
+		if k == federation.IstioPolicy && !(federation.Cluster{Engine: f.Engine, Istio: f.Istio.Declared}).NeedsIstioKind() {
+			continue
+		}
 		gvr := k.TargetResource
 		l := Listing{Resource: gvr, Result: NotDecided}
 		if i := slices.IndexFunc(f.Kinds, func(l Listing) bool { return l.Resource == gvr }); i >= 0 {

@@ -109,6 +109,8 @@ type Istio struct {
 	// Declared is the member's declaration in its registration, or "".
 	Declared string
 	MTLS     MTLS
+	// Config is what the mesh configurations of its istiods contain.
+	Config MeshConfig
 }
 
 // Needs are the requirements for a member.

@@ -106,9 +106,9 @@ func (f *Facts) readConfig(ctx context.Context, reader *rest.Config, at federati
 	f.Cilium = readCilium(ctx, clients, reading, pods, at)
 	f.Istio = readIstio(ctx, clients, at.IstioRoot)
 	if f.Istio.Served {
-		f.Istio.MTLS = readMTLS(ctx, reading, at.IstioRoot)
+		f.Istio.MTLS, f.Istio.Config = readMTLS(ctx, reading, at.IstioRoot), readMeshConfig(ctx, clients, at)
 	} else {
-		f.Istio.MTLS.Unread = f.Istio.Unread // zero if it is known that the kinds are missing
+		f.Istio.MTLS.Unread, f.Istio.Config.Unread = f.Istio.Unread, f.Istio.Unread // zero if it is known that the kinds are missing
 	}
 	f.Guard = readGuard(ctx, reading)
 	f.Mark, f.MarkUnread = readMark(ctx, reading)

@@ -213,17 +213,17 @@ func (s *side) add(name v1alpha1.EnforcerName, u *policy.Unit, r *enforcer.Rende
 		k := key{enforcer: name, groupVersion: o.Object.GroupVersion, kind: o.Object.Kind, namespace: o.Object.Namespace, name: o.Object.Name}
 		if o.Only == nil {
 			s.objects[k] = manifest(o.Object, o.Object.Spec)
-			s.goes[k] = func(member string) bool { return placed(u, member, s.members) }
+			s.goes[k] = func(member string) bool { return gets(name, u, member, s.members) }
 		}
 		for _, member := range o.Only {
-			if _, own := o.Overrides[member]; !own && placed(u, member, s.members) {
+			if _, own := o.Overrides[member]; !own && gets(name, u, member, s.members) {
 				of := k
 				of.ofMember = member
 				s.objects[of] = manifest(o.Object, o.Object.Spec)
 			}
 		}
 		for member, spec := range o.Overrides {
-			if !placed(u, member, s.members) {
+			if !gets(name, u, member, s.members) {
 				continue
 			}
 			k.ofMember = member

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -14,13 +15,16 @@ type Member struct {
 	Labels map[string]string
 	// Leaving reports whether nothing is placed in the member any more.
 	Leaving bool
+	// WithoutIstio reports whether the member declares that no Istio enforces there, so that it gets no object of Istio's.
+	WithoutIstio bool
 }
 
 // MembersOf returns the members of the reports, with the properties that determine what is placed in them.
 func MembersOf(all []*v1alpha1.MemberCluster) []Member {
 	var out []Member
 	for _, m := range all {
-		out = append(out, Member{Name: m.Name, Labels: m.Status.Labels, Leaving: m.Status.State == v1alpha1.MemberClusterLeaving})
+		out = append(out, Member{Name: m.Name, Labels: m.Status.Labels, Leaving: m.Status.State == v1alpha1.MemberClusterLeaving,
+			WithoutIstio: istio.DeclaresNone(m.Status.Istio)})
 	}
 	return out
 }
@@ -46,6 +50,12 @@ func Placed(p v1alpha1.Placement, members []Member) []string {
 func placed(u *policy.Unit, name string, members []Member) bool {
 	names, known := policy.PlacedIn(&u.Placement, registered(members), len(members) > 0)
 	return known && slices.Contains(names, name) || !known && len(members) == 0
+}
+
+// gets reports whether a member gets the objects of an enforcer of a unit.
+func gets(name v1alpha1.EnforcerName, u *policy.Unit, member string, members []Member) bool {
+	return placed(u, member, members) && !(name == v1alpha1.EnforcerIstio &&
+		slices.ContainsFunc(members, func(m Member) bool { return m.Name == member && m.WithoutIstio }))
 }
 
 // targets returns the known members that enforce or audit a unit.

@@ -383,7 +383,7 @@ func quietMinute(t *testing.T, ctx context.Context, f *Fleet, replicas []*replic
 			count{who + " writes to the host", r.metrics, []string{`host="` + host + `"`, `method="P`}, []float64{45, 0}[i]})
 		for _, m := range Members() {
 			// The health of a member is read for each kind that is watched: every two seconds of the three that ACP pushes, every ten of the
-			// eight that it only reads. That is 138 a minute; the leader's looks at how the member is set up are two of 20 requests each.
+			// eight that it only reads. That is 138 a minute; the leader's looks at how the member is set up are two of 22 requests each.
 			counts = append(counts, count{who + " at " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`}, []float64{210, 160}[i]},
 				count{who + " writes to " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`, `method="P`}, 0})
 		}

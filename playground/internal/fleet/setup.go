@@ -123,6 +123,21 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 // them.
 const declaredIstio = `{"dataplane": "sidecar", "version": "1.31.1"}`
 
+// istioNamespace is the root namespace of the mesh of each member.
+const istioNamespace = "istio-system"
+
+// MeshConfig is the configuration of the mesh of each member: that of its istiod, if one runs.
+const MeshConfig = "rootNamespace: " + istioNamespace + "\ntrustDomain: cluster.local\n"
+
+// meshConfig returns the ConfigMap with the configuration of the mesh.
+func meshConfig() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": istioNamespace, "name": "istio"},
+		"data":     map[string]any{"mesh": MeshConfig},
+	}}
+}
+
 func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
@@ -167,6 +182,7 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		}
 		objects = append(objects, more...)
 	}
+	objects = append(objects, meshConfig())
 	if f.nodes == "" { // acp-nodes writes the configuration of its agents itself
 		objects = append(objects, ciliumConfig(member), ciliumAgents())
 	}

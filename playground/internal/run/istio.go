@@ -20,9 +20,6 @@ import (
 // istioNamespace is the root namespace of the mesh of each member.
 const istioNamespace = "istio-system"
 
-// meshConfig is the configuration of the mesh. The servers get the address of istiod from their own configuration.
-const meshConfig = "rootNamespace: " + istioNamespace + "\ntrustDomain: cluster.local\n"
-
 func istiodProcess(member string) string { return "istiod-" + member }
 
 func meshProcess(member string) string { return "mesh-" + member }
@@ -76,7 +73,8 @@ func (r *runner) istio(member string) ([]supervisor.Spec, error) {
 		}
 	}
 	config := filepath.Join(r.layout.Data(istiod), "mesh.yaml")
-	if err := os.WriteFile(config, []byte(meshConfig), 0o600); err != nil {
+	// The servers get the address of istiod from their own configuration.
+	if err := os.WriteFile(config, []byte(fleet.MeshConfig), 0o600); err != nil {
 		return nil, fmt.Errorf("write the configuration of the mesh: %w", err)
 	}
 	address := func(of string) string { return r.fleet.Ports.Address(istiod + "-" + of) }
