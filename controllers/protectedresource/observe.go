@@ -59,10 +59,10 @@ type enforcement struct {
 	MeshProblem message.Message
 	// ZtunnelProblem is the reason why ztunnel does not get the policy as it is written, or zero.
 	ZtunnelProblem message.Message
-	// GatewayProblem is the reason why the Gateway that the member dedicates to the resource is not suited for that, or "". GatewayRead reports
-	// that this was read.
+	// GatewayProblem is the reason why the Gateway that the member dedicates to the resource is not suited for that, or "".
 	GatewayProblem string
-	GatewayRead    bool
+	// GatewayRead reports whether the Gateway was read, so that an empty GatewayProblem means that the Gateway is suited.
+	GatewayRead bool
 	// Foreign contains what policies of others open for each dataplane of the unit.
 	Foreign map[v1alpha1.EnforcerName]foreignPolicies
 }

@@ -312,7 +312,7 @@ func (s *Service) Halt(ctx context.Context, number int64, reason message.Message
 			halted = true
 			t.end(i, StateWithdrawn)
 			t.event(now, Event{Kind: EventWithdrawn, Item: i, Message: reason})
-			t.say(i, now, reason)
+			t.setMessage(i, now, reason)
 		}
 		return nil
 	})

@@ -328,6 +328,6 @@ func (t *Ticket) policyGone(i int, now time.Time) {
 	}
 	it.RevokeGeneration = 0
 	t.touch(now)
-	t.say(i, now, message.TicketPolicyDeleted())
+	t.setMessage(i, now, message.TicketPolicyDeleted())
 	t.enqueue(JobRemove, i)
 }

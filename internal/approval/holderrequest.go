@@ -172,7 +172,7 @@ func (s *Service) StopHolderRequest(ctx context.Context, number int64, reason me
 			if it := &t.Items[i]; it.isHolderUpdate() && it.State == StatePending {
 				t.end(i, StateWithdrawn)
 				t.event(s.Now(), Event{Kind: EventWithdrawn, Item: i, Message: reason})
-				t.say(i, s.Now(), reason)
+				t.setMessage(i, s.Now(), reason)
 			}
 		}
 		return nil

@@ -386,9 +386,9 @@ func (v *version) addContent(spans []span, from, to, top int64) {
 	}
 }
 
-// earliest returns an instant before which none of the changes of some entries was made; zero if it is not known. exact reports whether it
-// follows from the last entry alone. generations is the number of generations that they contain, those of the portal included, which it made
-// at another time.
+// earliest returns an instant before which none of the changes of the entries was made; zero if it is not known. exact reports whether the
+// instant follows from the last entry alone. generations is the number of generations that the entries contain, including those that the
+// portal made at other times.
 func (v *version) earliest(spans []span, generations int64) (since time.Time, exact bool) {
 	for i, s := range spans {
 		at := s.entry.At

@@ -64,7 +64,7 @@ type ClassDowngradeExtent struct {
 	Enforced, Open int
 }
 
-// ActiveDowngrade is a downgrade that lasts, as it is found in the objects: the resources whose temporary audits have the same scope, end,
+// ActiveDowngrade is a downgrade in effect, as it is read from the objects: the resources whose temporary audits have the same scope, end,
 // reason and person.
 type ActiveDowngrade struct {
 	Scope      DowngradeScope
