@@ -54,7 +54,7 @@ func Uses(ctx context.Context, r Reader, in UsesInput) (map[policy.Ref]Use, erro
 		return nil, errors.New("look for uses: policies and resources are needed")
 	}
 	out := map[policy.Ref]Use{}
-	j := newDecider(newSide(in.Snapshot, in.Now))
+	j := newDecider(newPolicyState(in.Snapshot, in.Now))
 	err := r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: in.Resources}, func(t audit.Total) error {
 		allowing, meaning := j.allowing(&t.Edge)
 		count := func(ref policy.Ref) int64 {
@@ -106,7 +106,7 @@ func (a *Attribution) Statements(t *audit.Total) (refs []policy.Ref, implied boo
 	case t.Decision != policy.Unmanaged:
 		return nil, false
 	case a.decider == nil:
-		a.decider = newDecider(newSide(a.snapshot, a.now))
+		a.decider = newDecider(newPolicyState(a.snapshot, a.now))
 	}
 	refs, _ = a.decider.allowing(&t.Edge)
 	return refs, true

@@ -2,8 +2,8 @@ import { TagsInput } from "@mantine/core";
 import type { TagsInputProps } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { enteredList, separators } from "../lib/entered";
-import type { Entered } from "../lib/entered";
+import { enteredList, separators } from "../lib/entered-list";
+import type { Entered } from "../lib/entered-list";
 
 interface Props extends Pick<TagsInputProps, "label" | "description" | "placeholder" | "required" | "error"> {
   value: string[];
