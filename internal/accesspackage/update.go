@@ -72,12 +72,12 @@ type HolderUpdate struct {
 	UpdatedAt   time.Time
 }
 
-// Plan is what is done about one application. It is stored before any of it is done, so that it stays the same after a crash.
+// Plan lists the changes of one application's accesses. It is stored before the first change is made, so that it stays the same after a crash.
 type Plan struct {
 	// Revoke are the accesses that are revoked, as items of tickets.
 	Revoke []Access   `json:"revoke,omitempty"`
 	Give   []Addition `json:"give,omitempty"`
-	// Problem is why a part of Give cannot be requested; zero if all can.
+	// Problem is the reason why a part of Give cannot be requested; zero if all of Give can be requested.
 	Problem message.Message `json:"problem,omitzero"`
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// MaxScopeNames bounds the subjects, and the resources, of a statement. api/openapi.yaml has the same.
+	// MaxScopeNames bounds the subjects, and the resources, of a statement. api/openapi.yaml has the same limit.
 	MaxScopeNames = 50
 	// maxScopeOwnerSteps bounds the owner steps of a statement. Beyond it the security team decides in the place of the owners.
 	maxScopeOwnerSteps = 20

@@ -127,7 +127,7 @@ func (r *Router) route(ctx context.Context, changes []Change) error {
 	return failed
 }
 
-// resolve determines the messages for the changes. The error is that of the first change for which this failed; the changes
+// resolve determines the messages for the changes. The error belongs to the first change for which this failed; the changes
 // before it are returned.
 func (r *Router) resolve(ctx context.Context, changes []Change) (routed []Routed, failed error) {
 	people, err := r.People(ctx)

@@ -13,8 +13,8 @@ import (
 // does now is not what was reviewed.
 const knownFor = 90 * 24 * time.Hour
 
-// KnownClients are the clients of a resource that were seen before an instant. Whoever is not among them is new, also if it is not known
-// when they were first seen.
+// KnownClients contains the clients of a resource that were seen before an instant. Any other client is new, also if the time at which it
+// was first seen is unknown.
 type KnownClients struct {
 	before  time.Time
 	lines   map[clientKey]bool

@@ -72,7 +72,7 @@ type replayer struct {
 	uncertain                  list[Uncertain]
 
 	// plain is the last edge whose ends have one name each, with its decisions: edges that differ only in their
-	// recorded decision are consecutive. The names and the port of the query are those of the edge.
+	// recorded decision are consecutive. The query has the names and the port of the edge.
 	plain struct {
 		query             policy.Query
 		subject, resource [1]string

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Use is what was seen of the connections that a statement allows.
+// Use describes the observed connections that a statement allows.
 type Use struct {
 	LastUsed time.Time // zero if no use was seen
 	Count    int64
@@ -24,8 +24,8 @@ type UsesInput struct {
 	// Resources restricts the search to these; at least one.
 	Resources  []string
 	Since, Now time.Time
-	// From returns since when a statement gives its access; zero, or a nil function, if uses count from Since on. What was
-	// seen before was not a use of the statement, even if the statement would have allowed it.
+	// From returns since when a statement gives its access; zero, or a nil function, if uses count from Since on. Earlier
+	// connections were not uses of the statement, even if the statement would have allowed them.
 	From func(policy.Ref) time.Time
 }
 
@@ -115,7 +115,7 @@ func (a *Attribution) Statements(t *audit.Total) (refs []policy.Ref, implied boo
 // fewLost is the highest share of lost flows at which an absence of traffic proves that there was none.
 const fewLost = 0.01
 
-// Reliability is how far an absence of traffic to a resource proves that there was none. The figures are those of the worst
+// Reliability is how far an absence of traffic to a resource proves that there was none. The figures are taken from the worst
 // member in which the resource is placed.
 type Reliability struct {
 	// Enough reports whether every member was watched for nearly all of the time, is watched now, and lost few flows.

@@ -81,7 +81,7 @@ func (w Waypoint) carriesOnly(ports []string) bool {
 	return w.Port != 0 && !slices.ContainsFunc(ports, func(p string) bool { return p != strconv.Itoa(int(w.Port)) })
 }
 
-// throughWaypoint is what a member has for the connections through a waypoint.
+// throughWaypoint contains the rules of a member for the connections through a waypoint.
 type throughWaypoint struct {
 	waypoint Waypoint
 	// account is the match of the waypoint's service account.
@@ -112,7 +112,7 @@ func targetOf(gateway string) map[string]any {
 	return map[string]any{"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": gatewayKind, "name": gateway}}}
 }
 
-// throughGateway is what the members have that dedicate a Gateway with the same name to the resource.
+// throughGateway contains the policies for the members that dedicate a Gateway with the same name to the resource.
 type throughGateway struct{ allowed, denied family }
 
 func newThroughGateway(unit, gateway string, leastDenies int) *throughGateway {

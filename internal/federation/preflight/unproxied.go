@@ -48,7 +48,7 @@ const (
 )
 
 // proxied reports whether a pod has a proxy that gets all of its connections, or only gRPC servers that enforce policies
-// themselves, by the annotations. Whoever may create pods can write them.
+// themselves, by the annotations. Everyone who may create pods can write these annotations.
 func proxied(annotations map[string]string) bool {
 	if annotations[redirection] == redirected {
 		return true

@@ -22,7 +22,7 @@ const UseWatch = DefaultQuietDays * 24 * time.Hour
 // is noticed in time.
 const watchKept = time.Minute
 
-// watchCache keeps the latest watch, which is the same for all resources.
+// watchCache stores the latest watch, which is the same for all resources.
 type watchCache struct {
 	mu     sync.Mutex
 	latest *insight.Watch
