@@ -39,7 +39,7 @@ function Names({ total, shown, children }: { total: number; shown: number; child
   );
 }
 
-/** Watched says how completely the members were watched, where an absence of connections proves nothing. */
+/** Watched shows how completely the members were watched, if an absence of connections proves nothing. */
 function Watched({ watched }: { watched: NonNullable<ItemFacts["observed"]>["watched"] }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -222,8 +222,8 @@ interface Props {
 }
 
 /**
- * DecisionFacts shows what a decision about a ticket needs to know, beside the decision. It shows nothing to people to whom the server refuses the
- * facts. Of several items only the first one is open.
+ * DecisionFacts shows, beside the buttons of a decision, the facts that an approver needs. It shows nothing if the server refuses the facts to the
+ * reader. If there are several items, only the first one is expanded.
  */
 export function DecisionFacts({ id, items }: Props) {
   const { t } = useTranslation();
