@@ -144,7 +144,7 @@ type setup struct {
 	queues  policycache.Queues
 	reports *statuscache.Cache
 
-	// objects and fleet hold Cilium's policies, and istio holds Istio's. stores combines both.
+	// objects and fleet are those of Cilium's policies, and istio those of Istio's. stores combines them.
 	objects *federation.Objects
 	fleet   *federation.Fleet
 	istio   *istiodistribution.Distribution

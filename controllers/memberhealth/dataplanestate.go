@@ -30,7 +30,7 @@ type dataplaneState struct {
 	configAt time.Time
 	// agentsOld reports whether the pods of the agents come from an earlier read.
 	agentsOld bool
-	// hostPodsOld, meshPodsOld and mtlsOld report that these facts, or some of them, come from an earlier read.
+	// hostPodsOld, meshPodsOld and mtlsOld report that these facts, or some of them, are those of an earlier read.
 	hostPodsOld, meshPodsOld, mtlsOld bool
 	// invalidating are the findings that change the meaning of policies.
 	invalidating []preflight.Finding

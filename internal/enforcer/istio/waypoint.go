@@ -21,7 +21,7 @@ import (
 // instead of the pod's. They refuse it on the others, also those that everyone may use, because a deny by name does not see its clients.
 
 const (
-	// waypointSuffix marks the name of a policy of a waypoint. It stands between the name of the unit and denySuffix or the name of the Gateway.
+	// waypointSuffix is in the names of the policies of a waypoint, before denySuffix and the name of the Gateway.
 	waypointSuffix = "-waypoint"
 	gatewayGroup   = "gateway.networking.k8s.io"
 	gatewayKind    = "Gateway"

@@ -39,7 +39,7 @@ function Names({ total, shown, children }: { total: number; shown: number; child
   );
 }
 
-/** Watched shows how completely the members were watched, if an absence of connections proves nothing. */
+/** Watched says how completely the members were watched, where an absence of connections proves nothing. */
 function Watched({ watched }: { watched: NonNullable<ItemFacts["observed"]>["watched"] }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -65,7 +65,7 @@ function Ticket({ row }: { row: PastAccess }) {
   );
 }
 
-/** Reached shows which actions of a statement the statements and the mode together let through. */
+/** Reached says what the statements and the mode together did with the actions of a statement. */
 function Reached({ row }: { row: PastAccess }) {
   const { t } = useTranslation();
   return (
