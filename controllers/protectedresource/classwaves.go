@@ -187,8 +187,8 @@ func (f *facts) renderedMembers(key string, targets []string) []string {
 	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool { return !slices.Contains(only, c) })
 }
 
-// placePartial places an object that not every version of the unit has. In a member that must not have it any more, it stays until
-// the other objects of the unit, which common contains, were read back.
+// placePartial places an object that not every version of the unit has. Where it is not wanted any more, it stays until the other objects
+// of the unit, which common contains, were read back.
 func (p *plan) placePartial(f *facts, i int, targets []string, common map[string]map[string]string) error {
 	r := &f.Rendered[i]
 	key := renderedKey(r)

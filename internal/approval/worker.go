@@ -274,7 +274,7 @@ func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
 	_, err = w.Objects.Apply(ctx, Change{Kind: ObjectProtectedResource, Name: w.PolicyName(it.ResourceName), Verb: VerbCreate, ToMode: mode,
 		After: canonical(v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: mode})}, written)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		// There is one already, or the host cluster refuses it. The grant stays; its ticket shows whether the resource is protected.
+		// There is a ProtectedResource already, or the host cluster refuses it. The grant stays; its ticket shows whether the resource is protected.
 		w.Log.Warn("a resource is not onboarded by its class's default mode", "resource", it.ResourceName, "mode", mode, "reason", refused.Message.Text)
 		return nil
 	}
