@@ -93,8 +93,8 @@ func (p *pulling) join(engine federation.Engine, withoutReader bool) {
 	}
 }
 
-// soon waits until check returns "", longer than until does.
-func (p *pulling) soon(what string, check func() string) {
+// waitFor waits until check returns "", at most pullTimeout, which is longer than the timeout of until.
+func (p *pulling) waitFor(what string, check func() string) {
 	p.Helper()
 	problem := ""
 	for end := time.Now().Add(pullTimeout); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -108,7 +108,7 @@ func (p *pulling) soon(what string, check func() string) {
 // untilM2 waits until m2 has a state.
 func (p *pulling) untilM2(what string, want v1alpha1.MemberState) {
 	p.Helper()
-	p.soon(what, func() string {
+	p.waitFor(what, func() string {
 		have := p.haveStates(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": want})
 		if have == "" {
 			return ""
@@ -123,7 +123,7 @@ func (p *pulling) untilM2(what string, want v1alpha1.MemberState) {
 // untilAdmits waits until m2 admits an application or does not, and is realized. A status may describe the state before a change of the policy.
 func (p *pulling) untilAdmits(app string, want bool) {
 	p.Helper()
-	p.soon(fmt.Sprintf("m2 admits %s: %v", app, want), func() string {
+	p.waitFor(fmt.Sprintf("m2 admits %s: %v", app, want), func() string {
 		if have := p.inM2(); admits(have, app) != want {
 			return string(have)
 		}
@@ -202,7 +202,7 @@ func TestPullMember(t *testing.T) {
 	p.join(federation.EngineOCM, true)
 	p.alsoGrant("unread")
 	p.untilM2("its dataplane is not known", v1alpha1.MemberPending)
-	p.soon("the agent reports what it has", func() string {
+	p.waitFor("the agent reports what it has", func() string {
 		for _, c := range p.protected().Status.Clusters {
 			if c.Name == "m2" && (c.ObservedRevision == "" || c.ObservedRevision != c.DesiredRevision) {
 				return fmt.Sprintf("%+v", c)
@@ -232,7 +232,7 @@ func TestPullMember(t *testing.T) {
 	if _, err := registrations.Patch(p.ctx, "m2", types.MergePatchType, leaving, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p.soon("the record does not name m2 any more", func() string {
+	p.waitFor("the record does not name m2 any more", func() string {
 		p.pushOf(federation.CiliumPolicy, p.object()) // KubeFed, which is not there while the command below runs
 		if _, o := p.federated(); slices.Contains(o.EverPlaced(), "m2") {
 			return fmt.Sprintf("placed in %v, maybe in %v", o.Placement, o.EverPlaced())

@@ -19,7 +19,7 @@ type Names struct {
 	Namespace, KubeFedNamespace string
 	// Adapter, Portal and Collector are the programs' service accounts, and begin the names of what belongs to them.
 	Adapter, Portal, Collector string
-	// Registry is where the images are, and Tag which of them.
+	// Registry is the registry of the images, with the path before their names, and Tag is their tag.
 	Registry, Tag string
 }
 

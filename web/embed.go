@@ -1,5 +1,5 @@
 // Package web owns the portal's user interface. Its only export is the built
-// application; it knows nothing of the server that serves it.
+// application; it does not depend on the server that serves it.
 package web
 
 import "embed"

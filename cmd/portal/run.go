@@ -84,7 +84,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	return operate(ctx, o, prometheus.NewRegistry(), log)
 }
 
-// operate wires the parts together and serves until the context ends. What is counted is in the registry.
+// operate wires the parts together and serves until the context ends. The metrics are in the registry.
 func operate(ctx context.Context, o options, registry *prometheus.Registry, log *slog.Logger) error {
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	if os.Getenv("GOGC") == "" {

@@ -347,7 +347,7 @@ func TestASharedWaypointMixesResources(t *testing.T) {
 		t.Errorf("with the route, %q pass", got)
 	}
 
-	// Endpoints do the same without a route, in a Service that selects only its own pods.
+	// Endpoints lead the clients of one Service to the other one without a route, although the Service selects only its own pods.
 	if err := p.client.Delete(t.Context(), route); err != nil {
 		t.Fatal(err)
 	}

@@ -72,8 +72,8 @@ func (p *controlPlane) deployAll(t *testing.T, through map[*world][]dedicated) {
 	}
 }
 
-// deniesConnections is in the warning of istiod about a deny of requests without a port, which is meant: on a port of a Service that is not HTTP, the
-// waypoint refuses the whole connection of the denied client.
+// deniesConnections is a part of istiod's warning about a deny of requests without a port. The deny is intended: on a port of a Service that is
+// not HTTP, the waypoint refuses the whole connection of the denied client.
 const deniesConnections = "will deny all traffic to TCP ports"
 
 // waypointTally counts comparisons.

@@ -42,12 +42,12 @@ type Rollouts struct {
 	Events  events.EventRecorder
 }
 
-// rolloutStep is what became of the rollout of a class.
+// rolloutStep is the result of one evaluation of the rollout of a class.
 type rolloutStep struct {
 	// differs reports whether the status of the class was changed.
 	differs bool
 	changes []waves.Change
-	// delay is when the rollout has to be evaluated again; 0 if none is in progress.
+	// delay is the time until the rollout has to be evaluated again; 0 if none is in progress.
 	delay time.Duration
 }
 
@@ -87,8 +87,8 @@ func stateOf(c *v1alpha1.ResourceClass) string {
 	return "progressing"
 }
 
-// nextRollout returns the status of the rollout of a class that follows from the present one, and what changed. It is pure. Where the rules
-// of the spec count next, they are written only after the status was stored.
+// nextRollout returns the status of the rollout of a class that follows from the present one, and what changed. It is pure. A
+// member gets the rules of the spec only after the status that permits this was stored.
 func nextRollout(c *v1alpha1.ResourceClass, members []waves.Member, now time.Time) (*v1alpha1.ClassRolloutStatus, []waves.Change) {
 	rules := c.Spec.Rules()
 	instruction, _ := waves.InstructionOf(c) // an instruction that cannot be read is none

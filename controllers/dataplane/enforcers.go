@@ -32,12 +32,12 @@ type Enforcers struct {
 	// istio is the enforcer that was built last, and builtFrom is its input.
 	istio     istio.Enforcer
 	builtFrom istioInput
-	// denies are those that it considers, as text; built reports whether there is such an enforcer.
+	// denies contains the denies that it considers, as text; built reports whether there is such an enforcer.
 	denies string
 	built  bool
 	// settled are the enforcers for members in which earlier rules of a class count, built from the same input.
 	settled map[*policy.Snapshot]istio.Enforcer
-	// config is what the members declare, and text its serialized form.
+	// config contains the declarations of the members, and text is its serialized form.
 	config istio.Config
 	text   string
 }

@@ -12,7 +12,7 @@ type plan struct {
 	Writes []*federation.Object
 	// Removals are the objects that the subject does not need any more. Each makes the next step of its removal after the writes.
 	Removals []*federation.Object
-	// Priority is that of the writes.
+	// Priority is the priority of the writes.
 	Priority writequeue.Priority
 	// Handover reports whether the subject keeps addresses until their next subject has them. The rest is planned after that.
 	Handover bool

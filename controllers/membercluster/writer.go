@@ -58,7 +58,7 @@ type Writer struct {
 	// Orphans returns the objects in a member that look like ACP's and that nothing on the host requires, by name. If it
 	// is nil, orphans are not reported.
 	Orphans func(cluster string) []string
-	// Clock is the clock of what is written.
+	// Clock gives the times that are written.
 	Clock clock.PassiveClock
 	// Pauses is the clock of the updates and of the minimum between two writes; nil means the real one.
 	Pauses clock.WithTicker

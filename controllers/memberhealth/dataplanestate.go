@@ -28,7 +28,7 @@ type dataplaneState struct {
 	// config is the configuration of Cilium that was read completely last, with the pods of the agents, by a read that began at configAt.
 	config   preflight.Cilium
 	configAt time.Time
-	// agentsOld reports whether the pods of the agents are those of an earlier read.
+	// agentsOld reports whether the pods of the agents come from an earlier read.
 	agentsOld bool
 	// hostPodsOld, meshPodsOld, mtlsOld and meshConfigOld report that these facts, or some of them, are those of an earlier read.
 	hostPodsOld, meshPodsOld, mtlsOld, meshConfigOld bool
@@ -304,7 +304,7 @@ func (s *dataplaneState) requestsIncomplete() bool {
 	return s.noHTTP.IsZero() && s.facts.Cilium.EnvoyMissing() && s.persists(s.envoyMissing)
 }
 
-// minMissing is how long pods of a DaemonSet must be missing to be reported. A shorter time is that of a usual restart.
+// minMissing is how long pods of a DaemonSet must be missing to be reported. A usual restart takes less time.
 const minMissing = 30 * time.Second
 
 // persists reports whether something that every check has found since some time, if not zero, is not just a restart.

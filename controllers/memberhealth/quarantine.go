@@ -51,7 +51,7 @@ func decide(h history, quarantined bool, findings []preflight.Finding) (next his
 	}
 	i := slices.IndexFunc(findings, func(f preflight.Finding) bool { return f.Severity == preflight.Stops })
 	if i >= 0 && findings[i].Code == preflight.Unreachable {
-		// KubeFed's own health check detects this, so the member stops no other; and nothing is known about the kinds.
+		// KubeFed's own health check detects an unreachable member, so that it does not stop the others. The kinds in the member are unknown.
 		return history{}, actionNone, message.Message{}
 	}
 	if i < 0 {

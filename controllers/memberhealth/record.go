@@ -88,8 +88,8 @@ func keepAgentPods(now *preflight.Cilium, before *dataplaneState) bool {
 	return true
 }
 
-// addEarlierSettings adds the settings that outdated agents use to the configuration of a member. Those of before the start of this process
-// are known to change nothing if the last status of the member has no finding about them.
+// addEarlierSettings adds the settings that outdated agents use to the configuration of a member. Settings from before the start of this
+// process are known to change nothing if the last status of the member has no finding about them.
 func (i *Inspector) addEarlierSettings(ctx context.Context, cluster string, now *preflight.Cilium, before *dataplaneState) {
 	switch {
 	case !now.Complete():
@@ -120,10 +120,10 @@ func (i *Inspector) recordUnread(cluster string, why message.Message) {
 	}
 }
 
-// expire marks the facts of members as outdated whose configuration was not read for longer than MaxAge. It may have changed
-// since, so nothing is known to be enforced there. Short outages have no consequence. Which labels are in identities and
-// whether rules about requests work stays as it was last read: other values would change the policies that are distributed,
-// and the states of units in other members.
+// expire marks the facts of a member as outdated if its configuration was not read for longer than MaxAge. The configuration
+// may have changed since, so nothing counts as enforced there. Shorter outages have no consequence. Two facts stay as they
+// were last read, the labels in identities and whether rules about requests work, because other values would change the
+// policies that are distributed, and the states of units in other members.
 func (i *Inspector) expire() {
 	now := i.Pauses.Now()
 	outdated := map[string]message.Message{}

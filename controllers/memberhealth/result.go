@@ -7,7 +7,7 @@ import (
 
 // CheckResult is the result of one check of a member. It contains nothing from earlier checks.
 type CheckResult struct {
-	// Findings are those of the preflight, the worst first.
+	// Findings contains the findings of the preflight, the worst first.
 	Findings []preflight.Finding
 	// Kubernetes, Cilium and Istio are versions; "" means not known, or not installed.
 	Kubernetes, Cilium, Istio string

@@ -36,7 +36,7 @@ const (
 // that were pushed before are used, or every restart would remove allows and add them again. That opens nothing: the
 // statements, not the names, decide who is allowed.
 type Reader struct {
-	// Identities are those of the pods in the members, and Counts their numbers.
+	// Identities contains the identities of the pods in the members, and Counts counts them.
 	Identities *federation.Identities
 	Counts     *membercluster.Identities
 

@@ -36,7 +36,7 @@ type Cache struct {
 	subjects   map[string]*v1alpha1.SubjectClass
 	workloads  map[string]*v1alpha1.ExternalWorkload
 
-	// unsupported is what cannot be pushed to the members now.
+	// unsupported describes which objects cannot be pushed to the members now.
 	unsupported policy.Unsupported
 	// labels are the labels of pods in the members: sorted values by key.
 	labels map[string][]string
@@ -53,7 +53,7 @@ type Cache struct {
 type View struct {
 	*policy.Snapshot
 	Version uint64
-	// Settled reports whether the snapshot is that of members in which earlier rules of a class count.
+	// Settled reports whether the snapshot is for members in which earlier rules of a class count.
 	Settled  bool
 	refusals map[string][]policy.Refusal
 	problems map[Object][]policy.Problem

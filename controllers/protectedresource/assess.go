@@ -391,7 +391,7 @@ func (s *objectState) mayRevert() bool {
 	return !s.Settled && (s.SharedWith != "" || s.Engine.Pulls() || s.Engine.IsKubeFed() && s.Observation.Object.WrittenDirectly)
 }
 
-// revertReason says why another version may still be written over what the member has.
+// revertReason returns the reason why an earlier version may still overwrite what the member has.
 func (s *objectState) revertReason() message.Message {
 	switch {
 	case s.SharedWith.Pulls():

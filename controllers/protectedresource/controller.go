@@ -92,7 +92,7 @@ type Reconciler struct {
 	deferredStatus grace.Tracker
 }
 
-// Engines are what is needed of the propagation engines. propagation.Engines implements it.
+// Engines is the part of the propagation engines that the package uses. propagation.Engines implements it.
 type Engines interface {
 	// Expedite distributes an object that was just written before everything that is not urgent.
 	Expedite(o *federation.Object)

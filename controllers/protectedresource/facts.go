@@ -54,7 +54,7 @@ type facts struct {
 	UnrenderedKinds []federation.Kind
 	// NotEnforcing contains, by enforcer and member, the reason why the member enforces nothing that it is given.
 	NotEnforcing map[v1alpha1.EnforcerName]map[string]message.Message
-	// Groups are those that the unit refers to, and those that its rules select but that must be removed.
+	// Groups contains the address groups that the unit refers to, and the groups that its rules select but that must be removed.
 	Groups []externalgroup.Object
 	// Subjects are the external subjects whose groups the unit refers to.
 	Subjects []string

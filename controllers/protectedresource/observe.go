@@ -43,7 +43,7 @@ func unread(cluster string) federation.Observation {
 	return federation.Observation{Unknown: true, Message: message.MemberNotContacted(cluster)}
 }
 
-// enforcement is what decides, beside the objects in a member, whether they have their effect there.
+// enforcement contains the facts about a member that decide, beside its objects, whether the objects have their effect there.
 type enforcement struct {
 	// Unenforced is the reason why Cilium would not enforce a policy with the unit's selectors, or zero.
 	Unenforced message.Message
@@ -59,15 +59,15 @@ type enforcement struct {
 	MeshProblem message.Message
 	// ZtunnelProblem is the reason why ztunnel does not get the policy as it is written, or zero.
 	ZtunnelProblem message.Message
-	// GatewayProblem is the reason why the Gateway that the member dedicates to the resource is not suited for that, or zero. GatewayRead reports
-	// that this was read.
+	// GatewayProblem is the reason why the Gateway that the member dedicates to the resource is not suited for that, or zero.
 	GatewayProblem message.Message
-	GatewayRead    bool
-	// Foreign contains what policies of others open for each dataplane of the unit.
+	// GatewayRead reports whether the Gateway was read, so that an empty GatewayProblem means that the Gateway is suited.
+	GatewayRead bool
+	// Foreign describes, for each dataplane of the unit, what policies open that ACP does not manage.
 	Foreign map[v1alpha1.EnforcerName]foreignPolicies
 }
 
-// foreignPolicies is what policies of others open of a resource for one dataplane in one member.
+// foreignPolicies describes what policies that ACP does not manage open of a resource for one dataplane in one member.
 type foreignPolicies struct {
 	// OpenedBy is the name of a policy that opens the resource, or "".
 	OpenedBy string

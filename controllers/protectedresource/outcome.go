@@ -36,7 +36,7 @@ const (
 // outcome is the result of a reconcile.
 type outcome struct {
 	Step step
-	// Facts are what the plan was made from; nil with stepNotReady and stepUnread.
+	// Facts contains the facts from which the plan was made; nil with stepNotReady and stepUnread.
 	Facts *facts
 	Plan  plan
 	// Existing are the Federated objects after the plan.
@@ -51,7 +51,7 @@ type outcome struct {
 	// StatusDelay is how long the status write is deferred, and StatusErr the reason why it failed.
 	StatusDelay time.Duration
 	StatusErr   error
-	// RolloutDelay is when a rollout in progress has to be evaluated again; 0 if there is none. RolloutErr is the reason why its
+	// RolloutDelay is the time until a rollout in progress has to be evaluated again; 0 if there is none. RolloutErr is the reason why its
 	// progress could not be stored.
 	RolloutDelay time.Duration
 	RolloutErr   error

@@ -32,7 +32,7 @@ func newPlan(f *facts) (p plan, err error) {
 	case f.wildcard() || len(f.Objects) > 0 && f.released():
 		p, err = planRemoval(f, f.Existing)
 	default:
-		// The ProtectedResource was removed by force, or its class no longer exists. What closes the resource stays.
+		// The ProtectedResource was removed by force, or its class no longer exists. The objects that close the resource stay.
 		return f.frozen(), nil
 	}
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // enforcementDelay contains the members in which Enforce is delayed, and the members that cause it. Its zero value
 // delays nothing.
 type enforcementDelay struct {
-	// members are those that are in Audit because Enforce is delayed.
+	// members contains the members that are in Audit because Enforce is delayed.
 	members map[string]bool
 	// lacks are the members whose identities lack labels, by name.
 	lacks []memberhealth.Lack

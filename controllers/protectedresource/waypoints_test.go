@@ -228,11 +228,11 @@ func TestOrderOfWaypointPolicies(t *testing.T) {
 		c.back()
 		s.step()
 		if !s.accepts() {
-			t.Errorf("%s, and no longer: pods refuse the waypoint", c.reason)
+			t.Errorf("after the end of %q, pods still refuse the waypoint", c.reason)
 		}
 	}
 
-	// The dedication ends: the pods first, and the waypoint's policies when ztunnel has the pods' policy.
+	// When the dedication ends, the pods refuse the waypoint first. The waypoint's policies are removed when ztunnel has the pods' policy.
 	s.declared = ambientDeclared
 	written := s.step()
 	if s.accepts() || !s.has() {

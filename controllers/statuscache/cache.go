@@ -37,7 +37,7 @@ type Report struct {
 	Clusters []v1alpha1.ClusterState
 	// Nodes counts the nodes of the members that run acp-node; nil if none does.
 	Nodes *v1alpha1.NodeSummary
-	// Pushed are those of them that have the present version according to KubeFed's own status. Clusters also reflects
+	// Pushed contains the members that have the present version according to KubeFed's own status. Clusters also reflects
 	// what was read back.
 	Pushed map[string]bool
 	// Problem is the reason why the unit could not be written.

@@ -120,8 +120,8 @@ func (c *capacity) limiter(member string) *rate.Limiter {
 	return to
 }
 
-// useRate counts a write into a member against KubeFed's rate. An urgent write counts also where nothing is left: KubeFed will
-// write it later.
+// useRate counts a write into a member against KubeFed's rate. An urgent write counts also if the rate is used up: KubeFed writes the
+// object later.
 func (c *capacity) useRate(member string, now time.Time) {
 	if to := c.limiter(member); to != nil {
 		to.ReserveN(now, 1)

@@ -46,7 +46,7 @@ type Limits struct {
 	MaxInFlight time.Duration
 }
 
-// DefaultLimits are those of KubeFed v0.10.0, whose client of a member writes 20 objects a second, and 30 at once. The rate is one
+// DefaultLimits are the limits of KubeFed v0.10.0, whose client of a member writes 20 objects a second, and 30 at once. The rate is one
 // percent lower, which leaves room for objects that KubeFed writes twice, so that a revocation finds KubeFed ready to write. Where
 // KubeFed is slower, because it or the host is, at most about one second's writes are pending.
 var DefaultLimits = Limits{
@@ -66,7 +66,7 @@ const bulkShare = 8
 type Request struct {
 	Unit     string
 	Priority Priority
-	// Members are those into which KubeFed has to write the unit's objects.
+	// Members contains the members into which KubeFed has to write the unit's objects.
 	Members []string
 }
 

@@ -34,7 +34,7 @@ func load(path string) (*api, error) {
 	} {
 		symbol, err := purego.Dlsym(lib, name)
 		if err != nil {
-			return nil, fmt.Errorf("%s is another version than this program knows: %w", path, err)
+			return nil, fmt.Errorf("%s is a version that this program does not support: %w", path, err)
 		}
 		purego.RegisterFunc(f, symbol)
 	}

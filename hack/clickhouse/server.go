@@ -33,7 +33,7 @@ const wrongPassword = "Code: 516. DB::Exception: Authentication failed: password
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in := r.URL.Query()
-	if !s.knows(r) {
+	if !s.authenticated(r) {
 		fail(w, in, errors.New(wrongPassword)) //nolint:staticcheck // the text is ClickHouse's
 		return
 	}
@@ -64,7 +64,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *server) knows(r *http.Request) bool {
+// authenticated reports whether the request has the user and the password of the server.
+func (s *server) authenticated(r *http.Request) bool {
 	user, password, ok := r.BasicAuth()
 	if !ok {
 		user, password = r.Header.Get("X-ClickHouse-User"), r.Header.Get("X-ClickHouse-Key")

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Answer says who could reach the resource at an instant, by the policies that the host cluster had.
+// Answer contains the subjects that could reach the resource at an instant, according to the policies that the host cluster had.
 type Answer struct {
 	At time.Time
 	// Onboarded reports whether the resource was protected, in Mode, which includes temporary audits. ModeKnown is false if the records do
@@ -22,11 +22,11 @@ type Answer struct {
 	// Audit is the temporary audit that was active; nil if there was none.
 	Audit *v1alpha1.TemporaryAudit
 	Lines []Line
-	// Gaps are what the records do not cover. If there is one, further subjects may have reached the resource.
+	// Gaps contains what the records do not cover. If there is a gap, further subjects may have reached the resource.
 	Gaps []Gap
 }
 
-// Open reports whether the resource refused nobody, whatever the statements said.
+// Open reports whether the resource refused nobody, regardless of the statements.
 func (a *Answer) Open() bool { return a.ModeKnown && a.Mode != v1alpha1.ModeEnforce }
 
 // Line is a statement about the resource, for one of its subjects.
@@ -35,7 +35,7 @@ type Line struct {
 	// Ticket and Item are the ticket that gave it; nil if it did not come from a ticket that was read.
 	Ticket *approval.Ticket
 	Item   int
-	// Uncertain reports whether it is not certain that the statement existed or said this.
+	// Uncertain reports whether it is not certain that the statement existed, or that it had this content.
 	Uncertain bool
 	// Reached are the actions that the evaluator allowed to the subject, in the base mode. They are nil if the subject is no exact name,
 	// the resource has no class, or neither the statement is certain nor the mode known.

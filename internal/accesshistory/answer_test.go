@@ -14,8 +14,8 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// said returns the lines of an answer as text: the subject, the ticket, the reached actions, and what is uncertain or does not count.
-func said(a Answer) []string {
+// lineTexts returns the lines of an answer as text: the subject, the ticket, the reached actions, and what is uncertain or does not count.
+func lineTexts(a Answer) []string {
 	out := []string{}
 	for _, l := range a.Lines {
 		text := l.Subject[len("trnv1:rsc:trip-com:iam:sa:"):]
@@ -34,7 +34,7 @@ func said(a Answer) []string {
 // wantAnswer compares an answer with the mode, the lines and the kinds of gaps that it should have.
 func wantAnswer(t *testing.T, reason string, got Answer, mode v1alpha1.Mode, lines []string, kinds []GapKind) {
 	t.Helper()
-	if d := cmp.Diff(append([]string{}, lines...), said(got)); d != "" {
+	if d := cmp.Diff(append([]string{}, lines...), lineTexts(got)); d != "" {
 		t.Errorf("%s: lines: %s", reason, d)
 	}
 	if d := cmp.Diff(append([]GapKind{}, kinds...), gaps(got)); d != "" || got.Mode != mode {
@@ -157,7 +157,7 @@ func TestWhoCould(t *testing.T) {
 			w.kubectl("hand", bobs, v1alpha1.Subject(app(7)))
 			return at
 		}, nil, "Enforce", nil},
-		"a policy that was changed by hand": {"what it said is not recorded", func(w *world) time.Time {
+		"a policy that was changed by hand": {"the content of its change is not recorded", func(w *world) time.Time {
 			w.mode("Enforce")
 			w.kubectl("hand", bobs, v1alpha1.Subject(app(7)))
 			at := w.now
@@ -275,7 +275,7 @@ func TestIncompleteRecords(t *testing.T) {
 		r := w.records()
 		tc.change(r)
 		got := r.WhoCould(at)
-		if d := cmp.Diff(tc.want, said(got)); d != "" || got.ModeKnown != tc.known || got.Open() {
+		if d := cmp.Diff(tc.want, lineTexts(got)); d != "" || got.ModeKnown != tc.known || got.Open() {
 			t.Errorf("%s: mode known %v, open %v; lines: %s", name, got.ModeKnown, got.Open(), d)
 		}
 	}
@@ -296,7 +296,7 @@ func TestDeniesDecide(t *testing.T) {
 	}
 }
 
-// TestRandomHistories compares the reconstruction with what the host cluster said at each instant of random histories. Where the records
+// TestRandomHistories compares the reconstruction with what the host cluster had at each instant of random histories. Where the records
 // have no gap, both are equal; where they do, no line that is certain is wrong. The present is always known.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(60) {

@@ -141,7 +141,7 @@ func TestReadHasWhatAnswersNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, got := w.records().WhoCould(at), records.WhoCould(at)
-	if d := cmp.Diff(said(want), said(got)); d != "" || want.Mode != got.Mode {
+	if d := cmp.Diff(lineTexts(want), lineTexts(got)); d != "" || want.Mode != got.Mode {
 		t.Errorf("mode %s, want %s; %s", got.Mode, want.Mode, d)
 	}
 	if d := cmp.Diff(gaps(want), gaps(got)); d != "" {

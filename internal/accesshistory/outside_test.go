@@ -328,7 +328,7 @@ func TestReadHasEarlierChangesOfPolicies(t *testing.T) {
 	}
 	for name, got := range map[string]Answer{"all records": w.records().WhoCould(at), "those that are read": records.WhoCould(at)} {
 		if len(got.Lines) > 0 || len(got.Gaps) > 0 {
-			t.Errorf("%s: lines %v, gaps %v", name, said(got), gaps(got))
+			t.Errorf("%s: lines %v, gaps %v", name, lineTexts(got), gaps(got))
 		}
 	}
 }

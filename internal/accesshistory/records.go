@@ -20,7 +20,7 @@ const (
 	kindClass      = approval.ObjectResourceClass
 )
 
-// Records is what is recorded about the access to one resource. It must not be changed after the first query.
+// Records contains the recorded history of the access to one resource. It must not be changed after the first query.
 type Records struct {
 	Resource string // its name
 	Now      time.Time
@@ -28,7 +28,7 @@ type Records struct {
 	Present policy.Input
 	// Snapshot is the snapshot of Present.
 	Snapshot *policy.Snapshot
-	// Tickets are those about the resource and about classes, with their events, in no order.
+	// Tickets contains the tickets about the resource and about classes, with their events, in no order.
 	Tickets []*approval.Ticket
 	// Lines are the ledger's entries about changes of objects outside of the portal and about the resource itself, in no order.
 	Lines []ledger.Entry
@@ -87,7 +87,7 @@ type change struct {
 	item          int
 	effective     time.Time // when the change was effective; zero if it is not
 
-	// The following are those of an external change.
+	// The following are details of an external change.
 
 	// since is an instant before which the change was not made, at if its time is exact, and zero if that is not known.
 	since time.Time
@@ -271,7 +271,7 @@ func (o *timeline) externalAfter(at time.Time) *change {
 	return nil
 }
 
-// content is what is known about the content of an object at an instant.
+// content is the known part of the content of an object at an instant.
 type content struct {
 	exists bool
 	// known reports whether exists and spec are certain.

@@ -24,7 +24,7 @@ import (
 const (
 	// MaxPackages is the maximum number of packages, with those that are archived.
 	MaxPackages = 1000
-	// MaxResources is the maximum number of resources of a package, which is that of the items of a ticket.
+	// MaxResources is the maximum number of resources of a package, which is the maximum number of items of a ticket.
 	MaxResources = 50
 	// MaxTitle is the maximum length of a title in characters.
 	MaxTitle = 100
@@ -71,9 +71,9 @@ type Spec struct {
 // HolderChange is what a version changes for an application that holds access by the package, as approvers are shown it. Each field has actions,
 // sorted, by the names of resources.
 type HolderChange struct {
-	// Gets is what the application does not have by the package. It is given at most this.
+	// Gets contains the actions that the version has and the application does not have by the package. It is given at most these.
 	Gets map[string][]string `json:"gets,omitempty"`
-	// Loses is what it has by the package, and what the version does not have.
+	// Loses contains the actions that the application has by the package and the version does not have.
 	Loses map[string][]string `json:"loses,omitempty"`
 	// Renews is what it has by an access that also has actions which it loses. That access is revoked as a whole, and this is given again.
 	Renews map[string][]string `json:"renews,omitempty"`
@@ -196,7 +196,7 @@ type Version struct {
 // Spec returns the content of the version.
 func (v Version) Spec() (Spec, error) { return ParseSpec(v.Content) }
 
-// Summary is what lists show of a package.
+// Summary is the description of a package in lists.
 type Summary struct {
 	Name, Title, Description, Team string
 	Chain                          Chain

@@ -72,12 +72,12 @@ type HolderUpdate struct {
 	UpdatedAt   time.Time
 }
 
-// Plan is what is done about one application. It is stored before any of it is done, so that it stays the same after a crash.
+// Plan lists the changes of one application's accesses. It is stored before the first change is made, so that it stays the same after a crash.
 type Plan struct {
 	// Revoke are the accesses that are revoked, as items of tickets.
 	Revoke []Access   `json:"revoke,omitempty"`
 	Give   []Addition `json:"give,omitempty"`
-	// Problem is why a part of Give cannot be requested; zero if all can.
+	// Problem is the reason why a part of Give cannot be requested; zero if all of Give can be requested.
 	Problem message.Message `json:"problem,omitzero"`
 }
 
@@ -156,10 +156,10 @@ func (s Spec) Compare(held []HeldAccess) HolderChange {
 	return out
 }
 
-// Plan returns what has to be revoked from an application that has these accesses by the package now, and requested for it. Requested are the
-// actions that approvers were shown that it gets, except those for which withheld returns true, and those that the version has but that
-// the application has only by an access that is revoked because of other actions. No end is later than the latest end of what the
-// application has, nor, for the latter, than the end that the action had.
+// Plan returns what has to be revoked from an application that has these accesses by the package now, and what has to be requested for it. It
+// requests the additions that approvers saw, except the actions for which withheld returns true, and the actions of the version that
+// the application has only by an access that is revoked because of its other actions. No addition ends later than the latest end of the
+// application's accesses. An action of a revoked access does not end later than that access would have ended.
 func (s Spec) Plan(shown HolderChange, held []HeldAccess, withheld func(resource, action string) bool, now time.Time) Plan {
 	kept, lost := s.split(held)
 	has := actionsOf(kept)

@@ -10,8 +10,8 @@ import (
 )
 
 // waitingRequests reports the allows of requests on resources in Audit that have no effect on workloads that another
-// resource closes (docs/semantics.md, "HTTP"). Which workloads carry both labels is unknown here, so it reports every
-// case in which there could be some.
+// resource closes (docs/semantics.md, "HTTP"). The workloads are unknown here, so it reports every case in which
+// a workload could carry both labels.
 func waitingRequests(s *policy.Snapshot, in policy.Input, at time.Time) []Note {
 	closing := map[string]bool{} // classes of resources in Enforce somewhere
 	for _, r := range in.Resources {

@@ -34,9 +34,9 @@ type Actor struct {
 // May lists what an actor may do with a ticket or with one of its items.
 type May struct{ See, Comment, Approve, Reject, Review, Withdraw, Revoke bool }
 
-// MayDo returns what an actor may do with a ticket. It is the only place that decides about access to tickets. What is
-// permitted for one item is permitted for the ticket. Auditors see everything and change nothing, whatever other roles
-// they have.
+// MayDo returns what an actor may do with a ticket. It is the only place that decides about access to tickets. An action
+// that is permitted for one item is permitted for the ticket. Auditors see everything and change nothing, regardless of their
+// other roles.
 func MayDo(c *catalog.Catalog, a Actor, t *Ticket) May {
 	m := May{See: sees(c, a, t)}
 	if a.Auditor || !m.See {

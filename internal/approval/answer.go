@@ -23,7 +23,7 @@ const (
 	maxAnswerText  = 2000 // characters
 )
 
-// Answerable is what a message outside of the portal shows of a ticket that can be decided there. A decision is bound to its version and
+// Answerable is the part of a ticket that a message outside of the portal shows if the ticket can be decided there. A decision is bound to its version and
 // its digest.
 type Answerable struct {
 	Version int64    `json:"version"`

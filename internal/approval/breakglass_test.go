@@ -10,7 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-func glass(people ...string) *v1alpha1.ApprovalPolicy {
+// breakGlassPolicy returns an approval policy by which these people may break glass for at most 4 h.
+func breakGlassPolicy(people ...string) *v1alpha1.ApprovalPolicy {
 	return &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: "glass"}, Spec: v1alpha1.ApprovalPolicySpec{
 		Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"group:security"}}},
 		BreakGlass: &v1alpha1.BreakGlass{
@@ -24,7 +25,7 @@ func glass(people ...string) *v1alpha1.ApprovalPolicy {
 func TestBreakGlass(t *testing.T) {
 	ask := grant(2 * time.Hour)
 	ask.BreakGlass, ask.Reason = true, "the shop is down"
-	broken := glass("alice")
+	broken := breakGlassPolicy("alice")
 	broken.Spec.Match = `request.actions[9] == ""`
 	for name, tc := range map[string]struct {
 		reason   string
@@ -34,10 +35,10 @@ func TestBreakGlass(t *testing.T) {
 	}{
 		"in doubt":  {"it is unknown whether the policy matches", []*v1alpha1.ApprovalPolicy{broken}, time.Hour, approval.CodeNoApprover},
 		"no policy": {"with nobody named, nobody can", nil, time.Hour, approval.CodeForbidden},
-		"not named": {"others are", []*v1alpha1.ApprovalPolicy{glass("bob")}, time.Hour, approval.CodeForbidden},
-		"nobody":    {"an empty list names nobody", []*v1alpha1.ApprovalPolicy{glass()}, time.Hour, approval.CodeForbidden},
-		"too long":  {"at most some hours", []*v1alpha1.ApprovalPolicy{glass("alice")}, 5 * time.Hour, approval.CodeInvalid},
-		"for ever":  {"at most some hours", []*v1alpha1.ApprovalPolicy{glass("alice")}, 0, approval.CodeInvalid},
+		"not named": {"others are", []*v1alpha1.ApprovalPolicy{breakGlassPolicy("bob")}, time.Hour, approval.CodeForbidden},
+		"nobody":    {"an empty list names nobody", []*v1alpha1.ApprovalPolicy{breakGlassPolicy()}, time.Hour, approval.CodeForbidden},
+		"too long":  {"at most some hours", []*v1alpha1.ApprovalPolicy{breakGlassPolicy("alice")}, 5 * time.Hour, approval.CodeInvalid},
+		"for ever":  {"at most some hours", []*v1alpha1.ApprovalPolicy{breakGlassPolicy("alice")}, 0, approval.CodeInvalid},
 	} {
 		m := quiet(t, tc.policies...)
 		ask.Items[0].Duration = tc.duration
@@ -47,7 +48,7 @@ func TestBreakGlass(t *testing.T) {
 	}
 	ask.Items[0].Duration = 2 * time.Hour
 	for _, confirm := range []bool{true, false} {
-		m := quiet(t, glass("alice"))
+		m := quiet(t, breakGlassPolicy("alice"))
 		x := m.submit("alice", ask)
 		m.settle()
 		m.is(x.Number, approval.StateEffective)

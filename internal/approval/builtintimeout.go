@@ -33,7 +33,7 @@ func (b BuiltinTimeout) Validate() error {
 }
 
 // addTimeouts sets the reminders and the timeout of the steps of the built-in chain. An escalation adds only people whom the
-// step's own rule selects: the next leader up. Where there is none, the approvers are reminded. A revocation is never denied by
+// step's own rule selects: the next leader up. If there is none, the approvers are reminded. A revocation is never denied by
 // a timeout, because the access would remain.
 func (a about) addTimeouts(steps []Step, kind Kind) {
 	b := a.timeouts

@@ -25,11 +25,11 @@ type about struct {
 	reached      *Reached        // the resources whose owners decide about a registration, a package or a class; nil for other requests
 	scope        *StatementScope // of a statement, or of the end of one; nil for other requests
 	timeouts     BuiltinTimeout  // of the built-in chain
-	// organizations are those of the host cluster; nil if no approval policy is evaluated.
+	// organizations contains the organizations of the host cluster; nil if no approval policy is evaluated.
 	organizations *organization.Index
 	// delegates decide a change of an organization's object in place of the security team; see delegates.
 	delegates []v1alpha1.Approver
-	// instead says why the security team decides in the place of owners of resources that a change of a class affects; zero if it does not.
+	// instead is the reason why the security team decides in the place of owners of resources that a change of a class affects; zero if it does not.
 	instead message.Message
 	// added are the steps of the approval policies of organizations.
 	added organizationRules

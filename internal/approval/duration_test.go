@@ -119,7 +119,7 @@ func TestTotalInConditions(t *testing.T) {
 
 // Break-glass is bounded whatever the policy says, and asking again does not make it longer.
 func TestBreakGlassIsBounded(t *testing.T) {
-	glass := func(limit time.Duration) *v1alpha1.ApprovalPolicy {
+	breakGlassPolicy := func(limit time.Duration) *v1alpha1.ApprovalPolicy {
 		p := policyOf("glass", 1, "", asked("owner", "resource.owner"))
 		p.Spec.BreakGlass = &v1alpha1.BreakGlass{
 			People:      []string{"alice"},
@@ -133,11 +133,11 @@ func TestBreakGlassIsBounded(t *testing.T) {
 		r.BreakGlass = true
 		return r
 	}
-	m := quiet(t, glass(1000*time.Hour))
+	m := quiet(t, breakGlassPolicy(1000*time.Hour))
 	if p, err := m.svc.Plan(t.Context(), m.actorOf("alice"), ask(25*time.Hour)); err != nil || approval.CodeOf(p.Items[0].Err) != approval.CodeInvalid {
 		t.Errorf("25 h by break-glass: %+v, %v", p, err)
 	}
-	m = quiet(t, glass(4*time.Hour))
+	m = quiet(t, breakGlassPolicy(4*time.Hour))
 	first := m.submit("alice", ask(3*time.Hour))
 	m.settle()
 	m.is(first.Number, approval.StateEffective)

@@ -79,7 +79,7 @@ func (x *planner) mayClose(c *Change) (*Override, error) {
 
 // changeEvidence is the evidence for a change that closes a resource.
 type changeEvidence struct {
-	// refused is why no one may close the resource now; lacks is the missing evidence, for which an override is needed.
+	// refused is the reason why no one may close the resource now. lacks describes the missing evidence, which can be overridden.
 	refused, lacks error
 	// known describes the existing evidence, for the ledger.
 	known string
@@ -312,7 +312,7 @@ func (s *Service) Halt(ctx context.Context, number int64, reason message.Message
 			halted = true
 			t.end(i, StateWithdrawn)
 			t.event(now, Event{Kind: EventWithdrawn, Item: i, Message: reason})
-			t.say(i, now, reason)
+			t.setMessage(i, now, reason)
 		}
 		return nil
 	})

@@ -42,7 +42,7 @@ func (v *Visible) sees(t *Ticket, concerns []Concern) bool {
 	})
 }
 
-// Words returns the words by which a ticket is found: those of its reason and of the ids of the requester, the
+// Words returns the words by which a ticket is found: the words of its reason and of the ids of the requester, the
 // applications and the resources.
 func (t *Ticket) Words() []string {
 	in := []string{t.Reason, t.Requester}

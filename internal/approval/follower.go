@@ -147,7 +147,7 @@ func (f *Follower) follow(ctx context.Context, policy string) error {
 	return f.findRestored(ctx, policy, tickets)
 }
 
-// compare compares items with their policies; with a name, only those of that policy. live caches what was read from the
+// compare compares items with their policies; with the name of a policy, only the items of this policy. live caches what was read from the
 // API server.
 func (f *Follower) compare(ctx context.Context, tickets []*Ticket, policy string, live map[string]*v1alpha1.AccessControlPolicy) error {
 	for _, t := range tickets {
@@ -329,6 +329,6 @@ func (t *Ticket) policyGone(i int, now time.Time) {
 	}
 	it.RevokeGeneration = 0
 	t.touch(now)
-	t.say(i, now, message.TicketPolicyDeleted())
+	t.setMessage(i, now, message.TicketPolicyDeleted())
 	t.enqueue(JobRemove, i)
 }

@@ -172,7 +172,7 @@ func (s *Service) StopHolderRequest(ctx context.Context, number int64, reason me
 			if it := &t.Items[i]; it.isHolderUpdate() && it.State == StatePending {
 				t.end(i, StateWithdrawn)
 				t.event(s.Now(), Event{Kind: EventWithdrawn, Item: i, Message: reason})
-				t.say(i, s.Now(), reason)
+				t.setMessage(i, s.Now(), reason)
 			}
 		}
 		return nil
@@ -180,8 +180,8 @@ func (s *Service) StopHolderRequest(ctx context.Context, number int64, reason me
 	return err
 }
 
-// HolderState returns how far the ticket that gives a version to an application has come: the state of the application, and why it was not
-// given all of it. What is written to the host cluster counts as given.
+// HolderState returns the state of an application to which a ticket gives a version, and the reason if the application does not get all of
+// the version. A statement that is written to the host cluster counts as given.
 func HolderState(t *Ticket) (accesspackage.HolderState, message.Message) {
 	state, why := accesspackage.HolderDone, message.Message{}
 	for i := range t.Items {

@@ -14,7 +14,7 @@ import (
 // TestReviewEndsWhatExtends checks that a second use of break-glass does not preserve what the review of the first
 // one took away.
 func TestReviewEndsWhatExtends(t *testing.T) {
-	m := quiet(t, glass("alice"))
+	m := quiet(t, breakGlassPolicy("alice"))
 	ask := grant(time.Hour)
 	ask.BreakGlass, ask.Reason = true, "the shop is down"
 	first := m.submit("alice", ask)

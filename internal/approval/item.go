@@ -55,8 +55,8 @@ func (s State) MayBeOnHost() bool {
 	return false
 }
 
-// Item is one application's access to one resource, one grant to revoke, or one change of an object. The names are those at
-// submission, because they are what was approved.
+// Item is one application's access to one resource, one grant to revoke, or one change of an object. The names do not change
+// after the submission, because approvers approved these names.
 type Item struct {
 	State State
 
@@ -80,7 +80,7 @@ type Item struct {
 	Override                     *Override             `json:",omitempty"` // only of a change that closes the resource
 	// Package is the version of an access package that the item is a part of; nil if it was not requested as one.
 	Package *PackageRef `json:",omitempty"`
-	// Scope is what a statement is about that no pair of an application and a resource expresses; nil for other items.
+	// Scope contains the subjects and resources of a statement that one application and one resource cannot express; nil for other items.
 	Scope *StatementScope `json:",omitempty"`
 	// Author is the person who wrote the request of a program, if it is known. They do not decide, as if they were the requester.
 	Author string `json:",omitempty"`

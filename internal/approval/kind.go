@@ -10,8 +10,8 @@ package approval
 //   - internal/approval/plan.go, with planaccess.go, planobject.go or planstatement.go: validates the request and computes the item.
 //   - internal/approval/builtin.go: the chain without an approval policy.
 //   - internal/approval/access.go: mayAsk, who may request it, if neither Access nor the resource's owners decide that.
-//   - internal/approval/shown.go: the lines that the approvers see.
-//   - internal/approval/worker.go, written.go, transitions.go, item.go and tick.go, if it is written or ended differently.
+//   - internal/approval/shownlines.go: the lines that the approvers see.
+//   - internal/approval/worker.go, hosttransitions.go, transitions.go, item.go and tick.go, if it is written or ended differently.
 //   - internal/approval/revoke.go and rechain.go: whether its items can be revoked, and are approved anew when owners change.
 //   - internal/portal/host/objects.go, if it changes another kind of object, and internal/portal/host/compiled.go: the difference of each enforcer.
 //   - internal/ledger/texts.go and internal/message/catalogue.json: the kind in the ledger's lines; then make generate.

@@ -82,7 +82,7 @@ func TestReviewsNeedARecentLoginToConfirm(t *testing.T) {
 		"end, old":        {"it only ends access, which must not wait", false, time.Hour, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := quiet(t, glass("alice"))
+			m := quiet(t, breakGlassPolicy("alice"))
 			m.svc.LoginMaxAge = 15 * time.Minute
 			x := m.submit("alice", ask)
 			m.settle()

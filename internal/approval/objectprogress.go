@@ -48,7 +48,7 @@ func (t *Ticket) ObjectProgress(i int, seen ObjectSeen, now time.Time) {
 		t.clusterEvents(i, seen.Revision, seen.Clusters, now)
 		t.recordRemoved(i, seen.Clusters, now)
 		if members := seen.unrealized(); !members.IsZero() && it.State == StateApplying {
-			t.say(i, now, message.TicketWaitingForMembers(members))
+			t.setMessage(i, now, message.TicketWaitingForMembers(members))
 			return
 		}
 		t.waits(i, seen.Waits, now)
@@ -116,8 +116,8 @@ func (t *Ticket) waits(i int, what message.Message, now time.Time) {
 		return
 	}
 	if what.IsZero() {
-		t.say(i, now, message.TicketWaitingForAdapter())
+		t.setMessage(i, now, message.TicketWaitingForAdapter())
 		return
 	}
-	t.say(i, now, message.Sentence(what))
+	t.setMessage(i, now, message.Sentence(what))
 }

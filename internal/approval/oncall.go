@@ -70,7 +70,8 @@ func (l OnCallLimit) covers(other OnCallLimit) bool {
 	return l.Schedule == other.Schedule && l.Tier == other.Tier && (!l.Approvers || other.Approvers)
 }
 
-// EligibleApprovers are the people who may decide a step after its limit to those on call is applied.
+// EligibleApprovers contains the people who may decide a step. If the step is limited to people on call, others are
+// left out unless Fallback is set.
 type EligibleApprovers struct {
 	People   []string        // may decide now, sorted; always approvers of the step who have not filled another one
 	Fallback bool            // every approver may, because nobody can by the limit

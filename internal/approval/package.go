@@ -37,7 +37,8 @@ type PackageRef struct {
 	Owners []string `json:",omitempty"`
 
 	// HolderUpdate reports whether the item is a part of a holder update: the application gets the version because it holds the package, as the
-	// approvers of the version decided. Team is then that of the version, whose member the requester has to be.
+	// approvers of the version decided. Team is then that of the version, whose member the requester has to be. The JSON name is the one of
+	// stored tickets, which keep it.
 	HolderUpdate bool `json:"Given,omitempty"`
 	// Ticket published the version, and Until is the latest end; zero means that there is none. Security reports whether the security team
 	// approved the version, in which the resource was highly sensitive already. They are set if HolderUpdate is.

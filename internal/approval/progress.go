@@ -237,7 +237,7 @@ func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 		return // drift in a member is shown elsewhere; the grant stays in force
 	}
 	if !wait.IsZero() {
-		t.say(i, now, wait)
+		t.setMessage(i, now, wait)
 		return
 	}
 	t.effective(i, now)
@@ -267,7 +267,7 @@ func (it *Item) HoursBegin(at time.Time) (begin time.Time, outside bool) {
 func (t *Ticket) effective(i int, now time.Time) {
 	t.Items[i].State = StateEffective
 	t.event(now, Event{Kind: EventEffective, Item: i})
-	t.say(i, now, message.Message{})
+	t.setMessage(i, now, message.Message{})
 }
 
 func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
@@ -278,22 +278,22 @@ func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time
 	}
 	u, ok := Unit(p, it.ResourceName)
 	if !ok && p.Status.UnitsUnlisted() > 0 {
-		t.say(i, now, message.TicketStatusFull())
+		t.setMessage(i, now, message.TicketStatusFull())
 		return
 	}
 	if ok { // otherwise no member has anything of it
 		has, known := containsStatement(&u, it.SID)
 		if !known {
-			t.say(i, now, message.TicketStatusFull())
+			t.setMessage(i, now, message.TicketStatusFull())
 			return
 		}
 		if has {
-			t.say(i, now, message.TicketWaitingForAdapter())
+			t.setMessage(i, now, message.TicketWaitingForAdapter())
 			return
 		}
 		t.clusterEvents(i, u.Revision, u.States(), now)
 		if names, unlisted := remaining(u); len(names)+unlisted > 0 {
-			t.say(i, now, message.TicketRemovingFromMembers(members(names, unlisted)))
+			t.setMessage(i, now, message.TicketRemovingFromMembers(members(names, unlisted)))
 			return
 		}
 	}
@@ -309,7 +309,7 @@ func (t *Ticket) gone(i int, now time.Time) {
 		it.State = StateExpired
 	}
 	t.event(now, Event{Kind: EventRevoked, Item: i})
-	t.say(i, now, message.Message{})
+	t.setMessage(i, now, message.Message{})
 }
 
 // clustersWithout adds an event for each member that had the grant and was seen without it in the adapter's last report,

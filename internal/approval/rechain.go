@@ -130,6 +130,6 @@ func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 	for k := range it.Steps {
 		it.Steps[k].restart()
 	}
-	t.say(i, at, message.TicketVoidedMoreApprovers())
+	t.setMessage(i, at, message.TicketVoidedMoreApprovers())
 	t.advance(i, at)
 }

@@ -93,7 +93,7 @@ func TestRemindersOfShortIntervals(t *testing.T) {
 
 // TestReviewRemindersEnd checks that the reviewers of break-glass are reminded after the access ended, too, and not for ever.
 func TestReviewRemindersEnd(t *testing.T) {
-	m := quiet(t, glass("alice"))
+	m := quiet(t, breakGlassPolicy("alice"))
 	ask := grant(2 * time.Hour)
 	ask.BreakGlass = true
 	x := m.submit("alice", ask)

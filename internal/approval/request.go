@@ -80,7 +80,7 @@ type PlanItem struct {
 	Item
 	Duplicate int64   // the ticket under way about the same; 0 if there is none
 	Covered   *Target // the grant in force that already gives the access, so that the item is an extension
-	// Err is why this item cannot be requested; the other items may be. If only the evidence or the guard refuses it, Item
+	// Err is the reason why this item cannot be requested; it does not concern the other items. If only the evidence or the guard refuses it, Item
 	// contains the change.
 	Err error
 }

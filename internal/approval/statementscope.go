@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// MaxScopeNames bounds the subjects, and the resources, of a statement. api/openapi.yaml has the same.
+	// MaxScopeNames bounds the subjects, and the resources, of a statement. api/openapi.yaml has the same limit.
 	MaxScopeNames = 50
 	// maxScopeOwnerSteps bounds the owner steps of a statement. Beyond it the security team decides in the place of the owners.
 	maxScopeOwnerSteps = 20
@@ -340,7 +340,7 @@ func (t *Ticket) statementProgress(i int, p *v1alpha1.AccessControlPolicy, now t
 	switch {
 	case it.State == StateEffective:
 	case !wait.IsZero():
-		t.say(i, now, wait)
+		t.setMessage(i, now, wait)
 	default:
 		t.effective(i, now)
 	}
@@ -364,11 +364,11 @@ func (t *Ticket) statementRemoval(i int, p *v1alpha1.AccessControlPolicy, now ti
 	left = slices.Compact(left)
 	switch {
 	case it.mayBeOmittedIn(p):
-		t.say(i, now, message.TicketStatusFull())
+		t.setMessage(i, now, message.TicketStatusFull())
 	case len(it.unitsWith(p)) > 0:
-		t.say(i, now, message.TicketWaitingForAdapter())
+		t.setMessage(i, now, message.TicketWaitingForAdapter())
 	case len(left)+unlisted > 0:
-		t.say(i, now, message.TicketRemovingFromMembers(members(left, unlisted)))
+		t.setMessage(i, now, message.TicketRemovingFromMembers(members(left, unlisted)))
 	default:
 		t.gone(i, now)
 	}

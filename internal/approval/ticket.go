@@ -134,7 +134,8 @@ func (t *Ticket) event(now time.Time, e Event) {
 	t.touch(now)
 }
 
-func (t *Ticket) say(i int, now time.Time, m message.Message) {
+// setMessage sets the message of an item.
+func (t *Ticket) setMessage(i int, now time.Time, m message.Message) {
 	if t.Items[i].Message != m {
 		t.Items[i].Message = m
 		t.touch(now)

@@ -64,7 +64,7 @@ func (t *Ticket) timeOut(i int, s *Step, why message.Message, now time.Time) {
 	t.end(i, StateTimedOut)
 	t.event(now, Event{Kind: EventTimedOut, Item: i, Step: s.Name, Message: why})
 	if !why.IsZero() {
-		t.say(i, now, why)
+		t.setMessage(i, now, why)
 	}
 }
 
@@ -108,7 +108,7 @@ func (t *Ticket) Expire(i int, now time.Time) {
 	}
 	it.State = StateRevoking
 	t.event(now, Event{Kind: EventExpired, Item: i})
-	t.say(i, now, message.TicketTimeOver())
+	t.setMessage(i, now, message.TicketTimeOver())
 	t.enqueue(JobRemove, i)
 }
 

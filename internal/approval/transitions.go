@@ -93,11 +93,11 @@ func (t *Ticket) approve(i int, now time.Time) {
 	t.event(now, Event{Kind: EventApproved, Item: i})
 	switch {
 	case t.Kind.Access():
-		t.say(i, now, message.TicketApprovedGrant())
+		t.setMessage(i, now, message.TicketApprovedGrant())
 	case t.Kind == KindRevoke:
-		t.say(i, now, message.TicketApprovedRevocation())
+		t.setMessage(i, now, message.TicketApprovedRevocation())
 	default:
-		t.say(i, now, message.TicketApprovedChange())
+		t.setMessage(i, now, message.TicketApprovedChange())
 	}
 	t.enqueue(JobApply, i)
 }
@@ -224,7 +224,7 @@ func (t *Ticket) revoke(i int, why Event, now time.Time) {
 	t.Items[i].State = StateRevoking
 	why.Kind, why.Item = EventRevokeRequested, i
 	t.event(now, why)
-	t.say(i, now, message.TicketStatementRemoving())
+	t.setMessage(i, now, message.TicketStatementRemoving())
 	t.enqueue(JobRemove, i)
 }
 
@@ -242,7 +242,7 @@ func (t *Ticket) NotRestored(i int, reason message.Message, now time.Time) bool 
 	case it.State == StatePending || unwritten:
 		t.end(i, StateWithdrawn)
 		t.event(now, Event{Kind: EventWithdrawn, Item: i, Message: reason})
-		t.say(i, now, reason)
+		t.setMessage(i, now, reason)
 	default:
 		return false
 	}

@@ -274,7 +274,7 @@ func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
 	_, err = w.Objects.Apply(ctx, Change{Kind: ObjectProtectedResource, Name: w.PolicyName(it.ResourceName), Verb: VerbCreate, ToMode: mode,
 		After: canonical(v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: mode})}, written)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
-		// There is one already, or the host cluster refuses it. The grant stays; its ticket shows whether the resource is protected.
+		// There is a ProtectedResource already, or the host cluster refuses it. The grant stays; its ticket shows whether the resource is protected.
 		w.Log.Warn("a resource is not onboarded by its class's default mode", "resource", it.ResourceName, "mode", mode, "reason", refused.Message.Text)
 		return nil
 	}
@@ -283,8 +283,8 @@ func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
 
 // check reads the ticket again before each write, because it may have been revoked meanwhile. It checks the lease, because a
 // worker that was suspended must not write after the next one, and compares the write with what was approved. In every
-// attempt but the first it also checks whether the ticket may still be applied. What is present already was checked when it was written: the
-// job has to be recorded then, and not to be approved again.
+// attempt but the first it also checks whether the ticket may still be applied. present means that the
+// host cluster has the change already, which was checked when it was written: the job has to be recorded then, and not to be approved again.
 func (w *Worker) check(ctx context.Context, j *Job, present bool) error {
 	t, err := w.Service.Store.Get(ctx, j.Ticket)
 	if err != nil {

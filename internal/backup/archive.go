@@ -42,7 +42,7 @@ type Manifest struct {
 	Schema []int64 `json:"schema"`
 	// Head is the newest line of the ledger; its number is 0 if there was none.
 	Head ledger.Head `json:"head,omitzero"`
-	// Files are the files of the archive, this one left out.
+	// Files lists the files of the archive except this one.
 	Files []File `json:"files"`
 }
 

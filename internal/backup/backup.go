@@ -19,7 +19,7 @@ const headsFile = "ledger/heads.jsonl"
 type Source struct {
 	Database *database.DB
 	Host     client.Client
-	// Heads are the heads that the anchors have stored.
+	// Heads contains the heads of the ledger that the anchors have stored.
 	Heads   []ledger.Head
 	Version string
 	Now     func() time.Time

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// ledgerExport is what an export of the ledger says about the time after a backup.
+// ledgerExport is the content of an export of the ledger about the time after a backup.
 type ledgerExport struct {
 	lines []ledger.Line
 	// items has the last state of each item of a ticket that a line names.

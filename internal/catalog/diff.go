@@ -38,7 +38,7 @@ type Change struct {
 	Dependents *Dependents `json:"leaves,omitempty"`
 }
 
-// Dependents is what depends on an entity.
+// Dependents lists what depends on an entity.
 type Dependents struct {
 	Owns   []Ref   `json:"owns,omitempty"`   // entities that name it as an owner
 	Leads  []Ref   `json:"leads,omitempty"`  // people and groups that name it as their leader

@@ -14,7 +14,7 @@ func (s *Service) Entity(ref Ref) (Stored, bool) {
 	return x, ok
 }
 
-// Put creates or changes an entity of the source Portal. The version is that of the entity that was edited; 0 means
+// Put creates or changes an entity of the source Portal. The version is the version of the entity before the change; 0 means
 // that the entity is new, or replaces one that is gone. Only security administrators may call it, and not to gain
 // authority themselves, and actors whose Delegate permits the change.
 func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (Stored, error) {
@@ -149,8 +149,8 @@ func (s *Service) GoneEntities() []GoneEntity {
 // existed.
 func (s *Service) Orphans() []Ref { return orphans(s.Catalog()) }
 
-// Remove deletes entities that are gone, if the catalog is at the given revision. What depends on them (grants,
-// ownership) stays; GoneEntities has shown it to whoever confirms.
+// Remove deletes entities that are gone, if the catalog is at the given revision. Their dependents (grants,
+// ownership) stay; GoneEntities shows them before a person confirms.
 func (s *Service) Remove(ctx context.Context, a Actor, refs []Ref, revision int64) error {
 	if err := s.authorize(a); err != nil {
 		return err

@@ -173,7 +173,7 @@ func (p *kindIndex) labelled(text string) (docs []uint32) {
 	return slices.Compact(docs)
 }
 
-// containing adds the entities that have w anywhere in id, title or name. Its candidates are those of the rarest sequence
+// containing adds the entities that have w anywhere in id, title or name. Its candidates are the entities with the rarest sequence
 // of three bytes in w; it compares the text of the candidates that are not in the set already.
 func (p *kindIndex) containing(w string, into *bitset.BitSet) {
 	if len(w) < 3 {

@@ -25,7 +25,7 @@ func (s *Service) Provisioned(ref Ref) (Stored, bool) {
 // provisioned reports whether a SCIM client can read and change the entity.
 func (x Stored) provisioned() bool { return x.Source == SCIM && (x.Gone.IsZero() || x.Deactivated) }
 
-// Provision creates or changes a person or a group of the source SCIM. The version is that of the entity that was changed; 0 means
+// Provision creates or changes a person or a group of the source SCIM. The version is the version of the entity before the change; 0 means
 // that the entity is new, or replaces one that is gone. A deactivated person is gone until the client activates them. Only security
 // administrators may call it, and not to gain authority themselves.
 func (s *Service) Provision(ctx context.Context, a Actor, rec Record, version int64) (Stored, error) {

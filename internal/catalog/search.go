@@ -31,7 +31,7 @@ type Query struct {
 	First map[string]int
 	// Order is the order of the entities; by default the best matches come first, and First before them.
 	Order Order
-	// Cursor is that of the previous page in the same order, or empty. Limit is the number of entities, at least 1.
+	// Cursor is the cursor of the previous page in the same order, or empty. Limit is the number of entities, at least 1.
 	Cursor string
 	Limit  int
 }

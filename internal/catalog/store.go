@@ -58,7 +58,7 @@ type Status struct {
 	// SucceededAt is when the source was last read successfully.
 	SucceededAt time.Time `json:"good"`
 	Error       string    `json:"error,omitempty"`
-	// Problems are those of single entities, at most MaxProblems of them.
+	// Problems contains problems of single entities, at most MaxProblems of them.
 	Problems      []Problem `json:"problems,omitempty"`
 	ProblemsTotal int       `json:"problemsTotal,omitempty"`
 	Entities      int       `json:"entities"`

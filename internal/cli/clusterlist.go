@@ -18,7 +18,7 @@ type listFlags struct {
 	output
 }
 
-// Fleet is what cluster list prints.
+// Fleet is the output of "cluster list".
 type Fleet struct {
 	Members []FleetMember `json:"members"`
 	// Unregistered are the ClusterProfiles that no registration names.

@@ -32,7 +32,7 @@ type decideOptions struct {
 type answer struct {
 	Decision policy.Verdict  `json:"decision,omitempty"`
 	Reason   message.Message `json:"reason,omitzero"`
-	// Statements are those that determined the decision; always a list.
+	// Statements contains the statements that determined the decision; never null.
 	Statements []policy.Ref `json:"statements"`
 	// Written is the decision by the statements as written, if the members differ because of LeftOut.
 	Written policy.Verdict `json:"written,omitempty"`

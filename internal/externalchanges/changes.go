@@ -48,7 +48,7 @@ const (
 // Key identifies an object.
 type Key struct{ Kind, Name string }
 
-// Row is what the ledger has recorded about an object that exists.
+// Row is the ledger's record of an object that exists.
 type Row struct {
 	Key
 	UID        string
@@ -83,7 +83,7 @@ type OwnChange struct {
 
 // Observation is one observation of the object with a name.
 type Observation struct {
-	// Before is what the ledger has recorded, and Current what exists. Either is nil if there is nothing.
+	// Before is the object as the ledger has recorded it, and Current the object as it exists. Either is nil if there is no such object.
 	Before  *RecordedObject
 	Current *LiveObject
 	// Intermediate are objects with this name that the watch reported in between, with their last reported generation.
@@ -327,7 +327,7 @@ func (v *version) deletion(generation int64) ledger.Entry {
 	return v.line(ActionDeleted, by, map[string]string{"generation": number(generation)})
 }
 
-// addContents adds to the entries what they changed. Where the content between two entries is not known, because no watch reported it, the
+// addContents adds the changed content to the entries. If the content between two entries is not known, because no watch reported it, the
 // later entry has the content of both changes.
 func (v *version) addContents(spans []span, last int64) {
 	top := max(last, v.known)
@@ -386,9 +386,9 @@ func (v *version) addContent(spans []span, from, to, top int64) {
 	}
 }
 
-// earliest returns an instant before which none of the changes of some entries was made; zero if it is not known. exact reports whether it
-// follows from the last entry alone. generations is the number of generations that they contain, those of the portal included, which it made
-// at another time.
+// earliest returns an instant before which none of the changes of the entries was made; zero if it is not known. exact reports whether the
+// instant follows from the last entry alone. generations is the number of generations that the entries contain, including those that the
+// portal made at other times.
 func (v *version) earliest(spans []span, generations int64) (since time.Time, exact bool) {
 	for i, s := range spans {
 		at := s.entry.At

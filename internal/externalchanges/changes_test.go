@@ -42,8 +42,8 @@ func did(user string, operation event.Operation, generation int64, digest string
 	}
 }
 
-// said formats entries as "ACTION ACTOR GENERATION [MANAGER] [ONE OF]".
-func said(lines []ledger.Entry) []string {
+// entryTexts formats entries as "ACTION ACTOR GENERATION [MANAGER] [ONE OF]".
+func entryTexts(lines []ledger.Entry) []string {
 	var out []string
 	for _, e := range lines {
 		out = append(out, strings.TrimSpace(strings.Join([]string{e.Action, e.Actor, e.Details["generation"], e.Details["manager"], e.Details["oneOf"]}, " ")))
@@ -145,7 +145,7 @@ func TestLines(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.observation.At = now
-			if d := cmp.Diff(c.want, said(c.observation.Lines(c.own))); d != "" {
+			if d := cmp.Diff(c.want, entryTexts(c.observation.Lines(c.own))); d != "" {
 				t.Error(d)
 			}
 		})

@@ -20,7 +20,7 @@ const (
 
 // Instructed is an instruction about the waves of a ProtectedResource or a ResourceClass that the host cluster has.
 type Instructed struct {
-	// Kind is that of the object, Object its name, and Resource that of the resource which a ProtectedResource protects.
+	// Kind is the kind of the object, Object its name, and Resource the name of the resource that a ProtectedResource protects.
 	Kind, Object, Resource string
 	waves.Instruction
 }

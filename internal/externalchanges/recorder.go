@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/externalchanges/event"
 )
 
-// Host is what the recorder reads from the host cluster.
+// Host reads the host cluster for the recorder.
 type Host interface {
 	// Ready reports whether every object was read once.
 	Ready() bool

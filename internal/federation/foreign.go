@@ -38,7 +38,8 @@ type policyObject struct {
 type ownName struct {
 	// selection describes which pods the policy selects; "" for a policy with another name.
 	selection string
-	// altered reports whether the content does not match the label of its revision, unless the policy is known to be no wildcard's.
+	// altered reports whether the content does not match the label of its revision. It is not computed, and false,
+	// if the host's object with this name belongs to no wildcard.
 	altered bool
 }
 
@@ -85,9 +86,9 @@ func (f *ForeignPolicies) parse(u *unstructured.Unstructured, k Kind) policyObje
 	return out
 }
 
-// isOwn reports whether the host has an object of ACP with that name that selects the same pods as the member's. What its other fields
-// let in affects only the unit's own pods, and the unit's read-back compares them. An object that selects other pods is a policy of
-// others, although it has a name of ACP. So is an altered object of a wildcard, because it affects pods of other units.
+// isOwn reports whether the host has an object of ACP with that name that selects the same pods as the member's. The other fields of the
+// member's object affect only the unit's own pods, and the unit's read-back compares them. An object that selects other pods counts as a
+// foreign policy, although it has a name of ACP. So does an altered object of a wildcard, because it affects pods of other units.
 func (f *ForeignPolicies) isOwn(name string, found ownName) bool {
 	o, ok := f.own(name)
 	if !ok || found.altered && o.isOfWildcard() {

@@ -22,10 +22,11 @@ type IstioAllow struct {
 	gateways []string
 }
 
-// WaypointKey stands for the waypoint of a resource in the place of the key of a label, and AnyGateway for all waypoints.
 const (
+	// WaypointKey is passed to OpenedBy instead of the key of a label. The value is then the name of a Gateway instead of a label's.
 	WaypointKey = "waypoint"
-	AnyGateway  = "*"
+	// AnyGateway is the name in gateways that stands for all waypoints.
+	AnyGateway = "*"
 )
 
 // String returns the policy's name for messages.

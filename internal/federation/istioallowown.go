@@ -80,10 +80,10 @@ func ParseOwnAllowed(spec map[string]any) *OwnAllowed {
 	return out
 }
 
-// maxAllowedChecks bounds the comparisons for one member. What is not compared counts as opened.
+// maxAllowedChecks bounds the comparisons for one member. Policies that are not compared count as opening the pods.
 const maxAllowedChecks = 2_000_000
 
-// comparison compares what policies of others let in to pods with what ACP's own policies let in to them.
+// comparison compares which connections to pods foreign policies and ACP's own policies let in.
 type comparison struct {
 	own     []*OwnAllowed
 	byLabel map[Label][]int

@@ -52,7 +52,7 @@ func targetsOf(spec map[string]any) []any {
 	return out
 }
 
-// waypointsOf returns the waypoints in Istio's root namespace to which targets may refer. Which waypoint a Service uses is not considered.
+// waypointsOf returns the waypoints in Istio's root namespace to which targets may refer. It does not consider which waypoint a Service uses.
 func (o *IstioAllow) waypointsOf(targets []any) []string {
 	inRoot := o.Namespace == IstioPolicy.Namespace
 	var out []string

@@ -36,7 +36,7 @@ type Relay struct {
 	Proxy *url.URL `json:"-"`
 }
 
-// RegisteredRelay is the relay of one registration. Relay is nil if it declares none. Problem is why a declaration cannot be used.
+// RegisteredRelay is the relay of one registration. Relay is nil if it declares none. Problem is the reason why a declaration cannot be used.
 type RegisteredRelay struct {
 	Member  string
 	Relay   *Relay

@@ -31,7 +31,7 @@ type Watch[T any] struct {
 	log     logr.Logger
 	// group, if set, returns a second key by which objects can be found.
 	group func(T) string
-	// everyNamespace reports whether the objects are those of all namespaces, so that their names are not unique.
+	// everyNamespace reports whether the objects of all namespaces are watched, so that their names are not unique.
 	everyNamespace bool
 	// only is a field selector. Objects that it does not select are not read.
 	only string

@@ -15,7 +15,7 @@ func BenchmarkTenThousandEdges(b *testing.B) {
 	for r := range 500 {
 		var statements []v1alpha1.Statement
 		for s := range 20 {
-			statements = append(statements, say(fmt.Sprint("s", s), policy.Allow, fmt.Sprint(apps, (r*7+s*13)%1500), fmt.Sprint(redis, r)))
+			statements = append(statements, statementOf(fmt.Sprint("s", s), policy.Allow, fmt.Sprint(apps, (r*7+s*13)%1500), fmt.Sprint(redis, r)))
 		}
 		policies = append(policies, acp(fmt.Sprint("p", r), statements...))
 	}

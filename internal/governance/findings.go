@@ -160,7 +160,7 @@ func (f *findings) add(in ...Finding) {
 	}
 }
 
-// ofStatus adds the findings of one unit. What concerns the whole member is collected.
+// ofStatus adds the findings of one unit. Facts about the whole member are collected for one finding.
 func (f *findings) ofStatus(resource string, s status) {
 	if f.member != "" {
 		if c, ok := s.Member(v1alpha1.ClusterName(f.member)); ok {

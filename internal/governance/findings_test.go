@@ -15,7 +15,7 @@ import (
 )
 
 func TestFindings(t *testing.T) {
-	in := world(acp("p", say("s", policy.Allow, apps+"1", redis+"*")))
+	in := world(acp("p", statementOf("s", policy.Allow, apps+"1", redis+"*")))
 	state := func(name string, s v1alpha1.MemberState) v1alpha1.ClusterState {
 		return v1alpha1.ClusterState{Name: v1alpha1.ClusterName(name), State: s, Message: string(s)}
 	}
@@ -106,7 +106,7 @@ func inGroups(in policy.Input) policy.Input {
 }
 
 func TestUnits(t *testing.T) {
-	in := world(acp("p", say("s", policy.Allow, apps+"1", redis+"*")))
+	in := world(acp("p", statementOf("s", policy.Allow, apps+"1", redis+"*")))
 	in.Resources[0].Status.Clusters = []v1alpha1.ClusterState{
 		{Name: "m1", State: v1alpha1.MemberRealized, DesiredRevision: "a", ObservedRevision: "a"},
 		{Name: "m2", State: v1alpha1.MemberPending, DesiredRevision: "a", ObservedRevision: "a"},
@@ -138,7 +138,7 @@ func TestFindingsOfRandomFleets(t *testing.T) {
 		v1alpha1.MemberDrifted, v1alpha1.MemberOverridden, v1alpha1.MemberUnreachable, v1alpha1.MemberQuarantined}
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		in := world(acp("p", say("s", policy.Allow, apps+"1", redis+"*")))
+		in := world(acp("p", statementOf("s", policy.Allow, apps+"1", redis+"*")))
 		in.Resources = nil
 		wantBehind, want := map[string]int{}, map[string]bool{}
 		// A member is in one of these states for all units, or in none, as the adapter reports it.
@@ -242,7 +242,7 @@ func TestTooManyFindings(t *testing.T) {
 
 // TestRejectedHasACode checks that the finding about an object that is not accepted has the code of the problem, which the condition lacks.
 func TestRejectedHasACode(t *testing.T) {
-	in := world(acp("p", say("s", policy.Allow, apps+"1", redis+"*")))
+	in := world(acp("p", statementOf("s", policy.Allow, apps+"1", redis+"*")))
 	twin := in.Resources[0].DeepCopy()
 	twin.Name = "twin"
 	in.Resources = append(in.Resources, twin)

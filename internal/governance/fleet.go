@@ -54,7 +54,7 @@ func UnfinishedUnits(in policy.Input, member string) (units []Unit, listed bool)
 	return units, listed
 }
 
-// status is what a unit's status says of the members.
+// status reads the states of the members from the status of a unit.
 type status interface {
 	Alike() iter.Seq2[v1alpha1.ClusterState, []v1alpha1.ClusterName]
 	In(keep func(v1alpha1.MemberState) bool) iter.Seq[v1alpha1.ClusterState]

@@ -21,7 +21,8 @@ const (
 
 var at = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 
-func say(sid string, effect policy.Effect, subject, resource string) v1alpha1.Statement {
+// statementOf returns a statement; acp sets its action.
+func statementOf(sid string, effect policy.Effect, subject, resource string) v1alpha1.Statement {
 	return v1alpha1.Statement{
 		SID:       sid,
 		Effect:    effect,
@@ -88,19 +89,19 @@ func TestFindPath(t *testing.T) {
 	in := world(
 		acp(
 			"p",
-			say("in", policy.Allow, apps+"1", web+"one"),
-			say("over", policy.Allow, web+"one", web+"two"),
-			say("out", policy.Allow, web+"two", redis+"a"),
-			say("short", policy.Allow, web+"one", redis+"a"),
-			say(
+			statementOf("in", policy.Allow, apps+"1", web+"one"),
+			statementOf("over", policy.Allow, web+"one", web+"two"),
+			statementOf("out", policy.Allow, web+"two", redis+"a"),
+			statementOf("short", policy.Allow, web+"one", redis+"a"),
+			statementOf(
 				"back",
 				policy.Allow,
 				web+"two",
 				web+"one",
 			),
-			say("broad", policy.Allow, apps+"*", redis+"b"),
-			say("no", policy.Deny, apps+"1", redis+"b"),
-			say("net", policy.Allow, "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis+"b"),
+			statementOf("broad", policy.Allow, apps+"*", redis+"b"),
+			statementOf("no", policy.Deny, apps+"1", redis+"b"),
+			statementOf("net", policy.Allow, "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis+"b"),
 		),
 	)
 	in.Resources[1].Spec.ClusterModes = []v1alpha1.ClusterMode{{Cluster: "m2", Mode: v1alpha1.ModeAudit}}
@@ -160,7 +161,7 @@ func TestLargeMeshIsCut(t *testing.T) {
 	for i := range 40 {
 		for j := range 40 {
 			if i != j {
-				statements = append(statements, say(fmt.Sprintf("s-%d-%d", i, j), policy.Allow, fmt.Sprint(web, i), fmt.Sprint(web, j)))
+				statements = append(statements, statementOf(fmt.Sprintf("s-%d-%d", i, j), policy.Allow, fmt.Sprint(web, i), fmt.Sprint(web, j)))
 			}
 		}
 	}
@@ -181,10 +182,16 @@ func TestLargeMeshIsCut(t *testing.T) {
 }
 
 func TestEdgesAndLinks(t *testing.T) {
-	over := say("over", policy.Allow, apps+"1", redis+"a")
+	over := statementOf("over", policy.Allow, apps+"1", redis+"a")
 	over.NotAfter = &metav1.Time{Time: at}
 	in := world(
-		acp("p", say("b", policy.Allow, apps+"1", redis+"a"), say("a", policy.Deny, apps+"1", redis+"a"), say("all", policy.Allow, "*", redis+"*"), over),
+		acp(
+			"p",
+			statementOf("b", policy.Allow, apps+"1", redis+"a"),
+			statementOf("a", policy.Deny, apps+"1", redis+"a"),
+			statementOf("all", policy.Allow, "*", redis+"*"),
+			over,
+		),
 	)
 	s := policy.NewSnapshot(in)
 	edges, cut := Edges(s, at, func(*Edge) bool { return true })
@@ -216,7 +223,7 @@ func TestEdgesAndLinks(t *testing.T) {
 
 // TestManyPairs checks the bound on the pairs, of which a few statements may have millions.
 func TestManyPairs(t *testing.T) {
-	p := acp("p", say("s", policy.Allow, apps+"0", redis+"0"))
+	p := acp("p", statementOf("s", policy.Allow, apps+"0", redis+"0"))
 	st := &p.Spec.Statements[0]
 	for i := 1; i < 256; i++ {
 		st.Subjects = append(st.Subjects, v1alpha1.Subject(fmt.Sprint(apps, i)))
@@ -289,17 +296,17 @@ func TestOriginOf(t *testing.T) {
 }
 
 func TestIssues(t *testing.T) {
-	soon, gone, late := say(
+	soon, gone, late := statementOf(
 		"soon",
 		policy.Allow,
 		apps+"1",
 		redis+"a",
-	), say(
+	), statementOf(
 		"gone",
 		policy.Allow,
 		apps+"2",
 		redis+"a",
-	), say(
+	), statementOf(
 		"late",
 		policy.Allow,
 		apps+"3",
@@ -317,13 +324,13 @@ func TestIssues(t *testing.T) {
 		soon,
 		gone,
 		late,
-		say("twice", policy.Allow, apps+"9", redis+"b"),
-		say("shut", policy.Allow, apps+"8", redis+"b"),
-		say("no", policy.Deny, apps+"8", redis+"b"),
+		statementOf("twice", policy.Allow, apps+"9", redis+"b"),
+		statementOf("shut", policy.Allow, apps+"8", redis+"b"),
+		statementOf("no", policy.Deny, apps+"8", redis+"b"),
 	)
 	p.Status.Refused = []v1alpha1.RefusedStatement{{SID: "late", Message: "m1 cannot"}, {SID: "removed", Message: "it is not there any more"}}
 	kinds := map[string][]IssueKind{}
-	for ref, list := range Issues(policy.NewSnapshot(world(p, acp("o", say("first", policy.Allow, apps+"9", redis+"b")))), at) {
+	for ref, list := range Issues(policy.NewSnapshot(world(p, acp("o", statementOf("first", policy.Allow, apps+"9", redis+"b")))), at) {
 		for _, i := range list {
 			if i.Message.IsZero() {
 				t.Errorf("%s says nothing", ref)
@@ -342,10 +349,10 @@ func TestUses(t *testing.T) {
 		world(
 			acp(
 				"p",
-				say("exact", policy.Allow, apps+"1", redis+"a"),
-				say("wide", policy.Allow, apps+"1", redis+"*"),
-				say("all", policy.Allow, "*", redis+"*"),
-				say("net", policy.Allow, "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis+"a"),
+				statementOf("exact", policy.Allow, apps+"1", redis+"a"),
+				statementOf("wide", policy.Allow, apps+"1", redis+"*"),
+				statementOf("all", policy.Allow, "*", redis+"*"),
+				statementOf("net", policy.Allow, "trnv1:rsc:o:net:cidr:10.0.0.0/8", redis+"a"),
 			),
 		),
 	)
@@ -378,9 +385,14 @@ func TestUses(t *testing.T) {
 func TestUsesAreComplete(t *testing.T) {
 	var list []v1alpha1.Statement
 	for i := range mostStatements + 2 {
-		list = append(list, say(fmt.Sprintf("deny-%02d", i), policy.Deny, "*", redis+"*"))
+		list = append(list, statementOf(fmt.Sprintf("deny-%02d", i), policy.Deny, "*", redis+"*"))
 	}
-	list = append(list, say("allow", policy.Allow, "*", redis+"*"), say("exact", policy.Allow, "*", redis+"a"), say("app", policy.Allow, apps+"1", redis+"*"))
+	list = append(
+		list,
+		statementOf("allow", policy.Allow, "*", redis+"*"),
+		statementOf("exact", policy.Allow, "*", redis+"a"),
+		statementOf("app", policy.Allow, apps+"1", redis+"*"),
+	)
 	edges, _ := Edges(policy.NewSnapshot(world(acp("p", list...))), at, func(*Edge) bool { return true })
 	u := NewUses(edges)
 	filters := u.Filters()

@@ -20,10 +20,11 @@ const (
 
 // Path describes how one name can reach another.
 type Path struct {
+	// Decisions contains the decision about each action of the target in each of the searched clusters, and in all others.
 	Decisions []ActionDecision
-	// Direct are the allows between the two, and Against the denies, ordered by Key.
+	// Direct contains the allows between the two names, and Against the denies, ordered by Key.
 	Direct, Against []Edge
-	// Chains are indirect paths, the shortest first: the resource of each step is the subject of the next.
+	// Chains contains indirect paths, the shortest first: the resource of each step is the subject of the next.
 	Chains [][]Edge
 	// Cut reports whether there may be more or longer chains.
 	Cut bool

@@ -41,18 +41,18 @@ func described(links []TrafficLink) []string {
 // TestTraffic checks which links a map has: what was seen, each pair once, and statements that nobody used.
 func TestTraffic(t *testing.T) {
 	ranged := "trnv1:rsc:o:net:cidr:10.0.0.0/8"
-	later := say("later", policy.Allow, apps+"9", redis+"a")
+	later := statementOf("later", policy.Allow, apps+"9", redis+"a")
 	later.NotBefore = new(metav1.NewTime(at.Add(time.Hour)))
 	s := policy.NewSnapshot(world(acp("p",
-		say("one", policy.Allow, apps+"1", redis+"a"),
-		say("again", policy.Allow, apps+"1", redis+"a"),
-		say("idle", policy.Allow, apps+"2", redis+"a"),
-		say("wide", policy.Allow, apps+"3", redis+"*"),
-		say("narrow", policy.Allow, apps+"3", redis+"b"),
-		say("unused", policy.Allow, apps+"4", redis+"*"),
-		say("net", policy.Allow, ranged, redis+"b"),
-		say("all", policy.Allow, apps+"*", web+"one"),
-		say("no", policy.Deny, apps+"1", redis+"b"),
+		statementOf("one", policy.Allow, apps+"1", redis+"a"),
+		statementOf("again", policy.Allow, apps+"1", redis+"a"),
+		statementOf("idle", policy.Allow, apps+"2", redis+"a"),
+		statementOf("wide", policy.Allow, apps+"3", redis+"*"),
+		statementOf("narrow", policy.Allow, apps+"3", redis+"b"),
+		statementOf("unused", policy.Allow, apps+"4", redis+"*"),
+		statementOf("net", policy.Allow, ranged, redis+"b"),
+		statementOf("all", policy.Allow, apps+"*", web+"one"),
+		statementOf("no", policy.Deny, apps+"1", redis+"b"),
 		later,
 	)))
 	by := func(sid string) policy.Ref { return policy.Ref{Policy: "p", SID: sid} }
@@ -95,7 +95,7 @@ func TestTraffic(t *testing.T) {
 
 // TestTrafficUse checks when a grant counts as used: a refused connection is no use, and one that is let in without a statement is.
 func TestTrafficUse(t *testing.T) {
-	s := policy.NewSnapshot(world(acp("p", say("a", policy.Allow, apps+"1", redis+"*"))))
+	s := policy.NewSnapshot(world(acp("p", statementOf("a", policy.Allow, apps+"1", redis+"*"))))
 	edges, _ := Edges(s, at, func(*Edge) bool { return true })
 	for decision, unused := range map[policy.Verdict]bool{policy.Denied: true, policy.DefaultDenied: true, policy.Allowed: false, policy.Unmanaged: false} {
 		traffic := NewTraffic(edges, at)

@@ -11,9 +11,9 @@ import (
 
 // MemberWaves counts the resources whose Enforce is wanted in a member and has not begun there, because it reaches the members in waves.
 type MemberWaves struct {
-	// Waiting are all of them.
+	// Waiting is the number of all of these resources.
 	Waiting int
-	// Halted are those whose rollout is halted, so that no further wave begins without an instruction.
+	// Halted is the number of resources whose rollout is halted, so that no further wave begins without an instruction.
 	Halted int
 }
 

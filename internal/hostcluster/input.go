@@ -14,7 +14,7 @@ import (
 )
 
 // Input lists the objects that a policy snapshot is made from, out of a cache of the DecisionKinds. It does not copy
-// them: a snapshot changes nothing in its input, and the caller must not either. The members are those that have a
+// them: a snapshot changes nothing in its input, and the caller must not either. It contains the members that have a
 // MemberCluster.
 func Input(ctx context.Context, cache client.Reader) (policy.Input, error) {
 	var policies v1alpha1.AccessControlPolicyList

@@ -7,8 +7,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Fleet are the members by their registrations, with what the adapter reports of their dataplanes. Where no registration was read,
-// the members are those that are reported, and Members has them from then on.
+// Fleet returns the registered members with the dataplanes that the adapter reports. If no registration was read,
+// it contains the members that the adapter reports, and stores them in Members.
 func (s *Set) Fleet() policy.Fleet {
 	f := registry.FleetOf(s.Reports)
 	f.NamesUnknown = false
@@ -30,7 +30,7 @@ func (s *Set) Fleet() policy.Fleet {
 	return f.WithClusters(registered)
 }
 
-// annotationsOf are those annotations of a member's registration that a report repeats.
+// annotationsOf returns the annotations of a member's registration that a report repeats.
 func annotationsOf(r *v1alpha1.MemberCluster) map[string]string {
 	out := map[string]string{federation.AnnotationIstio: r.Status.Istio, federation.AnnotationIstioRoot: r.Status.IstioRootNamespace}
 	if r.Status.State == v1alpha1.MemberClusterLeaving {

@@ -144,7 +144,7 @@ func (r *Reader) parse(ctx context.Context, set *Set, file string, text []byte) 
 	return nil
 }
 
-// place is where an object is: its position, and its node in the document, which is nil if it could not be read.
+// place locates an object in its file: its position, and its node in the document, which is nil if it could not be read.
 type place struct {
 	Position
 	doc  *document

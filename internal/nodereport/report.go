@@ -52,20 +52,20 @@ type Report struct {
 	Omitted int
 }
 
-// Policy is the state of a policy in an agent.
+// Policy describes the rules of one policy that an agent has.
 type Policy struct {
-	// Revision is the revision of the rules that the agent has; empty if the rules do not say.
+	// Revision is the revision of the rules that the agent has; empty if the rules have no label of it.
 	Revision string
 	// Realized reports whether every endpoint of the node enforces these rules.
 	Realized bool
 }
 
-// PolicyState is the state of one revision of one policy on a node, as a report gives it. The values are in rising order, so that the
-// least of several nodes is the state of the worst.
+// PolicyState is the state of one revision of one policy on a node, according to the node's report. A greater value is a better state, so
+// the state on several nodes is the least of their values.
 type PolicyState int
 
 const (
-	// Unknown means that there is no usable report, or it does not say. It must never count as realized.
+	// Unknown means that there is no usable report, or that the report does not contain the state. It must never count as realized.
 	Unknown PolicyState = iota
 	// Lagging means that the agent does not have the revision, or not every endpoint enforces it yet.
 	Lagging

@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// Content is what a notification says, as messages that can be rendered in every language and time zone.
+// Content is the text of a notification, as messages that can be rendered in every language and time zone.
 type Content struct {
 	Title message.Message
 	Body  message.Message

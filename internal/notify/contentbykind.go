@@ -183,7 +183,7 @@ func delegationBegun(d contentData) (title, body message.Message) {
 	return title, message.NotificationDelegationBegunBodyBy(d.For, d.Requester, d.Begin, d.Until, d.Actor)
 }
 
-// rolloutMessages are about the enforcement of resources. The event submitted is that of a ticket of the resource's side for access of a
+// rolloutMessages contains the messages about the enforcement of resources. The event submitted belongs to a ticket of the resource's side for access of a
 // client that was observed.
 var rolloutMessages = messagesByEvent{
 	"submitted": func(d contentData) (title, body message.Message) {

@@ -98,7 +98,7 @@ type Facts struct {
 	Step       string `json:"step,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 	Comment    string `json:"comment,omitempty"`
-	// Message is why the portal made the change, if no person did.
+	// Message is the reason why the portal made the change, if no person did.
 	Message message.Message `json:"message,omitzero"`
 	Items   []About         `json:"items,omitempty"` // at most MaxItems of the items concerned
 	More    int             `json:"more,omitempty"`  // number of further items

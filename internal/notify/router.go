@@ -18,17 +18,28 @@ type SharedChannel struct {
 
 // RouterConfig configures a Router. OnInbox is optional, the other fields are required.
 type RouterConfig struct {
-	Store          Store
-	Ticket         func(ctx context.Context, number int64) (*approval.Ticket, error)
-	Delegation     func(ctx context.Context, id int64) (approval.Delegation, error)
-	People         func(ctx context.Context) (People, error)
-	Channels       []Channel // channels of people, except the inbox
+	// Store contains the outbox, the inboxes and the queues of the channels.
+	Store Store
+	// Ticket returns the ticket with a number.
+	Ticket func(ctx context.Context, number int64) (*approval.Ticket, error)
+	// Delegation returns the delegation with an id.
+	Delegation func(ctx context.Context, id int64) (approval.Delegation, error)
+	// People returns the people who can be recipients.
+	People func(ctx context.Context) (People, error)
+	// Channels contains the channels of people, except the inbox.
+	Channels []Channel
+	// SharedChannels contains the channels that belong to no person.
 	SharedChannels []SharedChannel
-	OnInbox        func(person string) // called when a person's inbox gets a message
-	Now            func() time.Time
-	Log            *slog.Logger
-	Poll           time.Duration
-	Keep           time.Duration // how long read, sent and dead messages are kept
+	// OnInbox is called when a person's inbox gets a message.
+	OnInbox func(person string)
+	// Now returns the current time.
+	Now func() time.Time
+	// Log gets the errors of rounds.
+	Log *slog.Logger
+	// Poll is the interval at which the outbox is read if nothing signals a change.
+	Poll time.Duration
+	// Keep is how long read, sent and dead messages are kept.
+	Keep time.Duration
 	// Gone reports whether an error means that the ticket or delegation does not exist, so that a retry does not help.
 	Gone func(error) bool
 }
@@ -116,7 +127,7 @@ func (r *Router) route(ctx context.Context, changes []Change) error {
 	return failed
 }
 
-// resolve determines the messages for the changes. The error is that of the first change for which this failed; the changes
+// resolve determines the messages for the changes. The error belongs to the first change for which this failed; the changes
 // before it are returned.
 func (r *Router) resolve(ctx context.Context, changes []Change) (routed []Routed, failed error) {
 	people, err := r.People(ctx)

@@ -124,8 +124,7 @@ type Routed struct {
 	Supersession *Supersession
 }
 
-// Supersession says that a ticket changed, so that the controls of messages decide nothing any more that were made for an earlier
-// version of it.
+// Supersession reports a change of a ticket, after which the buttons of messages about its earlier versions have no effect.
 type Supersession struct {
 	Ticket  int64
 	Version int64           // the version of the ticket

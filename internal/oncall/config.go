@@ -136,7 +136,7 @@ func parse(text []byte) (*File, error) {
 	return &f, errors.Join(problems...)
 }
 
-// namePattern is that of the names of schedules in approval policies.
+// namePattern is the pattern of names of schedules. Approval policies have the same pattern.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 
 func (s Schedule) check(name string) error {

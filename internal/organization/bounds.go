@@ -104,7 +104,7 @@ func (x *Index) PolicyViolations(spec *v1alpha1.ApprovalPolicySpec) []message.Me
 	return out
 }
 
-// Rights are what an approval policy of an organization may do beyond adding steps.
+// Rights lists what an approval policy of an organization may do in addition to adding steps.
 type Rights struct {
 	AutoApprove, ReplaceOwners bool
 	// MaxDuration limits how long access lasts; 0 if there is no limit.

@@ -44,14 +44,14 @@ func (x *Index) All() []*v1alpha1.Organization {
 	return out
 }
 
-// Names reports whether an organization names a team, even if other organizations do so, too. What only adds to the approvals of a request
-// depends on this.
+// Names reports whether an organization names a team, even if other organizations do so, too. Rules that only add to the approvals of a
+// request depend on this.
 func (x *Index) Names(name v1alpha1.OrganizationName, team string) bool {
 	return slices.Contains(x.naming[v1alpha1.TeamName(team)], string(name))
 }
 
-// Has reports whether a team belongs to an organization: no other organization names it. What gives the organization a right depends on
-// this.
+// Has reports whether a team belongs to an organization: no other organization names it. Rules that give the organization a right depend
+// on this.
 func (x *Index) Has(name v1alpha1.OrganizationName, team string) bool {
 	naming := x.naming[v1alpha1.TeamName(team)]
 	return len(naming) == 1 && naming[0] == string(name)

@@ -25,36 +25,36 @@ func TestDecideWhereRequestsCannotBeJudged(t *testing.T) {
 		left   string
 	}{
 		"NoProxy": {
-			"the member has no rule about requests", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)},
+			"the member has no rule about requests", []any{protect(shop, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "web:read", shop)},
 			atMember("m1", get), DefaultDenied, "there is no Envoy",
 		},
 		"Connection": {
-			"nor does a connection get in by them", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)},
+			"nor does a connection get in by them", []any{protect(shop, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "web:read", shop)},
 			atMember("m1", ask(requesting("", ""))), DefaultDenied, "there is no Envoy",
 		},
 		"Proxy": {
-			"another member has it", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)},
+			"another member has it", []any{protect(shop, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "web:read", shop)},
 			atMember("m2", get), Allowed, "",
 		},
 		"Nowhere": {
-			"no member is asked about", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)},
+			"no member is asked about", []any{protect(shop, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "web:read", shop)},
 			atMember("", get), Allowed, "",
 		},
 		"Whole": {
 			"an allow of whole connections is there",
-			[]any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:connect", shop)}, atMember("m1", get), Allowed, "",
+			[]any{protect(shop, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "web:connect", shop)}, atMember("m1", get), Allowed, "",
 		},
 		"Both": {
-			"of two allows one is there", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:*", shop)},
+			"of two allows one is there", []any{protect(shop, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "web:*", shop)},
 			atMember("m1", get), Allowed, "",
 		},
 		"Audit": {
-			"in Audit nobody is refused", []any{protect(shop, v1alpha1.ModeAudit), say("a", Allow, app888, "web:read", shop)},
+			"in Audit nobody is refused", []any{protect(shop, v1alpha1.ModeAudit), statementOf("a", Allow, app888, "web:read", shop)},
 			atMember("m1", get), Allowed, "",
 		},
 		"Deny": {
 			"denies are there",
-			[]any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop), say("d", Deny, app888, "web:connect", shop)},
+			[]any{protect(shop, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "web:read", shop), statementOf("d", Deny, app888, "web:connect", shop)},
 			atMember("m1", get), Denied, "",
 		},
 	} {
@@ -85,8 +85,8 @@ func TestDecideWhereAddressesAreDenied(t *testing.T) {
 	together := fleetWith(reporting("a", true, "888"), reporting("a", true, "889"))
 	elsewhere := fleetWith(reporting("a", true, "888", "889"), reporting("b", true, "888"))
 	unread := fleetWith(reporting("a", true, "888"), reporting("b", false))
-	enforced, allow := protect(bobs, v1alpha1.ModeEnforce), say("a", Allow, "*", "redis:*", bobs)
-	deny := say("d", Deny, app889, "redis:connect", bobs)
+	enforced, allow := protect(bobs, v1alpha1.ModeEnforce), statementOf("a", Allow, "*", "redis:*", bobs)
+	deny := statementOf("d", Deny, app889, "redis:connect", bobs)
 	for name, c := range map[string]struct {
 		reason string
 		fleet  []Cluster
@@ -131,7 +131,7 @@ func TestDecideWhereAddressesAreDenied(t *testing.T) {
 // is in Enforce and before it is protected at all.
 func TestDecideAsIfEnforcedWhereAddressesAreDenied(t *testing.T) {
 	apart, together := fleetWith(reporting("a", true, "888"), reporting("b", true, "889")), fleetWith(reporting("a", true, "888"), reporting("a", true, "889"))
-	allow, deny := say("a", Allow, "*", "redis:*", bobs), say("d", Deny, app889, "redis:connect", bobs)
+	allow, deny := statementOf("a", Allow, "*", "redis:*", bobs), statementOf("d", Deny, app889, "redis:connect", bobs)
 	for name, c := range map[string]struct {
 		reason string
 		fleet  []Cluster
@@ -179,26 +179,26 @@ func TestDecideWhereASubjectIsInAnotherMesh(t *testing.T) {
 		query  Query
 		want   Verdict
 	}{
-		"Apart": {"m1 has no identities of its pods", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), DefaultDenied},
-		"Class": {"neither by its class", apart, []any{say("a", Allow, appHead+"app/*", "redis:connect", bobs)}, atMember("m1", far), DefaultDenied},
+		"Apart": {"m1 has no identities of its pods", apart, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), DefaultDenied},
+		"Class": {"neither by its class", apart, []any{statementOf("a", Allow, appHead+"app/*", "redis:connect", bobs)}, atMember("m1", far), DefaultDenied},
 		"Near": {
 			"one of the same statement has pods in the mesh", apart,
-			[]any{say("a", Allow, appHead+"app/*", "redis:connect", bobs)}, atMember("m1", ask()), Allowed,
+			[]any{statementOf("a", Allow, appHead+"app/*", "redis:connect", bobs)}, atMember("m1", ask()), Allowed,
 		},
-		"Anyone":  {"its address is anyone's", apart, []any{say("a", Allow, "*", "redis:connect", bobs)}, atMember("m1", far), Allowed},
-		"Own":     {"m2 is in its mesh", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m2", far), Allowed},
-		"Nowhere": {"no member is asked about", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("", far), Allowed},
-		"Both":    {"it has pods in both", both, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
-		"Unread":  {"nobody knows whether it has pods elsewhere", unread, []any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
+		"Anyone":  {"its address is anyone's", apart, []any{statementOf("a", Allow, "*", "redis:connect", bobs)}, atMember("m1", far), Allowed},
+		"Own":     {"m2 is in its mesh", apart, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m2", far), Allowed},
+		"Nowhere": {"no member is asked about", apart, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("", far), Allowed},
+		"Both":    {"it has pods in both", both, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
+		"Unread":  {"nobody knows whether it has pods elsewhere", unread, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
 		"Unknown": {
 			"it has pods nowhere, and wherever they appear they are known", unknown,
-			[]any{say("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed,
+			[]any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed,
 		},
 		"Addressed": {
 			"its addresses are registered", apart,
-			[]any{say("a", Allow, app889, "redis:connect", bobs), workload("w", app889, "203.0.113.10")}, atMember("m1", far), Allowed,
+			[]any{statementOf("a", Allow, app889, "redis:connect", bobs), workload("w", app889, "203.0.113.10")}, atMember("m1", far), Allowed,
 		},
-		"Identified": {"the dataplane of the member saw its name", apart, []any{say("a", Allow, app889, "redis:connect", bobs)}, identified, Allowed},
+		"Identified": {"the dataplane of the member saw its name", apart, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, identified, Allowed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, mode := range []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeAudit} {

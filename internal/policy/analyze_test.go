@@ -28,80 +28,83 @@ func TestAnalyze(t *testing.T) {
 		"Nothing": {
 			reason: "different grants",
 			world: []any{
-				say("a", Allow, app888, "redis:connect", bobs),
-				say("b", Allow, app889, "redis:connect", bobs),
-				say("c", Allow, app888, "redis:admin", bobs),
-				say("d", Allow, app888, "redis:connect", orders),
+				statementOf("a", Allow, app888, "redis:connect", bobs),
+				statementOf("b", Allow, app889, "redis:connect", bobs),
+				statementOf("c", Allow, app888, "redis:admin", bobs),
+				statementOf("d", Allow, app888, "redis:connect", orders),
 			},
 		},
 		"Twice": {
 			reason: "of two that say the same one is redundant",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs)},
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("b", Allow, app888, "redis:connect", bobs)},
 			want:   []Finding{finding(Redundant, "b", "a")},
 		},
 		"Wider": {
 			reason: "a wider one makes the narrower redundant, whatever their order",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, appHead+"app/*", "redis:*", allRedis)},
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("b", Allow, appHead+"app/*", "redis:*", allRedis)},
 			want:   []Finding{finding(Redundant, "a", "b")},
 		},
 		"Together": {
 			reason: "several may say it together",
 			world: []any{
-				say("a", Allow, app888, "redis:connect", bobs),
-				say("b", Allow, app888, "redis:admin", bobs),
-				say("c", Allow, app888, "redis:*", bobs),
+				statementOf("a", Allow, app888, "redis:connect", bobs),
+				statementOf("b", Allow, app888, "redis:admin", bobs),
+				statementOf("c", Allow, app888, "redis:*", bobs),
 			},
 			want: []Finding{finding(Redundant, "c", "a", "b")},
 		},
 		"Partly": {
 			reason: "not if one subject is not said by others",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(app889))},
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("b", Allow, app888, "redis:connect", bobs, alsoSubjects(app889))},
 			want:   []Finding{finding(Redundant, "a", "b")},
 		},
 		"Sooner": {
 			reason: "not by one that ends sooner",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, "*", "redis:connect", bobs, until(hours(1)))},
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("b", Allow, "*", "redis:connect", bobs, until(hours(1)))},
 		},
 		"NotYet": {
 			reason: "nor by one that has not begun",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, "*", "redis:connect", bobs, from(hours(1)))},
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("b", Allow, "*", "redis:connect", bobs, from(hours(1)))},
 		},
 		"Refused": {
 			reason: "nor by one that is refused",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob))},
+			world: []any{
+				statementOf("a", Allow, app888, "redis:connect", bobs),
+				statementOf("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)),
+			},
 		},
 		"Deny": {
 			reason: "denies may be redundant, too",
-			world:  []any{say("a", Deny, app888, "redis:connect", bobs), say("b", Deny, "*", "redis:connect", allRedis)},
+			world:  []any{statementOf("a", Deny, app888, "redis:connect", bobs), statementOf("b", Deny, "*", "redis:connect", allRedis)},
 			want:   []Finding{finding(Redundant, "a", "b")},
 		},
 		"Shadowed": {
 			reason: "an allow of which a deny takes away everything",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, appHead+"app/*", "redis:*", allRedis)},
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("d", Deny, appHead+"app/*", "redis:*", allRedis)},
 			want:   []Finding{finding(Shadowed, "a", "d")},
 		},
 		"Part": {
 			reason: "an allow of which a deny takes away a part",
-			world:  []any{say("a", Allow, app888, "redis:*", bobs), say("d", Deny, "*", "redis:admin", allRedis)},
+			world:  []any{statementOf("a", Allow, app888, "redis:*", bobs), statementOf("d", Deny, "*", "redis:admin", allRedis)},
 			want:   []Finding{finding(Contradictory, "a", "d")},
 		},
 		"PartWild": {
 			reason: "also of a wildcard",
-			world:  []any{say("a", Allow, appHead+"app/*", "redis:*", allRedis), say("d", Deny, app888, "redis:admin", bobs)},
+			world:  []any{statementOf("a", Allow, appHead+"app/*", "redis:*", allRedis), statementOf("d", Deny, app888, "redis:admin", bobs)},
 			want:   []Finding{finding(Contradictory, "a", "d")},
 		},
 		"Ranges": {
 			reason: "ranges within ranges",
 			world: []any{
-				say("a", Allow, cidrHead+"10.0.0.0/8", "redis:connect", bobs),
-				say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs),
-				say("d", Deny, cidrHead+"10.5.0.0/16", "redis:connect", orders),
+				statementOf("a", Allow, cidrHead+"10.0.0.0/8", "redis:connect", bobs),
+				statementOf("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs),
+				statementOf("d", Deny, cidrHead+"10.5.0.0/16", "redis:connect", orders),
 			},
 			want: []Finding{finding(Redundant, "b", "a")},
 		},
 		"Unrelated": {
 			reason: "a range is no name",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, cidrHead+"0.0.0.0/0", "redis:connect", bobs)},
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("d", Deny, cidrHead+"0.0.0.0/0", "redis:connect", bobs)},
 		},
 	}
 	for name, tc := range cases {
@@ -176,7 +179,7 @@ func TestCompare(t *testing.T) {
 		Subject, Resource, Action, Cluster string
 		Before, After                      Verdict
 	}
-	enforced := []any{protect(bobs, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", bobs)}
+	enforced := []any{protect(bobs, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "redis:connect", bobs)}
 	audited := []any{protect(bobs, v1alpha1.ModeAudit), enforced[1]}
 	with := func(more ...any) []any { return append(slices.Clone(enforced), more...) }
 	connect := func(subject string, before, after Verdict) told {
@@ -189,15 +192,15 @@ func TestCompare(t *testing.T) {
 	}{
 		"Nothing": {reason: "the same objects", old: enforced, new: enforced},
 		"Grant": {
-			reason: "a grant", old: enforced, new: with(say("b", Allow, app889, "redis:connect", bobs)),
+			reason: "a grant", old: enforced, new: with(statementOf("b", Allow, app889, "redis:connect", bobs)),
 			want: []told{connect(app889, DefaultDenied, Allowed)},
 		},
 		"Revoked": {reason: "a revocation", old: enforced, new: enforced[:1], want: []told{connect(app888, Allowed, DefaultDenied)}},
-		"Denied": {reason: "a wildcard deny", old: enforced, new: with(say("d", Deny, appHead+"app/*", "redis:connect", allRedis)),
+		"Denied": {reason: "a wildcard deny", old: enforced, new: with(statementOf("d", Deny, appHead+"app/*", "redis:connect", allRedis)),
 			want: []told{connect(appHead+"app/*", DefaultDenied, Denied), connect(app888, Allowed, Denied)}},
-		"Wildcard": {reason: "a wildcard allow, also on what nobody names", old: enforced, new: with(say("w", Allow, app889, "redis:connect", allRedis)),
+		"Wildcard": {reason: "a wildcard allow, also on what nobody names", old: enforced, new: with(statementOf("w", Allow, app889, "redis:connect", allRedis)),
 			want: []told{{app889, allRedis, "redis:connect", "", Unmanaged, Allowed}, connect(app889, DefaultDenied, Allowed)}},
-		"Same": {reason: "the same said otherwise", old: enforced, new: []any{enforced[0], say("z", Allow, app888, "redis:connect", bobs)}},
+		"Same": {reason: "the same said otherwise", old: enforced, new: []any{enforced[0], statementOf("z", Allow, app888, "redis:connect", bobs)}},
 		"Enforced": {reason: "a mode, at every port", old: audited, new: enforced, want: []told{
 			{app888, bobs, "redis:admin", "", Audited, DefaultDenied}, {"*", bobs, "redis:admin", "", Audited, DefaultDenied},
 			connect("*", Audited, DefaultDenied), {app888, bobs, "", "", Audited, DefaultDenied}, {"*", bobs, "", "", Audited, DefaultDenied}}},
@@ -207,7 +210,7 @@ func TestCompare(t *testing.T) {
 				{"*", bobs, "redis:connect", "m1", DefaultDenied, Audited},
 				{app888, bobs, "", "m1", DefaultDenied, Audited}, {"*", bobs, "", "m1", DefaultDenied, Audited}}},
 		"Range": {
-			reason: "addresses", old: enforced, new: with(say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs)),
+			reason: "addresses", old: enforced, new: with(statementOf("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs)),
 			want: []told{connect("10.5.0.0/24", DefaultDenied, Allowed)},
 		},
 		"Moved": {reason: "an address that acts as another subject", old: with(workload("w", app889, "10.9.0.1")), new: with(workload("w", app888, "10.9.0.1")),

@@ -17,13 +17,16 @@ func fleet(resources, grants int) Input {
 		for g := range grants {
 			p.Spec.Statements = append(
 				p.Spec.Statements,
-				say(fmt.Sprintf("t-%d-1", g), Allow, fmt.Sprintf("%sapp/%d", appHead, (r+g)%5000), "redis:connect", name),
+				statementOf(fmt.Sprintf("t-%d-1", g), Allow, fmt.Sprintf("%sapp/%d", appHead, (r+g)%5000), "redis:connect", name),
 			)
 		}
 		in.Policies = append(in.Policies, p)
 	}
 	for i := range 20 {
-		in.Policies = append(in.Policies, acp(fmt.Sprint("admin-", i), say("all", Allow, fmt.Sprintf("%sapp/admin-%d", appHead, i), "redis:*", allRedis)))
+		in.Policies = append(
+			in.Policies,
+			acp(fmt.Sprint("admin-", i), statementOf("all", Allow, fmt.Sprintf("%sapp/admin-%d", appHead, i), "redis:*", allRedis)),
+		)
 	}
 	return in
 }

@@ -100,7 +100,7 @@ func acp(name string, statements ...v1alpha1.Statement) *v1alpha1.AccessControlP
 	return &v1alpha1.AccessControlPolicy{ObjectMeta: named(name), Spec: v1alpha1.AccessControlPolicySpec{Statements: statements}}
 }
 
-func say(sid string, effect Effect, subject, action, resource string, more ...func(*v1alpha1.Statement)) v1alpha1.Statement {
+func statementOf(sid string, effect Effect, subject, action, resource string, more ...func(*v1alpha1.Statement)) v1alpha1.Statement {
 	s := v1alpha1.Statement{SID: sid, Effect: effect, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)},
 		Actions: []v1alpha1.Action{v1alpha1.Action(action)}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
 	for _, f := range more {

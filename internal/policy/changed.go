@@ -14,9 +14,10 @@ type delta struct {
 	parent *identity
 	// all reports whether any unit may differ.
 	all bool
-	// known are the names that prefixes and whole classes stand for in only one of the two snapshots.
+	// known contains the names that prefixes and whole classes stand for in only one of the two snapshots.
 	known []string
-	// statements are those that only one of the two snapshots has. The resources are those whose protection differs.
+	// statements contains the statements that only one of the two snapshots has. protected
+	// contains the resources whose protection differs.
 	statements []*statement
 	protected  []string
 }

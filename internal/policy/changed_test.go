@@ -89,7 +89,7 @@ func TestChangedMissesNothing(t *testing.T) {
 
 func TestChangedNamesOnlyWhatIsTouched(t *testing.T) {
 	in := fleet(20, 3)
-	in.Policies[7].Spec.Statements = append(in.Policies[7].Spec.Statements, say("wild", Allow, app888, "redis:connect", redisHead+"r1*"))
+	in.Policies[7].Spec.Statements = append(in.Policies[7].Spec.Statements, statementOf("wild", Allow, app888, "redis:connect", redisHead+"r1*"))
 	s := NewSnapshot(in)
 	name := func(i int) string { return fmt.Sprintf("%sr%d", redisHead, i) }
 	change := func(f func(in *Input)) []string {
@@ -106,10 +106,10 @@ func TestChangedNamesOnlyWhatIsTouched(t *testing.T) {
 		{"a grant", change(func(in *Input) { in.Policies[3] = in.Policies[3].DeepCopy() }), []string{name(3)}},
 		{"a mode", change(func(in *Input) { in.Resources[4] = protect(name(4), v1alpha1.ModeAudit) }), []string{name(4)}},
 		{"a wildcard deny is in every unit that it covers", change(func(in *Input) {
-			in.Policies = append(in.Policies, acp("deny", say("d", Deny, app889, "redis:connect", redisHead+"r19*")))
+			in.Policies = append(in.Policies, acp("deny", statementOf("d", Deny, app889, "redis:connect", redisHead+"r19*")))
 		}), []string{name(19)}},
 		{"a wildcard allow has its unit, and those that inherit from it", change(func(in *Input) {
-			in.Policies = append(in.Policies, acp("allow", say("a", Allow, app889, "redis:connect", redisHead+"r19*")))
+			in.Policies = append(in.Policies, acp("allow", statementOf("a", Allow, app889, "redis:connect", redisHead+"r19*")))
 		}), []string{name(19), redisHead + "r19*"}},
 		{"an address of one who is named", change(func(in *Input) {
 			in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", app888, "10.5.0.7")}

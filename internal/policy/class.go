@@ -102,8 +102,7 @@ func (c classes[C]) overlapping(n Name) []C {
 	return out
 }
 
-// classPattern validates what both kinds of class have in common. claimed contains the patterns of the classes before
-// it.
+// classPattern validates the pattern of a class of either kind. claimed contains the patterns of the classes before it.
 func classPattern(kind, name string, written v1alpha1.NamePattern, claimed map[string]Name) (Name, *Problem) {
 	n, err := ParseName(string(written))
 	if err != nil {

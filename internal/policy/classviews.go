@@ -22,8 +22,8 @@ type views struct {
 	rolling []rollingClass
 	// in is the input without what the views replace.
 	in Input
-	// byClasses contains the snapshots by the classes whose earlier rules count, as classesIn encodes them. Those of the members of
-	// the fleet are made with the snapshot, others on first use.
+	// byClasses contains the snapshots by the classes whose earlier rules count, as classesIn encodes them. The snapshots of the
+	// members of the fleet are made with this one, others on first use.
 	byClasses map[string]*Snapshot
 	// byMember contains the snapshots of the members of the fleet, and of the member "".
 	byMember map[string]*Snapshot

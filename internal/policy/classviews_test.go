@@ -41,7 +41,7 @@ func TestClassRulesCountInWaves(t *testing.T) {
 		{"the first wave has begun", rollingOut(redisClass(), before, "m1"), map[string]bool{"m1": true}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			input := world(protect(bobs, v1alpha1.ModeEnforce), say("s", Allow, app888, "redis:connect", bobs))
+			input := world(protect(bobs, v1alpha1.ModeEnforce), statementOf("s", Allow, app888, "redis:connect", bobs))
 			input.ResourceClasses[0] = tc.class
 			input.Clusters = []Cluster{{Name: "m1"}}
 			for _, s := range []*Snapshot{NewSnapshot(input), NewSnapshot(world()).Next(input)} {

@@ -137,8 +137,8 @@ func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass, at time.Time) {
 	u.OpenPorts = otherPorts(taken)
 }
 
-// selectStatements returns the statements in force that make up the unit, and the refusals of those that cannot be part
-// of it. What only Cilium cannot express is part of the units that other enforcers alone enforce.
+// selectStatements returns the statements in force that make up the unit, and the refusals of statements that cannot be
+// part of it. A statement that only Cilium cannot express is part of a unit that Cilium does not enforce.
 func (s *Snapshot) selectStatements(
 	resource string,
 	c *resourceClass,

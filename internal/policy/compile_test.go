@@ -37,7 +37,7 @@ func prefixes(texts ...string) (out []netip.Prefix) {
 
 func TestCompileRules(t *testing.T) {
 	redis := []v1alpha1.Port{tcp(6379)}
-	connect := func(sid, app string) v1alpha1.Statement { return say(sid, Allow, app, "redis:connect", bobs) }
+	connect := func(sid, app string) v1alpha1.Statement { return statementOf(sid, Allow, app, "redis:connect", bobs) }
 	cases := map[string]struct {
 		reason  string
 		world   []any
@@ -57,34 +57,40 @@ func TestCompileRules(t *testing.T) {
 				{Effect: Allow, Subjects: apps("888", "889"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-a", "a"}, {"p-b", "b"}, {"p-c", "c"}}},
 			},
 		},
-		"Actions": {reason: "actions of the same peers are one rule", world: []any{say("a", Allow, app888, "redis:*", bobs)},
+		"Actions": {reason: "actions of the same peers are one rule", world: []any{statementOf("a", Allow, app888, "redis:*", bobs)},
 			want: []Rule{{Effect: Allow, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379), tcp(6380), tcp(16379, 16381)}, From: []Ref{{"p-a", "a"}}}}},
-		"Peers": {reason: "actions of different peers are not", world: []any{connect("a", app888), say("b", Allow, app889, "redis:*", bobs)},
+		"Peers": {reason: "actions of different peers are not", world: []any{connect("a", app888), statementOf("b", Allow, app889, "redis:*", bobs)},
 			want: []Rule{
 				{Effect: Allow, Subjects: apps("888", "889"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-a", "a"}, {"p-b", "b"}}},
 				{Effect: Allow, Subjects: apps("889"), Ports: []v1alpha1.Port{tcp(6380), tcp(16379, 16381)}, From: []Ref{{"p-b", "b"}}},
 			}},
-		"Deny": {reason: "a deny is a rule of its own", world: []any{connect("a", app888), say("d", Deny, app888, "redis:connect", bobs)},
+		"Deny": {reason: "a deny is a rule of its own", world: []any{connect("a", app888), statementOf("d", Deny, app888, "redis:connect", bobs)},
 			want: []Rule{
 				{Effect: Allow, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-a", "a"}}},
 				{Effect: Deny, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-d", "d"}}},
 			}},
-		"WildcardDeny": {reason: "a wildcard deny belongs to every unit it covers", world: []any{say("d", Deny, app888, "redis:connect", redisHead+"bobs-*")},
-			want: []Rule{{Effect: Deny, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-d", "d"}}}}},
-		"Others": {reason: "statements about other resources are not here", world: []any{say("a", Allow, app888, "redis:connect", orders)}},
+		"WildcardDeny": {
+			reason: "a wildcard deny belongs to every unit it covers",
+			world:  []any{statementOf("d", Deny, app888, "redis:connect", redisHead+"bobs-*")},
+			want:   []Rule{{Effect: Deny, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-d", "d"}}}},
+		},
+		"Others": {reason: "statements about other resources are not here", world: []any{statementOf("a", Allow, app888, "redis:connect", orders)}},
 		"TimeBounds": {
 			reason: "only what is in force",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs, from(hours(1))), say("b", Allow, app889, "redis:connect", bobs, until(hours(0)))},
+			world: []any{
+				statementOf("a", Allow, app888, "redis:connect", bobs, from(hours(1))),
+				statementOf("b", Allow, app889, "redis:connect", bobs, until(hours(0))),
+			},
 		},
 		"OtherActions": {
 			reason: "a statement about resources of two classes gives each its own actions",
-			world:  []any{say("a", Allow, app888, "web:connect", shop, alsoActions("redis:connect"), alsoResources(bobs))},
+			world:  []any{statementOf("a", Allow, app888, "web:connect", shop, alsoActions("redis:connect"), alsoResources(bobs))},
 			want:   []Rule{{Effect: Allow, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-a", "a"}}}},
 		},
 
 		"Anyone": {reason: "anyone takes in every other peer", world: []any{connect("a", app888), connect("b", "*")},
 			want: []Rule{{Effect: Allow, Anyone: true, Ports: redis, From: []Ref{{"p-a", "a"}, {"p-b", "b"}}}}},
-		"DenyAnyone": {reason: "in a deny, too", world: []any{say("d", Deny, "*", "redis:connect", allRedis)},
+		"DenyAnyone": {reason: "in a deny, too", world: []any{statementOf("d", Deny, "*", "redis:connect", allRedis)},
 			want: []Rule{{Effect: Deny, Anyone: true, Ports: redis, From: []Ref{{"p-d", "d"}}}}},
 		"Ranges": {
 			reason: "ranges are sorted peers of their own",
@@ -105,7 +111,7 @@ func TestCompileRules(t *testing.T) {
 				},
 			},
 		},
-		"DenyWholeClass": {reason: "a deny of a whole class misses no name", world: []any{say("d", Deny, appHead+"*", "redis:connect", bobs)},
+		"DenyWholeClass": {reason: "a deny of a whole class misses no name", world: []any{statementOf("d", Deny, appHead+"*", "redis:connect", bobs)},
 			want: []Rule{{Effect: Deny, Subjects: []SubjectSelector{{LabelKey: "com.trip/appid", Any: true}}, Ports: redis, From: []Ref{{"p-d", "d"}}}}},
 		"Prefix": {
 			reason: "a prefix is the known names that it covers",
@@ -143,14 +149,14 @@ func TestCompileRules(t *testing.T) {
 		},
 		"DenyPrefix": {
 			reason:  "a deny by prefix would miss a new name, so it is refused",
-			world:   []any{say("d", Deny, appHead+"app/team-*", "redis:connect", bobs), known{teamApp}},
+			world:   []any{statementOf("d", Deny, appHead+"app/team-*", "redis:connect", bobs), known{teamApp}},
 			refused: []Refusal{{Ref: Ref{"p-d", "d"}, Reason: v1alpha1.RefusedUnsupported, Resource: bobs}},
 		},
 		"RefusedDenyOverRange": {
 			reason: "outside the fleet an address has a name, too, which a refused deny may mean",
 			world: []any{
 				connect("a", cidrHead+"10.0.0.0/8"),
-				say("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
+				statementOf("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
 				workload("w", teamApp, "10.5.0.7"),
 			},
 			refused: []Refusal{
@@ -162,7 +168,7 @@ func TestCompileRules(t *testing.T) {
 			reason: "and the other way round",
 			world: []any{
 				connect("a", app888),
-				say("d", Deny, cidrHead+"10.0.0.0/8", "redis:connect", bobs, alsoSubjects(userBob)),
+				statementOf("d", Deny, cidrHead+"10.0.0.0/8", "redis:connect", bobs, alsoSubjects(userBob)),
 				workload("w", app888, "10.5.0.7"),
 			},
 			refused: []Refusal{
@@ -172,7 +178,7 @@ func TestCompileRules(t *testing.T) {
 		},
 		"RefusedDenyOverPrefix": {
 			reason: "an allow of a whole class contains what a refused deny means",
-			world:  []any{connect("a", appHead+"*"), say("d", Deny, appHead+"app/team-*", "redis:connect", bobs)},
+			world:  []any{connect("a", appHead+"*"), statementOf("d", Deny, appHead+"app/team-*", "redis:connect", bobs)},
 			refused: []Refusal{
 				{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedShadowingDeny, Resource: bobs},
 				{Ref: Ref{"p-d", "d"}, Reason: v1alpha1.RefusedUnsupported, Resource: bobs},
@@ -184,7 +190,7 @@ func TestCompileRules(t *testing.T) {
 			refused: []Refusal{{Ref: Ref{"p-b", "b"}, Reason: v1alpha1.RefusedUnknownSubject, Resource: bobs}}},
 		"RefusedWhole": {
 			reason:  "a statement is compiled as written or not at all",
-			world:   []any{say("a", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob))},
+			world:   []any{statementOf("a", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob))},
 			refused: []Refusal{{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedUnknownSubject, Resource: bobs}},
 		},
 		"RefusedDenyTakesAllows": {
@@ -192,8 +198,8 @@ func TestCompileRules(t *testing.T) {
 			world: []any{
 				connect("a", teamApp),
 				connect("b", app888),
-				say("c", Allow, teamApp, "redis:admin", bobs),
-				say("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
+				statementOf("c", Allow, teamApp, "redis:admin", bobs),
+				statementOf("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
 			},
 			want: []Rule{
 				{Effect: Allow, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-b", "b"}}},
@@ -206,7 +212,7 @@ func TestCompileRules(t *testing.T) {
 		},
 		"RefusedDenyOfAnyone": {
 			reason: "of everyone",
-			world:  []any{connect("a", app888), say("d", Deny, "*", "redis:connect", allRedis, alsoSubjects(appHead+"app/team-*"))},
+			world:  []any{connect("a", app888), statementOf("d", Deny, "*", "redis:connect", allRedis, alsoSubjects(appHead+"app/team-*"))},
 			refused: []Refusal{
 				{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedShadowingDeny, Resource: bobs},
 				{Ref: Ref{"p-d", "d"}, Reason: v1alpha1.RefusedUnsupported, Resource: bobs},
@@ -214,23 +220,23 @@ func TestCompileRules(t *testing.T) {
 		},
 		"RefusedDenyElsewhere": {
 			reason: "a refused deny about another resource takes nothing here",
-			world:  []any{connect("a", app888), say("d", Deny, "*", "redis:connect", orders, alsoSubjects(appHead+"app/team-*"))},
+			world:  []any{connect("a", app888), statementOf("d", Deny, "*", "redis:connect", orders, alsoSubjects(appHead+"app/team-*"))},
 			want:   []Rule{{Effect: Allow, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-a", "a"}}}},
 		},
 		"RefusedDenyOver": {
 			reason: "nor does one that has expired",
-			world:  []any{connect("a", app888), say("d", Deny, "*", "redis:connect", bobs, until(hours(0)), alsoSubjects(appHead+"app/team-*"))},
+			world:  []any{connect("a", app888), statementOf("d", Deny, "*", "redis:connect", bobs, until(hours(0)), alsoSubjects(appHead+"app/team-*"))},
 			want:   []Rule{{Effect: Allow, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-a", "a"}}}},
 		},
 		"RefusedDenyOfRange": {
 			reason:  "an address range never matches pods, so its deny overrides no application",
-			world:   []any{connect("a", app888), say("d", Deny, cidrHead+"0.0.0.0/0", "redis:connect", bobs, alsoSubjects(appHead+"app/team-*"))},
+			world:   []any{connect("a", app888), statementOf("d", Deny, cidrHead+"0.0.0.0/0", "redis:connect", bobs, alsoSubjects(appHead+"app/team-*"))},
 			want:    []Rule{{Effect: Allow, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-a", "a"}}}},
 			refused: []Refusal{{Ref: Ref{"p-d", "d"}, Reason: v1alpha1.RefusedUnsupported, Resource: bobs}},
 		},
 		"VagueDenySubject": {
 			reason: "a deny of a subject that cannot be read may have meant anyone",
-			world:  []any{connect("a", app888), say("d", Deny, "app 888", "redis:connect", bobs)},
+			world:  []any{connect("a", app888), statementOf("d", Deny, "app 888", "redis:connect", bobs)},
 			refused: []Refusal{
 				{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedShadowingDeny, Resource: bobs},
 				{Ref: Ref{"p-d", "d"}, Reason: v1alpha1.RefusedInvalidName, Resource: bobs},
@@ -238,7 +244,7 @@ func TestCompileRules(t *testing.T) {
 		},
 		"RefusedDenyOtherLabel": {
 			reason: "a pod may carry the denied label beside the allowed one",
-			world:  []any{connect("a", app888), say("d", Deny, svcHead+"ca*", "redis:connect", bobs)},
+			world:  []any{connect("a", app888), statementOf("d", Deny, svcHead+"ca*", "redis:connect", bobs)},
 			refused: []Refusal{
 				{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedShadowingDeny, Resource: bobs},
 				{Ref: Ref{"p-d", "d"}, Reason: v1alpha1.RefusedUnsupported, Resource: bobs},
@@ -249,7 +255,7 @@ func TestCompileRules(t *testing.T) {
 				"a",
 				app888,
 			),
-			say("d", Deny, appHead+"app/8*", "cache:read", "trnv1:rsc:trip-com:cache:sets:c"),
+			statementOf("d", Deny, appHead+"app/8*", "cache:read", "trnv1:rsc:trip-com:cache:sets:c"),
 			protect("trnv1:rsc:trip-com:cache:sets:c", v1alpha1.ModeEnforce),
 			&v1alpha1.ResourceClass{
 				ObjectMeta: named("cache"),
@@ -260,7 +266,7 @@ func TestCompileRules(t *testing.T) {
 			refused: []Refusal{{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedShadowingDeny, Resource: bobs}}},
 		"UnknownDenySubject": {
 			reason: "a deny of a subject in no class may have meant any pod, such as when its SubjectClass was removed",
-			world:  []any{connect("a", app888), say("d", Deny, "trnv1:rsc:trip-com:iam:team:blue", "redis:connect", bobs)},
+			world:  []any{connect("a", app888), statementOf("d", Deny, "trnv1:rsc:trip-com:iam:team:blue", "redis:connect", bobs)},
 			refused: []Refusal{
 				{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedShadowingDeny, Resource: bobs},
 				{Ref: Ref{"p-d", "d"}, Reason: v1alpha1.RefusedUnknownSubject, Resource: bobs},
@@ -268,7 +274,7 @@ func TestCompileRules(t *testing.T) {
 		},
 		"UnknownDenyWildcard": {
 			reason: "so may one of a wildcard that covers no class",
-			world:  []any{connect("a", app888), say("d", Deny, "trnv1:rsc:trip-com:iam:team:*", "redis:connect", bobs)},
+			world:  []any{connect("a", app888), statementOf("d", Deny, "trnv1:rsc:trip-com:iam:team:*", "redis:connect", bobs)},
 			refused: []Refusal{
 				{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedShadowingDeny, Resource: bobs},
 				{Ref: Ref{"p-d", "d"}, Reason: v1alpha1.RefusedUnknownSubject, Resource: bobs},
@@ -276,16 +282,25 @@ func TestCompileRules(t *testing.T) {
 		},
 		"UnknownDenyResource": {
 			reason: "a deny about an enforced resource whose class was removed may concern any pod on any port",
-			world: []any{connect("a", app888),
-				say("d", Deny, app888, "cache:read", "trnv1:rsc:trip-com:cache:sets:c"), protect("trnv1:rsc:trip-com:cache:sets:c", v1alpha1.ModeEnforce)},
+			world: []any{
+				connect("a", app888),
+				statementOf(
+					"d",
+					Deny,
+					app888,
+					"cache:read",
+					"trnv1:rsc:trip-com:cache:sets:c",
+				),
+				protect("trnv1:rsc:trip-com:cache:sets:c", v1alpha1.ModeEnforce),
+			},
 			refused: []Refusal{{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedShadowingDeny, Resource: bobs}},
 		},
 		"UnknownDenyResourceObserved": {reason: "but not while that resource is not enforced", world: []any{connect("a", app888),
-			say("d", Deny, app888, "cache:read", "trnv1:rsc:trip-com:cache:sets:c"), protect("trnv1:rsc:trip-com:cache:sets:c", v1alpha1.ModeAudit)},
+			statementOf("d", Deny, app888, "cache:read", "trnv1:rsc:trip-com:cache:sets:c"), protect("trnv1:rsc:trip-com:cache:sets:c", v1alpha1.ModeAudit)},
 			want: []Rule{{Effect: Allow, Subjects: apps("888"), Ports: []v1alpha1.Port{tcp(6379)}, From: []Ref{{"p-a", "a"}}}}},
 		"WholeWorld": {
 			reason: "the range of all addresses is rendered as two halves, since dataplanes treat it apart",
-			world:  []any{say("a", Allow, cidrHead+"0.0.0.0/0", "redis:connect", bobs, alsoSubjects(cidrHead+"::/0"))},
+			world:  []any{statementOf("a", Allow, cidrHead+"0.0.0.0/0", "redis:connect", bobs, alsoSubjects(cidrHead+"::/0"))},
 			want: []Rule{
 				{
 					Effect:   Allow,
@@ -297,7 +312,7 @@ func TestCompileRules(t *testing.T) {
 		},
 		"VagueDenyAction": {
 			reason: "a deny of an unknown action may have meant any",
-			world:  []any{connect("a", app888), say("d", Deny, app888, "redis:conect", bobs)},
+			world:  []any{connect("a", app888), statementOf("d", Deny, app888, "redis:conect", bobs)},
 			refused: []Refusal{
 				{Ref: Ref{"p-a", "a"}, Reason: v1alpha1.RefusedShadowingDeny, Resource: bobs},
 				{Ref: Ref{"p-d", "d"}, Reason: v1alpha1.RefusedUnknownAction, Resource: bobs},
@@ -328,7 +343,7 @@ func TestCompileUnit(t *testing.T) {
 		resource string
 		want     *Unit
 	}{
-		"NotOnboarded": {reason: "statements alone make no unit", objects: []any{say("a", Allow, app888, "redis:connect", bobs)}, resource: bobs},
+		"NotOnboarded": {reason: "statements alone make no unit", objects: []any{statementOf("a", Allow, app888, "redis:connect", bobs)}, resource: bobs},
 		"Observe":      {reason: "Observe has none", objects: []any{protect(bobs, v1alpha1.ModeObserve)}, resource: bobs},
 		"NoClass": {
 			reason:   "without class no label selects it",
@@ -424,7 +439,7 @@ func TestCompileUnit(t *testing.T) {
 }
 
 func TestLastChange(t *testing.T) {
-	s := NewSnapshot(world(say("a", Allow, app888, "redis:connect", bobs, from(hours(1)), until(hours(3)))))
+	s := NewSnapshot(world(statementOf("a", Allow, app888, "redis:connect", bobs, from(hours(1)), until(hours(3)))))
 	for name, tc := range map[string]struct {
 		reason string
 		at     time.Duration
@@ -446,8 +461,8 @@ func TestLastChange(t *testing.T) {
 }
 
 func TestNextChange(t *testing.T) {
-	s := NewSnapshot(world(say("a", Allow, app888, "redis:connect", bobs, from(hours(1)), until(hours(3))),
-		say("b", Allow, app888, "redis:connect", bobs, from(hours(1))), protect(bobs, v1alpha1.ModeEnforce, auditUntil(hours(2)))))
+	s := NewSnapshot(world(statementOf("a", Allow, app888, "redis:connect", bobs, from(hours(1)), until(hours(3))),
+		statementOf("b", Allow, app888, "redis:connect", bobs, from(hours(1))), protect(bobs, v1alpha1.ModeEnforce, auditUntil(hours(2)))))
 	var got []time.Duration
 	for now, ok := noon, true; ok; {
 		if now, ok = s.NextChange(now); ok {

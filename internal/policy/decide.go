@@ -263,8 +263,8 @@ type evaluation struct {
 	// effective, if set, excludes statements that the members do not have.
 	effective *effectiveView
 
-	// allows are the allows that count; denies are those on resources in Enforce, and auditDenies those on resources in
-	// Audit.
+	// allows contains the allows that count, denies the denies on resources in Enforce, and auditDenies the denies on
+	// resources in Audit.
 	allows, denies, auditDenies matches
 }
 

@@ -73,8 +73,8 @@ func TestDecide(t *testing.T) {
 		audit   = v1alpha1.ModeAudit
 		observe = v1alpha1.ModeObserve
 	)
-	allow := say("a", Allow, app888, "redis:connect", bobs)
-	deny := say("d", Deny, app888, "redis:connect", bobs)
+	allow := statementOf("a", Allow, app888, "redis:connect", bobs)
+	deny := statementOf("d", Deny, app888, "redis:connect", bobs)
 	a, d := Ref{"p-a", "a"}, Ref{"p-d", "d"}
 	testDecide(t, map[string]decideCase{
 		"Unmanaged": {reason: "statements alone block and count for nobody", world: list{allow, deny}, query: ask(), want: Unmanaged},
@@ -137,14 +137,14 @@ func TestDecide(t *testing.T) {
 		},
 		"AllActions": {
 			reason: "redis:* is every action of the class, also in a range of ports",
-			world:  list{say("a", Allow, app888, "redis:*", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, app888, "redis:*", bobs), protect(bobs, enforce)},
 			query:  ask(at(16380)),
 			want:   Allowed,
 			by:     refs{a},
 		},
 		"ForeignService": {
 			reason: "the actions of another service are none of this class",
-			world:  list{say("a", Allow, app888, "web:*", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, app888, "web:*", bobs), protect(bobs, enforce)},
 			query:  ask(),
 			want:   DefaultDenied,
 		},
@@ -172,60 +172,60 @@ func TestDecide(t *testing.T) {
 		},
 		"WildcardAllowCounts": {
 			reason: "a wildcard allow counts always",
-			world:  list{say("a", Allow, app888, "redis:connect", allRedis)},
+			world:  list{statementOf("a", Allow, app888, "redis:connect", allRedis)},
 			query:  ask(),
 			want:   Allowed,
 			by:     refs{a},
 		},
 		"WildcardAllowEnforced": {
 			reason: "also on an enforced resource",
-			world:  list{say("a", Allow, app888, "redis:connect", redisHead+"bobs-*"), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, app888, "redis:connect", redisHead+"bobs-*"), protect(bobs, enforce)},
 			query:  ask(),
 			want:   Allowed,
 			by:     refs{a},
 		},
 		"WildcardOther": {
 			reason: "a wildcard that does not cover the resource",
-			world:  list{say("a", Allow, app888, "redis:connect", redisHead+"alice-*"), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, app888, "redis:connect", redisHead+"alice-*"), protect(bobs, enforce)},
 			query:  ask(),
 			want:   DefaultDenied,
 		},
 		"WildcardDeny": {
 			reason: "a wildcard deny counts for enforced resources",
-			world:  list{allow, say("d", Deny, app888, "redis:connect", allRedis), protect(bobs, enforce)},
+			world:  list{allow, statementOf("d", Deny, app888, "redis:connect", allRedis), protect(bobs, enforce)},
 			query:  ask(),
 			want:   Denied,
 			by:     refs{d},
 		},
 		"WildcardDenyElsewhere": {
 			reason: "and not for others",
-			world:  list{say("d", Deny, app888, "redis:connect", allRedis), protect(orders, enforce)},
+			world:  list{statementOf("d", Deny, app888, "redis:connect", allRedis), protect(orders, enforce)},
 			query:  ask(),
 			want:   Unmanaged,
 		},
 		"WildcardSubject": {
 			reason: "a wildcard subject covers the name",
-			world:  list{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, appHead+"app/team-*", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(by(teamApp)),
 			want:   Allowed,
 			by:     refs{a},
 		},
 		"WildcardSubjectOther": {
 			reason: "and not another",
-			world:  list{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, appHead+"app/team-*", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(),
 			want:   DefaultDenied,
 		},
 		"Anyone": {
 			reason: "the subject * means nodes and strangers, too",
-			world:  list{say("a", Allow, "*", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, "*", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(by()),
 			want:   Allowed,
 			by:     refs{a},
 		},
 		"AnyoneDenied": {
 			reason: "for both effects",
-			world:  list{allow, say("d", Deny, "*", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{allow, statementOf("d", Deny, "*", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(),
 			want:   Denied,
 			by:     refs{d},
@@ -246,7 +246,7 @@ func TestDecide(t *testing.T) {
 		},
 		"SeveralSubjectsDeny": {
 			reason: "and one denied name",
-			world:  list{allow, say("d", Deny, app889, "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{allow, statementOf("d", Deny, app889, "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(by(app888, app889)),
 			want:   Denied,
 			by:     refs{d},
@@ -266,7 +266,7 @@ func TestDecide(t *testing.T) {
 		},
 		"TwoResourcesAudit": {
 			reason: "a deny on the audited one only would count in Enforce",
-			world:  list{allow, say("d", Deny, app888, "redis:connect", orders), protect(bobs, enforce), protect(orders, audit)},
+			world:  list{allow, statementOf("d", Deny, app888, "redis:connect", orders), protect(bobs, enforce), protect(orders, audit)},
 			query:  ask(on(bobs, orders)),
 			want:   Audited,
 			by:     refs{d},
@@ -280,7 +280,7 @@ func TestDecide(t *testing.T) {
 		"SeveralStatements": {
 			reason: "all that decided are named, once and sorted",
 			world: list{
-				acp("z", say("2", Allow, app888, "redis:*", bobs), say("1", Allow, "*", "redis:connect", bobs, alsoResources(allRedis))),
+				acp("z", statementOf("2", Allow, app888, "redis:*", bobs), statementOf("1", Allow, "*", "redis:connect", bobs, alsoResources(allRedis))),
 				allow,
 				protect(bobs, enforce),
 			},
@@ -291,7 +291,7 @@ func TestDecide(t *testing.T) {
 
 		"InvalidPart": {
 			reason: "a malformed subject is left out, the others count",
-			world:  list{say("a", Allow, app888, "redis:connect", bobs, alsoSubjects("app 889")), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, app888, "redis:connect", bobs, alsoSubjects("app 889")), protect(bobs, enforce)},
 			query:  ask(),
 			want:   Allowed,
 			by:     refs{a},
@@ -301,7 +301,7 @@ func TestDecide(t *testing.T) {
 
 func TestDecideManySubjects(t *testing.T) {
 	// More pairs than the index takes: found by looking through.
-	st := say("a", Allow, app888, "redis:connect", bobs)
+	st := statementOf("a", Allow, app888, "redis:connect", bobs)
 	for i := range 64 {
 		alsoSubjects(appHead + "app/x" + string(rune('a'+i%26)) + string(rune('a'+i/26)))(&st)
 		alsoResources(redisHead + "y" + string(rune('a'+i%26)) + string(rune('a'+i/26)))(&st)

@@ -12,45 +12,45 @@ func TestDecideAddresses(t *testing.T) {
 		enforce = v1alpha1.ModeEnforce
 		noClass = appHead + "robot/5"
 	)
-	allow := say("a", Allow, app888, "redis:connect", bobs)
-	deny := say("d", Deny, app888, "redis:connect", bobs)
+	allow := statementOf("a", Allow, app888, "redis:connect", bobs)
+	deny := statementOf("d", Deny, app888, "redis:connect", bobs)
 	a, d := Ref{"p-a", "a"}, Ref{"p-d", "d"}
 	testDecide(t, map[string]decideCase{
 		"Range": {
 			reason: "an address range matches sources outside the fleet",
-			world:  list{say("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(outside("10.5.0.9")),
 			want:   Allowed,
 			by:     refs{a},
 		},
 		"RangeMapped": {
 			reason: "an IPv4 source written as IPv6",
-			world:  list{say("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(outside("::ffff:10.5.0.9")),
 			want:   Allowed,
 			by:     refs{a},
 		},
 		"RangeOther": {
 			reason: "and not others",
-			world:  list{say("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(outside("10.5.1.9")),
 			want:   DefaultDenied,
 		},
 		"RangeAndPods": {
 			reason: "nor pods, which have no source address",
-			world:  list{say("a", Allow, cidrHead+"0.0.0.0/0", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, cidrHead+"0.0.0.0/0", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(),
 			want:   DefaultDenied,
 		},
 		"RangeNameIsNoName": {
 			reason: "a range is matched by address, never by name",
-			world:  list{say("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(by(cidrHead + "10.5.0.0/24")),
 			want:   DefaultDenied,
 		},
 		"Range6": {
 			reason: "IPv6",
-			world:  list{say("d", Deny, cidrHead+"2001:db8::/32", "redis:connect", bobs), protect(bobs, enforce)},
+			world:  list{statementOf("d", Deny, cidrHead+"2001:db8::/32", "redis:connect", bobs), protect(bobs, enforce)},
 			query:  ask(outside("2001:db8::7")),
 			want:   Denied,
 			by:     refs{d},
@@ -85,7 +85,7 @@ func TestDecideAddresses(t *testing.T) {
 			reason: "equal prefixes of two subjects: all their denies",
 			world: list{
 				deny,
-				say("a", Allow, "*", "redis:connect", bobs),
+				statementOf("a", Allow, "*", "redis:connect", bobs),
 				protect(bobs, enforce),
 				workload("one", app888, "10.5.0.9"),
 				workload("two", app889, "10.5.0.9"),
@@ -97,8 +97,8 @@ func TestDecideAddresses(t *testing.T) {
 		"ContestedWildcard": {
 			reason: "also those by wildcard subjects, and not their allows",
 			world: list{
-				say("d", Deny, appHead+"app/*", "redis:connect", bobs),
-				say("a", Allow, appHead+"app/*", "redis:connect", bobs),
+				statementOf("d", Deny, appHead+"app/*", "redis:connect", bobs),
+				statementOf("a", Allow, appHead+"app/*", "redis:connect", bobs),
 				protect(bobs, enforce),
 				workload("one", app888, "10.5.0.9"),
 				workload("two", app889, "10.5.0.9"),
@@ -109,7 +109,7 @@ func TestDecideAddresses(t *testing.T) {
 		},
 		"WorkloadAndRange": {
 			reason: "a workload's address is still in its range",
-			world:  list{say("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce), workload("vm", app889, "10.5.0.9")},
+			world:  list{statementOf("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce), workload("vm", app889, "10.5.0.9")},
 			query:  ask(outside("10.5.0.9")),
 			want:   Allowed,
 			by:     refs{a},
@@ -123,7 +123,7 @@ func TestDecideAddresses(t *testing.T) {
 		},
 		"WorkloadNoClass2": {
 			reason: "nor may the subject of no class be meant by a wider wildcard, which stands for the classes' names",
-			world:  list{say("a", Allow, appHead+"*", "redis:connect", bobs), protect(bobs, enforce), workload("vm", noClass, "10.5.0.9")},
+			world:  list{statementOf("a", Allow, appHead+"*", "redis:connect", bobs), protect(bobs, enforce), workload("vm", noClass, "10.5.0.9")},
 			query:  ask(outside("10.5.0.9")),
 			want:   DefaultDenied,
 		},
@@ -149,7 +149,7 @@ func TestDecideAddresses(t *testing.T) {
 			reason: "and the denies of the other count",
 			world: list{
 				deny,
-				say("a", Allow, "*", "redis:connect", bobs),
+				statementOf("a", Allow, "*", "redis:connect", bobs),
 				protect(bobs, enforce),
 				workload("net", app888, "10.5.0.9"),
 				workload("vm", noClass, "10.5.0.9"),

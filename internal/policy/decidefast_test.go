@@ -14,17 +14,17 @@ import (
 func TestDecideAllocatesNothing(t *testing.T) {
 	s := NewSnapshot(world(
 		protect(bobs, v1alpha1.ModeEnforce),
-		say("a", Allow, app888, "redis:connect", bobs),
-		say("b", Allow, app889, "redis:connect", bobs),
-		say(
+		statementOf("a", Allow, app888, "redis:connect", bobs),
+		statementOf("b", Allow, app889, "redis:connect", bobs),
+		statementOf(
 			"c",
 			Allow,
 			appHead+"app/889*",
 			"redis:*",
 			allRedis,
 		),
-		say("d", Allow, appHead+"app/*", "redis:admin", bobs),
-		say("e", Deny, cart, "redis:connect", allRedis),
+		statementOf("d", Allow, appHead+"app/*", "redis:admin", bobs),
+		statementOf("e", Deny, cart, "redis:connect", allRedis),
 	))
 	var refs [4]Ref
 	for name, tc := range map[string]struct {

@@ -58,20 +58,20 @@ func TestDecideByModeAndTime(t *testing.T) {
 
 		"NotYet": {
 			reason: "before notBefore",
-			world:  list{say("a", Allow, app888, "redis:connect", bobs, from(hours(1))), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, app888, "redis:connect", bobs, from(hours(1))), protect(bobs, enforce)},
 			query:  ask(),
 			want:   DefaultDenied,
 		},
 		"FirstInstant": {
 			reason: "notBefore is within",
-			world:  list{say("a", Allow, app888, "redis:connect", bobs, from(hours(0)), until(hours(1))), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, app888, "redis:connect", bobs, from(hours(0)), until(hours(1))), protect(bobs, enforce)},
 			query:  ask(),
 			want:   Allowed,
 			by:     refs{a},
 		},
 		"LastInstant": {
 			reason: "notAfter is not",
-			world:  list{say("a", Allow, app888, "redis:connect", bobs, until(hours(1))), protect(bobs, enforce)},
+			world:  list{statementOf("a", Allow, app888, "redis:connect", bobs, until(hours(1))), protect(bobs, enforce)},
 			query:  ask(when(hours(1).Time)),
 			want:   DefaultDenied,
 		},

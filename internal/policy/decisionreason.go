@@ -6,7 +6,7 @@ import "github.com/acp-io/acp/internal/message"
 // connection and its reason is rarely shown.
 type DecisionReason uint8
 
-// The reasons of decisions. The last two are those of decisions that are made without statements.
+// The reasons of decisions. The last two are the reasons of decisions that are made without statements.
 const (
 	// ReasonNone is the reason of no decision.
 	ReasonNone DecisionReason = iota

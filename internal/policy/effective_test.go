@@ -76,7 +76,7 @@ func (d dice) breakWorld(in *Input) {
 }
 
 func TestDecideEffective(t *testing.T) {
-	allow := say("a", Allow, app888, "redis:connect", bobs)
+	allow := statementOf("a", Allow, app888, "redis:connect", bobs)
 	enforced := protect(bobs, v1alpha1.ModeEnforce)
 	for name, tc := range map[string]struct {
 		reason  string
@@ -90,31 +90,31 @@ func TestDecideEffective(t *testing.T) {
 		"AsWritten": {reason: "nothing is refused", world: []any{allow, enforced}, query: ask(), word: Allowed, written: Allowed},
 		"RefusedDeny": {
 			reason: "a refused deny takes the allow with it",
-			world:  []any{allow, say("d", Deny, cidrHead+"10.5.0.9/24", "redis:connect", bobs), enforced}, query: ask(),
+			world:  []any{allow, statementOf("d", Deny, cidrHead+"10.5.0.9/24", "redis:connect", bobs), enforced}, query: ask(),
 			word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + v1alpha1.RefusedShadowingDeny},
 		},
 		"RefusedAllow": {
 			reason: "a statement goes as a whole",
-			world:  []any{say("a", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced}, query: ask(),
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced}, query: ask(),
 			word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + v1alpha1.RefusedUnknownSubject},
 		},
 		"OtherAllow": {
 			reason: "what else allows is not touched, and nothing needs to be said",
-			world:  []any{allow, say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced},
+			world:  []any{allow, statementOf("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced},
 			query:  ask(), word: Allowed, written: Allowed,
 		},
 		"UnknownName": {
 			reason: "a prefix stands for the known names",
-			world:  []any{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced}, query: ask(by(teamApp)),
+			world:  []any{statementOf("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced}, query: ask(by(teamApp)),
 			word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + LeftOutUnknownName},
 		},
 		"KnownName": {
 			reason: "of which this is one",
-			world:  []any{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced, known{teamApp}},
+			world:  []any{statementOf("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced, known{teamApp}},
 			query:  ask(by(teamApp)), word: Allowed, written: Allowed,
 		},
 		"Waiting": {reason: "an allow of requests in Audit waits where another resource closes, and that is reported",
-			world: []any{say("a", Allow, app888, "web:orders", shop), protect(shop, v1alpha1.ModeAudit), enforced},
+			world: []any{statementOf("a", Allow, app888, "web:orders", shop), protect(shop, v1alpha1.ModeAudit), enforced},
 			query: ask(on(bobs, shop), at(80)), word: DefaultDenied, written: DefaultDenied, waiting: []Ref{{"p-a", "a"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestEffectiveWithoutCapacity(t *testing.T) {
 	in := world(protect(bobs, v1alpha1.ModeEnforce))
 	in.Members = 100
 	for i := range 300 {
-		in.Policies = append(in.Policies, acp(fmt.Sprintf("p-%03d", i), say("s", Allow, appHead+fmt.Sprintf("app/%d", i), "redis:*", bobs)))
+		in.Policies = append(in.Policies, acp(fmt.Sprintf("p-%03d", i), statementOf("s", Allow, appHead+fmt.Sprintf("app/%d", i), "redis:*", bobs)))
 	}
 	s := NewSnapshot(in)
 	u, ok := s.CompileResource(bobs, noon)
@@ -163,7 +163,7 @@ func TestEffectiveWithoutCapacity(t *testing.T) {
 
 // A program that does not read the members' names must not treat a prefix as empty.
 func TestEffectiveWithNamesUnknown(t *testing.T) {
-	in := world(say("a", Allow, appHead+"app/team-*", "redis:connect", redisHead+"bobs-*"), protect(bobs, v1alpha1.ModeEnforce))
+	in := world(statementOf("a", Allow, appHead+"app/team-*", "redis:connect", redisHead+"bobs-*"), protect(bobs, v1alpha1.ModeEnforce))
 	in.NamesUnknown = true
 	q := ask(by(teamApp))
 	if got := NewSnapshot(in).DecideEffective(&q); got.Verdict != Allowed {
@@ -173,7 +173,7 @@ func TestEffectiveWithNamesUnknown(t *testing.T) {
 
 // A member in which the class is not placed has nothing of it.
 func TestPlacement(t *testing.T) {
-	in := world(protect(bobs, v1alpha1.ModeEnforce), protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", allRedis))
+	in := world(protect(bobs, v1alpha1.ModeEnforce), protect(shop, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "redis:connect", allRedis))
 	in.Clusters = []Cluster{{Name: "m1", Labels: map[string]string{"zone": "a"}}, {Name: "m2", Labels: map[string]string{"zone": "b"}}}
 	in.ResourceClasses[0].Spec.Placement.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}}
 	in.ResourceClasses[1].Spec.Placement.Clusters = &[]v1alpha1.ClusterName{"m1", "m2"}
@@ -306,7 +306,7 @@ func TestEffectiveWithoutRequests(t *testing.T) {
 		"OtherProxy": {"it is not Cilium that looks at the requests", v1alpha1.ModeEnforce, "web:orders", istio, "m1", Allowed, Allowed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := world(say("a", Allow, app888, tc.action, shop), protect(shop, tc.mode))
+			in := world(statementOf("a", Allow, app888, tc.action, shop), protect(shop, tc.mode))
 			in.ResourceClasses[1] = tc.class
 			in.Clusters = []Cluster{{Name: "m1", NoRequests: message.Verbatim("enable-l7-proxy is false")}, {Name: "m2"}}
 			s := NewSnapshot(in)

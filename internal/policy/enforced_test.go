@@ -46,7 +46,11 @@ func TestDecideEnforcedIsDecideInEnforce(t *testing.T) {
 
 func TestStatements(t *testing.T) {
 	s := NewSnapshot(
-		world(say("b", Allow, app888, "redis:connect", allRedis), say("a", Deny, app889, "redis:connect", bobs), say("c", Allow, app889, "web:read", shop)),
+		world(
+			statementOf("b", Allow, app888, "redis:connect", allRedis),
+			statementOf("a", Deny, app889, "redis:connect", bobs),
+			statementOf("c", Allow, app889, "web:read", shop),
+		),
 	)
 	refs := func(in []PolicyStatement) (out []string) {
 		for _, w := range in {

@@ -161,7 +161,7 @@ func during(w *v1alpha1.WeeklyHours) func(*v1alpha1.Statement) {
 
 func TestStatementsWithHours(t *testing.T) {
 	friday := weekly("UTC", "11:00", "13:00", "Fri")
-	s := NewSnapshot(world(say("a", Allow, app888, "redis:connect", bobs, during(friday)), protect(bobs, v1alpha1.ModeEnforce)))
+	s := NewSnapshot(world(statementOf("a", Allow, app888, "redis:connect", bobs, during(friday)), protect(bobs, v1alpha1.ModeEnforce)))
 	q := Query{Subjects: []string{app888}, Resources: []string{bobs}, Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: noon}
 	for after, want := range map[time.Duration]Verdict{0: Allowed, time.Hour: DefaultDenied, -time.Hour: Allowed, -time.Hour - 1: DefaultDenied,
 		7 * 24 * time.Hour: Allowed} {
@@ -192,14 +192,14 @@ func TestStatementsWithHours(t *testing.T) {
 func TestInvalidHoursCloseAccess(t *testing.T) {
 	bad := weekly("Mars/Base", "00:00", "24:00", v1alpha1.Weekdays()...)
 	q := Query{Subjects: []string{app888}, Resources: []string{bobs}, Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: noon}
-	s := NewSnapshot(world(say("a", Allow, app888, "redis:connect", bobs, during(bad)), protect(bobs, v1alpha1.ModeEnforce)))
+	s := NewSnapshot(world(statementOf("a", Allow, app888, "redis:connect", bobs, during(bad)), protect(bobs, v1alpha1.ModeEnforce)))
 	if d := s.Decide(q); d.Verdict != DefaultDenied {
 		t.Errorf("an allow with invalid hours: got %+v", d)
 	}
 	if r := s.Refusals(); len(r) != 1 || r[0].Reason != v1alpha1.RefusedInvalidHours {
 		t.Errorf("got refusals %+v", r)
 	}
-	s = NewSnapshot(world(say("a", Allow, app888, "redis:connect", bobs), say("b", Deny, app888, "redis:connect", bobs, during(bad)),
+	s = NewSnapshot(world(statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("b", Deny, app888, "redis:connect", bobs, during(bad)),
 		protect(bobs, v1alpha1.ModeEnforce)))
 	if d := s.Decide(q); d.Verdict != Denied {
 		t.Errorf("a deny with invalid hours: got %+v", d)
@@ -211,7 +211,7 @@ func TestInvalidHoursCloseAccess(t *testing.T) {
 
 // TestWildcardUnitsFollowHours checks that the cached units of wildcards are not those of other hours.
 func TestWildcardUnitsFollowHours(t *testing.T) {
-	s := NewSnapshot(world(say("a", Allow, app888, "redis:connect", allRedis, during(weekly("UTC", "11:00", "13:00", "Fri"))),
+	s := NewSnapshot(world(statementOf("a", Allow, app888, "redis:connect", allRedis, during(weekly("UTC", "11:00", "13:00", "Fri"))),
 		protect(bobs, v1alpha1.ModeEnforce)))
 	for _, after := range []time.Duration{0, 2 * time.Hour, 7 * 24 * time.Hour, 7*24*time.Hour + 2*time.Hour} {
 		u, ok := s.CompileResource(allRedis, noon.Add(after))

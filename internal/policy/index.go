@@ -45,8 +45,8 @@ type index struct {
 	nodes       []node
 	protections []*protection
 	byResource  lists
-	// bySubject are the statements that name a subject exactly, by the subject's number. anySubject are those with
-	// wildcards or anyone.
+	// bySubject contains the statements that name a subject exactly, by the subject's number. anySubject contains the
+	// statements with wildcards or anyone.
 	bySubject       lists
 	anySubject      []uint32
 	wildcards       map[string][]*wildcard // by the head of the stem

@@ -189,8 +189,10 @@ func TestUnitsNeverAllowMoreThanDecide(t *testing.T) {
 
 // An exact unit must contain what the wildcard units give to its resource.
 func TestInheritedRules(t *testing.T) {
-	s := NewSnapshot(world(protect(bobs, v1alpha1.ModeEnforce), protect(orders, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", allRedis),
-		say("b", Allow, app889, "redis:connect", redisHead+"bobs-*"), say("c", Deny, app889, "redis:connect", allRedis)))
+	s := NewSnapshot(
+		world(protect(bobs, v1alpha1.ModeEnforce), protect(orders, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "redis:connect", allRedis),
+			statementOf("b", Allow, app889, "redis:connect", redisHead+"bobs-*"), statementOf("c", Deny, app889, "redis:connect", allRedis)),
+	)
 	for resource, want := range map[string][]Ref{bobs: {{"p-a", "a"}, {"p-b", "b"}}, orders: {{"p-a", "a"}}} {
 		u, ok := s.CompileResource(resource, noon)
 		var got []Ref

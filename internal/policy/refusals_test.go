@@ -39,13 +39,13 @@ func TestDenyOfUnknownPortsKeepsOtherPortsClosed(t *testing.T) {
 		deny v1alpha1.Statement
 		code string // of the refusal; "" if the ports are open
 	}{
-		"an action that the class does not have": {say("s", Deny, app888, "web:admin", shop), "unit.other-ports-unknown"},
-		"of a wildcard":                          {say("s", Deny, app888, "web:admin", "trnv1:rsc:trip-com:web:sites:*"), "unit.other-ports-unknown"},
-		"an allow":                               {say("s", Allow, app888, "web:admin", shop), ""},
-		"about another resource":                 {say("s", Deny, app888, "redis:drop", bobs), ""},
-		"an action of the class":                 {say("s", Deny, app888, "web:connect", shop), ""},
-		"expired":                                {say("s", Deny, app888, "web:admin", shop, until(&before)), ""},
-		"of an enforced resource without class":  {say("s", Deny, app888, "redis:connect", topic), "unit.other-ports-unclassed"},
+		"an action that the class does not have": {statementOf("s", Deny, app888, "web:admin", shop), "unit.other-ports-unknown"},
+		"of a wildcard":                          {statementOf("s", Deny, app888, "web:admin", "trnv1:rsc:trip-com:web:sites:*"), "unit.other-ports-unknown"},
+		"an allow":                               {statementOf("s", Allow, app888, "web:admin", shop), ""},
+		"about another resource":                 {statementOf("s", Deny, app888, "redis:drop", bobs), ""},
+		"an action of the class":                 {statementOf("s", Deny, app888, "web:connect", shop), ""},
+		"expired":                                {statementOf("s", Deny, app888, "web:admin", shop, until(&before)), ""},
+		"of an enforced resource without class":  {statementOf("s", Deny, app888, "redis:connect", topic), "unit.other-ports-unclassed"},
 	} {
 		in := world(protect(shop, v1alpha1.ModeEnforce), protect(topic, v1alpha1.ModeEnforce), acp("p", c.deny))
 		s := NewSnapshot(in)
@@ -82,90 +82,94 @@ func TestRefusals(t *testing.T) {
 		statement v1alpha1.Statement
 		want      []string
 	}{
-		"None": {reason: "all understood", statement: say("s", Allow, app888, "redis:*", bobs, alsoResources(orders), alsoActions("redis:connect"))},
+		"None": {reason: "all understood", statement: statementOf("s", Allow, app888, "redis:*", bobs, alsoResources(orders), alsoActions("redis:connect"))},
 		"SubjectClass": {
 			reason:    "no class of the subject",
-			statement: say("s", Allow, "trnv1:rsc:trip-com:iam:user:bob", "redis:connect", bobs),
+			statement: statementOf("s", Allow, "trnv1:rsc:trip-com:iam:user:bob", "redis:connect", bobs),
 			want:      []string{v1alpha1.RefusedUnknownSubject},
 		},
 		"ResourceClass": {
 			reason:    "no class of the resource",
-			statement: say("s", Allow, app888, "redis:connect", "trnv1:rsc:trip-com:kafka:topics:t"),
+			statement: statementOf("s", Allow, app888, "redis:connect", "trnv1:rsc:trip-com:kafka:topics:t"),
 			want:      []string{v1alpha1.RefusedUnknownResource},
 		},
 		"WildcardNoClass": {
 			reason:    "no class of anything the wildcard covers",
-			statement: say("s", Deny, app888, "redis:connect", "trnv1:rsc:trip-com:kafka:topics:*"),
+			statement: statementOf("s", Deny, app888, "redis:connect", "trnv1:rsc:trip-com:kafka:topics:*"),
 			want:      []string{v1alpha1.RefusedUnknownResource},
 		},
-		"Action": {reason: "no such action", statement: say("s", Allow, app888, "redis:drop", bobs), want: []string{v1alpha1.RefusedUnknownAction}},
+		"Action": {reason: "no such action", statement: statementOf("s", Allow, app888, "redis:drop", bobs), want: []string{v1alpha1.RefusedUnknownAction}},
 		"Service": {
 			reason:    "no action of the service",
-			statement: say("s", Allow, app888, "kafka:*", bobs),
+			statement: statementOf("s", Allow, app888, "kafka:*", bobs),
 			want:      []string{v1alpha1.RefusedUnknownAction},
 		},
 		"Malformed": {
 			reason:    "a name that cannot be read",
-			statement: say("s", Allow, "app/888", "redis:connect", bobs),
+			statement: statementOf("s", Allow, "app/888", "redis:connect", bobs),
 			want:      []string{v1alpha1.RefusedInvalidName},
 		},
 		"HostBits": {
 			reason:    "a range with host bits",
-			statement: say("s", Allow, cidrHead+"10.5.0.7/24", "redis:connect", bobs),
+			statement: statementOf("s", Allow, cidrHead+"10.5.0.7/24", "redis:connect", bobs),
 			want:      []string{v1alpha1.RefusedInvalidName},
 		},
 		"LabelValue": {
 			reason:    "a subject that can be no label value",
-			statement: say("s", Allow, appHead+"app/8/8", "redis:connect", bobs),
+			statement: statementOf("s", Allow, appHead+"app/8/8", "redis:connect", bobs),
 			want:      []string{v1alpha1.RefusedInvalidName},
 		},
 		"LongValue": {
 			reason:    "a resource that can be no label value",
-			statement: say("s", Allow, app888, "redis:connect", longID),
+			statement: statementOf("s", Allow, app888, "redis:connect", longID),
 			want:      []string{v1alpha1.RefusedInvalidName},
 		},
 		"RangeResource": {
 			reason:    "a range as resource",
-			statement: say("s", Allow, app888, "redis:connect", cidrHead+"10.5.0.0/24"),
+			statement: statementOf("s", Allow, app888, "redis:connect", cidrHead+"10.5.0.0/24"),
 			want:      []string{v1alpha1.RefusedInvalidName},
 		},
 		"MalformedAction": {
 			reason:    "an action that cannot be read",
-			statement: say("s", Allow, app888, "connect", bobs),
+			statement: statementOf("s", Allow, app888, "connect", bobs),
 			want:      []string{v1alpha1.RefusedInvalidName},
 		},
-		"Anyone": {reason: "anyone", statement: say("s", Allow, "*", "redis:connect", bobs)},
-		"Range":  {reason: "addresses", statement: say("s", Deny, cidrHead+"10.5.0.0/24", "redis:connect", bobs)},
-		"Prefix": {reason: "an allow by prefix", statement: say("s", Allow, appHead+"app/team-*", "redis:connect", bobs)},
+		"Anyone": {reason: "anyone", statement: statementOf("s", Allow, "*", "redis:connect", bobs)},
+		"Range":  {reason: "addresses", statement: statementOf("s", Deny, cidrHead+"10.5.0.0/24", "redis:connect", bobs)},
+		"Prefix": {reason: "an allow by prefix", statement: statementOf("s", Allow, appHead+"app/team-*", "redis:connect", bobs)},
 		"PrefixDeny": {
 			reason:    "a deny by prefix would miss a new name",
-			statement: say("s", Deny, appHead+"app/team-*", "redis:connect", bobs),
+			statement: statementOf("s", Deny, appHead+"app/team-*", "redis:connect", bobs),
 			want:      []string{v1alpha1.RefusedUnsupported},
 		},
-		"ClassDeny": {reason: "a deny of a whole class would not", statement: say("s", Deny, appHead+"app/*", "redis:connect", bobs)},
+		"ClassDeny": {reason: "a deny of a whole class would not", statement: statementOf("s", Deny, appHead+"app/*", "redis:connect", bobs)},
 		"PrefixNoClass": {
 			reason:    "no class of anything the wildcard covers",
-			statement: say("s", Allow, "trnv1:rsc:trip-com:iam:user:*", "redis:connect", bobs),
+			statement: statementOf("s", Allow, "trnv1:rsc:trip-com:iam:user:*", "redis:connect", bobs),
 			want:      []string{v1alpha1.RefusedUnknownSubject},
 		},
-		"WildcardAllow": {reason: "a unit of its own", statement: say("s", Allow, app888, "redis:connect", allRedis)},
+		"WildcardAllow": {reason: "a unit of its own", statement: statementOf("s", Allow, app888, "redis:connect", allRedis)},
 		"WildcardHTTP": {
 			reason:    "requests on workloads of any mode",
-			statement: say("s", Allow, app888, "web:orders", webHead+"*"),
+			statement: statementOf("s", Allow, app888, "web:orders", webHead+"*"),
 			want:      []string{v1alpha1.RefusedUnsupported},
 		},
-		"WildcardNoHTTP": {reason: "requests that whole connections contain", statement: say("s", Allow, app888, "web:*", webHead+"*")},
-		"WildcardDeny":   {reason: "part of every unit", statement: say("s", Deny, app888, "redis:connect", allRedis)},
-		"HTTPDeny":       {reason: "a deny of requests", statement: say("s", Deny, app888, "web:orders", shop), want: []string{v1alpha1.RefusedUnsupported}},
-		"HTTPAllow":      {reason: "an allow of requests", statement: say("s", Allow, app888, "web:orders", shop)},
+		"WildcardNoHTTP": {reason: "requests that whole connections contain", statement: statementOf("s", Allow, app888, "web:*", webHead+"*")},
+		"WildcardDeny":   {reason: "part of every unit", statement: statementOf("s", Deny, app888, "redis:connect", allRedis)},
+		"HTTPDeny": {
+			reason:    "a deny of requests",
+			statement: statementOf("s", Deny, app888, "web:orders", shop),
+			want:      []string{v1alpha1.RefusedUnsupported},
+		},
+		"HTTPAllow": {reason: "an allow of requests", statement: statementOf("s", Allow, app888, "web:orders", shop)},
 		"Effect": {
 			reason:    "an effect that is none",
-			statement: say("s", "Maybe", app888, "redis:connect", bobs),
+			statement: statementOf("s", "Maybe", app888, "redis:connect", bobs),
 			want:      []string{v1alpha1.RefusedUnsupported},
 		},
 		"Several": {
 			reason:    "each reason once",
-			statement: say("s", Deny, appHead+"app/team-*", "redis:drop", bobs, alsoSubjects("x", "y"), alsoActions("redis:flush")),
+			statement: statementOf("s", Deny, appHead+"app/team-*", "redis:drop", bobs, alsoSubjects("x", "y"), alsoActions("redis:flush")),
 			want:      []string{v1alpha1.RefusedInvalidName, v1alpha1.RefusedUnknownAction, v1alpha1.RefusedUnsupported},
 		},
 	}

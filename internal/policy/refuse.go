@@ -18,8 +18,8 @@ func (st *statement) flaw(reason, part string, m message.Message) {
 	st.flaws = append(st.flaws, flaw{reason: reason, part: part, message: m})
 }
 
-// examine adds the flaws that depend on the classes. What only Cilium cannot express is no flaw of a statement about
-// classes that other enforcers alone enforce: they refuse themselves what they cannot express.
+// examine adds the flaws that depend on the classes. Limits of Cilium are no flaws of a statement about classes that
+// Cilium does not enforce: other enforcers refuse themselves what they cannot express.
 func (st *statement) examine(s *Snapshot, names *nameCache) {
 	var few [4]*resourceClass
 	reachable := few[:0]

@@ -25,7 +25,7 @@ type shortage struct {
 // wildcardShortage describes what the unit of a wildcard lacks for one resource.
 type wildcardShortage struct {
 	refused map[Ref][]Refusal
-	// unknown reports whether the unit does not select the resource, whose name is not known.
+	// unknown reports whether the unit does not select the resource because no workload or object has the name of the resource.
 	unknown bool
 }
 

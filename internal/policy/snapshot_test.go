@@ -213,13 +213,13 @@ func TestProblems(t *testing.T) {
 func TestGrants(t *testing.T) {
 	s := NewSnapshot(world(protect(bobs, v1alpha1.ModeEnforce), protect(shop, v1alpha1.ModeAudit),
 		acp("p",
-			say("exact", Allow, app888, "redis:*", bobs, until(hours(9))),
-			say("later", Allow, app889, "redis:connect", bobs, from(hours(1))),
-			say("over", Allow, app889, "redis:connect", bobs, until(hours(0))),
-			say("wild", Allow, app889, "redis:connect", allRedis, alsoActions("web:connect")),
-			say("team", Allow, appHead+"app/*", "redis:admin", orders),
-			say("deny", Deny, "*", "web:connect", shop),
-			say("wilddeny", Deny, cidrHead+"10.5.0.0/24", "redis:connect", redisHead+"bobs-*"),
+			statementOf("exact", Allow, app888, "redis:*", bobs, until(hours(9))),
+			statementOf("later", Allow, app889, "redis:connect", bobs, from(hours(1))),
+			statementOf("over", Allow, app889, "redis:connect", bobs, until(hours(0))),
+			statementOf("wild", Allow, app889, "redis:connect", allRedis, alsoActions("web:connect")),
+			statementOf("team", Allow, appHead+"app/*", "redis:admin", orders),
+			statementOf("deny", Deny, "*", "web:connect", shop),
+			statementOf("wilddeny", Deny, cidrHead+"10.5.0.0/24", "redis:connect", redisHead+"bobs-*"),
 		)))
 	grant := func(sid string, effect Effect, subject, resource string, counting, wild bool, actions ...string) Grant {
 		return Grant{Ref: Ref{"p", sid}, Effect: effect, Subject: subject, Resource: resource, Actions: actions, Counting: counting, Wildcard: wild}

@@ -112,7 +112,7 @@ type Query struct {
 	// Protocol is any text, for example "ICMP"; actions use only the protocols of the API.
 	Protocol v1alpha1.Protocol
 	Port     uint16
-	// Method and Path are those of a request; "" means not known.
+	// Method and Path describe a request; "" means not known.
 	Method, Path string
 	// Action names the action that the request belongs to, in place of Method and Path. NoAction means that it belongs
 	// to none, and "" that it is not known.

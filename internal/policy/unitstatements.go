@@ -53,7 +53,7 @@ type UnitAction struct {
 type AddressRange struct {
 	Prefix netip.Prefix
 	Except []netip.Prefix
-	// External reports whether the addresses are those of a subject's ExternalWorkloads, and not written in the statement.
+	// External reports whether the addresses come from a subject's ExternalWorkloads instead of the statement.
 	External bool
 }
 

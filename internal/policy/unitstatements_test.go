@@ -42,20 +42,20 @@ func TestUnitStatements(t *testing.T) {
 	}{
 		"None": {reason: "closed, and still compiled", in: istioWorld(protected), want: []UnitStatement{}},
 		"Exact": {reason: "service accounts by the template of the class; none without",
-			in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs, alsoSubjects(cart))),
+			in: istioWorld(protected, statementOf("a", Allow, app888, "redis:connect", bobs, alsoSubjects(cart))),
 			want: []UnitStatement{
 				{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888"), {Name: cart, Class: "service"}}},
 			}},
 		"WildcardAllow": {reason: "it belongs to every resource that it covers, once",
-			in:   istioWorld(protected, say("a", Allow, app888, "redis:connect", allRedis, alsoResources(bobs))),
+			in:   istioWorld(protected, statementOf("a", Allow, app888, "redis:connect", allRedis, alsoResources(bobs))),
 			want: []UnitStatement{{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888")}}}},
 		"Kinds": {reason: "what another enforcer cannot express is kept as written",
-			in: istioWorld(protected, say("d", Deny, "*", "redis:connect", bobs, alsoSubjects(appHead+"app/team-*", cidrHead+"10.5.0.0/24"))),
+			in: istioWorld(protected, statementOf("d", Deny, "*", "redis:connect", bobs, alsoSubjects(appHead+"app/team-*", cidrHead+"10.5.0.0/24"))),
 			want: []UnitStatement{{Ref: Ref{"p-d", "d"}, Effect: Deny, Actions: connect, Anyone: true, Patterns: []string{appHead + "app/team-*"},
 				Ranges: []AddressRange{{Prefix: netip.MustParsePrefix("10.5.0.0/24")}}}}},
 		"Prefix": {reason: "in an allow it stands for the known names that it covers, and can be labels; the whole class stays",
 			in: func() Input {
-				in := istioWorld(protected, say("a", Allow, appHead+"app/88*", "redis:connect", bobs, alsoSubjects(appHead+"app/*")))
+				in := istioWorld(protected, statementOf("a", Allow, appHead+"app/88*", "redis:connect", bobs, alsoSubjects(appHead+"app/*")))
 				in.KnownNames = []string{app888, app889, appHead + "app/88 ", teamApp}
 				return in
 			}(),
@@ -67,14 +67,14 @@ func TestUnitStatements(t *testing.T) {
 			}},
 		"NotInForce": {reason: "over, or not begun",
 			in: istioWorld(protected,
-				say("a", Allow, app888, "redis:connect", bobs, until(hours(0))), say("b", Allow, app888, "redis:connect", bobs, from(hours(1)))),
+				statementOf("a", Allow, app888, "redis:connect", bobs, until(hours(0))), statementOf("b", Allow, app888, "redis:connect", bobs, from(hours(1)))),
 			want: []UnitStatement{}},
 		"Flawed": {reason: "wrong for every enforcer", in: istioWorld(protected,
-			say("a", Allow, "trnv1:rsc:trip-com:no:class:x", "redis:connect", bobs), say("b", Allow, app888, "redis:none", bobs),
-			say("c", Effect("allow"), app888, "redis:connect", bobs)), want: []UnitStatement{}},
+			statementOf("a", Allow, "trnv1:rsc:trip-com:no:class:x", "redis:connect", bobs), statementOf("b", Allow, app888, "redis:none", bobs),
+			statementOf("c", Effect("allow"), app888, "redis:connect", bobs)), want: []UnitStatement{}},
 		"OverriddenByFlawedDeny": {reason: "the deny has no class for its subject, so it may have meant anyone on the port",
-			in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:admin", bobs),
-				say("d", Deny, "nonsense", "redis:connect", bobs)),
+			in: istioWorld(protected, statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("b", Allow, app888, "redis:admin", bobs),
+				statementOf("d", Deny, "nonsense", "redis:connect", bobs)),
 			want: []UnitStatement{{
 				Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect,
 				Subjects: []UnitSubject{account("888")}, OverriddenBy: Ref{"p-d", "d"},
@@ -83,7 +83,7 @@ func TestUnitStatements(t *testing.T) {
 					Actions: []UnitAction{{Name: "redis:admin", Ports: []v1alpha1.Port{
 						{Port: 6380, Protocol: v1alpha1.ProtocolTCP}, ports(16379, 16381, v1alpha1.ProtocolTCP)}}}}}},
 		"NotOverriddenByUnsupportedDeny": {reason: "each enforcer decides for itself what it cannot express",
-			in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, "*", "redis:admin", bobs)),
+			in: istioWorld(protected, statementOf("a", Allow, app888, "redis:connect", bobs), statementOf("d", Deny, "*", "redis:admin", bobs)),
 			want: []UnitStatement{{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888")}},
 				{Ref: Ref{"p-d", "d"}, Effect: Deny, Anyone: true, Actions: []UnitAction{{Name: "redis:admin", Ports: []v1alpha1.Port{
 					{Port: 6380, Protocol: v1alpha1.ProtocolTCP}, ports(16379, 16381, v1alpha1.ProtocolTCP)}}}}}},
@@ -98,7 +98,7 @@ func TestUnitStatements(t *testing.T) {
 }
 
 func TestUnitStatementsOnlyWhereNeeded(t *testing.T) {
-	s := NewSnapshot(world(protect(bobs, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", bobs)))
+	s := NewSnapshot(world(protect(bobs, v1alpha1.ModeEnforce), statementOf("a", Allow, app888, "redis:connect", bobs)))
 	u, ok := s.CompileResource(bobs, noon)
 	if !ok || u.Statements != nil {
 		t.Errorf("a class of Cilium pays for statements: %v", u.Statements)
@@ -114,7 +114,7 @@ func TestUnitRangesAgreeWithDecide(t *testing.T) {
 	for seed := range uint64(600) {
 		d := dice{rand.New(rand.NewPCG(seed, 9))}
 		effect := pick(d, Allow, Deny)
-		st := say("s", effect, app888, "redis:connect", bobs)
+		st := statementOf("s", effect, app888, "redis:connect", bobs)
 		st.Subjects = several(
 			d,
 			3,
@@ -129,7 +129,7 @@ func TestUnitRangesAgreeWithDecide(t *testing.T) {
 		)
 		in := istioWorld(protect(bobs, v1alpha1.ModeEnforce), st)
 		if effect == Deny {
-			in.Policies = append(in.Policies, acp("all", say("all", Allow, "*", "redis:connect", bobs)))
+			in.Policies = append(in.Policies, acp("all", statementOf("all", Allow, "*", "redis:connect", bobs)))
 		}
 		for range d.IntN(6) {
 			in.Workloads = append(in.Workloads, workload(pick(d, "w1", "w2", "w3", "w4"), pick(d, app888, app889, teamApp, cart),

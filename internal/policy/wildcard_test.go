@@ -28,11 +28,11 @@ func TestWildcardUnits(t *testing.T) {
 		want   []unit
 	}{
 		"WholeClass": {reason: "an allow of a whole class selects by the presence of its label",
-			world: []any{say("a", Allow, app888, "redis:connect", allRedis)}, want: []unit{{allRedis, nil, []Ref{{"p-a", "a"}}}}},
+			world: []any{statementOf("a", Allow, app888, "redis:connect", allRedis)}, want: []unit{{allRedis, nil, []Ref{{"p-a", "a"}}}}},
 		"Prefix": {
 			reason: "a prefix is the known names that it covers",
 			world: []any{
-				say("a", Allow, app888, "redis:connect", redisHead+"b*"),
+				statementOf("a", Allow, app888, "redis:connect", redisHead+"b*"),
 				known{bobs, orders, redisHead + "b/d"},
 				protect(redisHead+"b2", v1alpha1.ModeObserve),
 			},
@@ -40,26 +40,26 @@ func TestWildcardUnits(t *testing.T) {
 		},
 		"NothingKnown": {
 			reason: "a prefix that nothing known begins with selects nothing, never everything",
-			world:  []any{say("a", Allow, app888, "redis:connect", redisHead+"b*")},
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", redisHead+"b*")},
 		},
 		"Wider": {
 			reason: "a wildcard that is wider than its class is narrowed to it",
-			world:  []any{say("a", Allow, app888, "site:read", "trnv1:rsc:trip-com:web:shop:*"), shopClass("eu/*", "eu"), shopClass("us/*", "us")},
+			world:  []any{statementOf("a", Allow, app888, "site:read", "trnv1:rsc:trip-com:web:shop:*"), shopClass("eu/*", "eu"), shopClass("us/*", "us")},
 			want:   []unit{{"trnv1:rsc:trip-com:web:shop:eu/*", nil, []Ref{{"p-a", "a"}}}, {"trnv1:rsc:trip-com:web:shop:us/*", nil, []Ref{{"p-a", "a"}}}},
 		},
-		"Deny": {reason: "a deny is folded into exact units, and makes none", world: []any{say("a", Deny, app888, "redis:connect", allRedis)}},
+		"Deny": {reason: "a deny is folded into exact units, and makes none", world: []any{statementOf("a", Deny, app888, "redis:connect", allRedis)}},
 		"Over": {
 			reason: "the unit stays while an expired statement names it, and allows nobody",
-			world:  []any{say("a", Allow, app888, "redis:connect", allRedis, until(hours(0)))},
+			world:  []any{statementOf("a", Allow, app888, "redis:connect", allRedis, until(hours(0)))},
 			want:   []unit{{allRedis, nil, nil}},
 		},
-		"Refused": {reason: "a refused statement makes none", world: []any{say("a", Allow, userBob, "redis:connect", allRedis)}},
+		"Refused": {reason: "a refused statement makes none", world: []any{statementOf("a", Allow, userBob, "redis:connect", allRedis)}},
 		"RefusedDeny": {
 			reason: "a refused deny takes out the wildcard allows that it could have overridden",
 			world: []any{
-				say("a", Allow, teamApp, "redis:connect", allRedis),
-				say("b", Allow, app888, "redis:connect", allRedis),
-				say("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
+				statementOf("a", Allow, teamApp, "redis:connect", allRedis),
+				statementOf("b", Allow, app888, "redis:connect", allRedis),
+				statementOf("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
 				protect(bobs, v1alpha1.ModeEnforce),
 			},
 			want: []unit{{allRedis, nil, []Ref{{"p-b", "b"}}}},
@@ -67,8 +67,8 @@ func TestWildcardUnits(t *testing.T) {
 		"RefusedDenyElsewhere": {
 			reason: "but not where its resource is not covered by the wildcard",
 			world: []any{
-				say("a", Allow, teamApp, "redis:connect", redisHead+"o*"),
-				say("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
+				statementOf("a", Allow, teamApp, "redis:connect", redisHead+"o*"),
+				statementOf("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
 				protect(bobs, v1alpha1.ModeEnforce),
 				known{orders},
 			},
@@ -77,8 +77,8 @@ func TestWildcardUnits(t *testing.T) {
 		"RefusedDenyNoEnforce": {
 			reason: "nor where nothing is enforced: a deny does not count there",
 			world: []any{
-				say("a", Allow, teamApp, "redis:connect", allRedis),
-				say("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
+				statementOf("a", Allow, teamApp, "redis:connect", allRedis),
+				statementOf("d", Deny, appHead+"app/team-*", "redis:connect", bobs),
 				protect(bobs, v1alpha1.ModeAudit),
 			},
 			want: []unit{{allRedis, nil, []Ref{{"p-a", "a"}}}},
@@ -184,14 +184,14 @@ func TestGrowthIsRefused(t *testing.T) {
 	old.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
 	young.CreationTimestamp = metav1.NewTime(noon)
 	for i := range 9 {
-		st := say(fmt.Sprintf("t-%d-1", i+2), Allow, fmt.Sprintf("%sapp/%d", appHead, i), "redis:connect", bobs)
+		st := statementOf(fmt.Sprintf("t-%d-1", i+2), Allow, fmt.Sprintf("%sapp/%d", appHead, i), "redis:connect", bobs)
 		for j := range 200 {
 			st.Subjects = append(st.Subjects, v1alpha1.Subject(fmt.Sprintf("%sapp/%d-%d", appHead, i, j)))
 		}
 		young.Spec.Statements = append(young.Spec.Statements, st)
 	}
-	old.Spec.Statements = []v1alpha1.Statement{say("s", Allow, app888, "redis:connect", bobs)}
-	young.Spec.Statements = append(young.Spec.Statements, say("t-1-1", Deny, app889, "redis:connect", bobs))
+	old.Spec.Statements = []v1alpha1.Statement{statementOf("s", Allow, app888, "redis:connect", bobs)}
+	young.Spec.Statements = append(young.Spec.Statements, statementOf("t-1-1", Deny, app889, "redis:connect", bobs))
 	in.Policies = []*v1alpha1.AccessControlPolicy{young, old}
 
 	in.Members = 4
@@ -256,17 +256,17 @@ func TestLacks(t *testing.T) {
 	in := world(
 		protect(bobs, v1alpha1.ModeEnforce),
 		workload("vm", app889, "10.5.0.7"),
-		say(
+		statementOf(
 			"all",
 			Allow,
 			"*",
 			"redis:connect",
 			bobs,
 		),
-		say("class", Allow, appHead+"app/*", "redis:admin", bobs),
-		say("wild", Allow, app888, "redis:connect", allRedis),
-		say("prefix", Allow, appHead+"app/team-*", "redis:connect", bobs),
-		say("deny", Deny, app889, "redis:connect", bobs),
+		statementOf("class", Allow, appHead+"app/*", "redis:admin", bobs),
+		statementOf("wild", Allow, app888, "redis:connect", allRedis),
+		statementOf("prefix", Allow, appHead+"app/team-*", "redis:connect", bobs),
+		statementOf("deny", Deny, app889, "redis:connect", bobs),
 	)
 	reasons := func(s *Snapshot) (sids []string) {
 		for _, r := range s.Refusals() {

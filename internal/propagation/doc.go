@@ -6,6 +6,6 @@
 // differences by member, and the members that may have the object. So the desired state does not change when a member moves from one
 // engine to another.
 //
-// The promises of ACP are kept above this package, once for all engines: the removal protocol, the order of revocations, the
+// The packages above this one implement what ACP guarantees, once for all engines: the removal protocol, the order of revocations, the
 // quarantine, the state that is read back, the downgrade, and the guard. docs/engines.md describes the contract.
 package propagation

@@ -203,7 +203,7 @@ func largestExcess(counts map[MemberResource]int64, states map[string]State) *me
 	return out
 }
 
-// recordClassHalt records an automatic halt once, in the ledger and with a notification. What people do is recorded already.
+// recordClassHalt records an automatic halt once, in the ledger and with a notification. Instructions of people are recorded elsewhere.
 func (w *Watcher) recordClassHalt(ctx context.Context, c *v1alpha1.ResourceClass, progress *v1alpha1.RolloutProgress, recorded time.Time) error {
 	h := progress.Halt
 	if h == nil || h.At.Time.Equal(recorded) || h.Reason == v1alpha1.HaltPaused || h.Reason == v1alpha1.HaltRolledBack {

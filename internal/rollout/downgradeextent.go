@@ -50,7 +50,7 @@ type DowngradeExtent struct {
 	// Enforced is the number of resources that a member enforces, or would without a temporary audit. Open is the
 	// number of those that a temporary audit opens now.
 	Enforced, Open int
-	// Members are those that enforce one of them now, sorted.
+	// Members contains the members that enforce one of the resources now, sorted.
 	Members []string
 	// Seconds is the time until KubeFed has written the last object.
 	Seconds float64
@@ -58,13 +58,13 @@ type DowngradeExtent struct {
 	Active  []ActiveDowngrade
 }
 
-// ClassDowngradeExtent is the extent of a downgrade of one class. Without a name it is that of the resources that no class covers.
+// ClassDowngradeExtent is the extent of a downgrade of one class. With an empty name it is about the resources that no class covers.
 type ClassDowngradeExtent struct {
 	Name           string
 	Enforced, Open int
 }
 
-// ActiveDowngrade is a downgrade that lasts, as it is found in the objects: the resources whose temporary audits have the same scope, end,
+// ActiveDowngrade is a downgrade in effect, as it is read from the objects: the resources whose temporary audits have the same scope, end,
 // reason and person.
 type ActiveDowngrade struct {
 	Scope      DowngradeScope

@@ -153,8 +153,8 @@ func (f flowAssessor) assessAll(
 	return out, nil
 }
 
-// clientele returns the clients of one resource: subjects, with true for those that no statement allows, and sources
-// without a name.
+// clientele contains the clients of one resource. The value of a subject reports whether no statement allows it. Sources are clients without
+// a name.
 type clientele struct {
 	subjects map[string]bool
 	sources  map[string]bool

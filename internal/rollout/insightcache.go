@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// assessmentLifetime is how long an assessment, and what was watched recently, is returned again. Flows arrive all the
+	// assessmentLifetime is how long an assessment, and the recent coverage of members, is returned again. Flows arrive all the
 	// time, and a page may show a slightly older state.
 	assessmentLifetime = 15 * time.Second
 	// watchLifetime is how long the members' watch is returned again.

@@ -17,7 +17,7 @@ const (
 	MaxAge = time.Hour
 	// maxSkew is how far in the future a change may be, for clocks that differ.
 	maxSkew = time.Minute
-	// maxSID is the maximum length of a sid in the annotation. Those of the portal are shorter.
+	// maxSID is the maximum length of a sid in the annotation. The portal's sids are shorter.
 	maxSID = 32
 	// MaxAnnotation bounds the annotation, in bytes. A longer one is not ACP's and is ignored as a whole.
 	MaxAnnotation = MaxChanges * (maxSID + len(" ") + positionLength + len(" 18446744073709551615") + len(","))

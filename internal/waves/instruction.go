@@ -43,14 +43,14 @@ const (
 // Guard is the author of the instructions of the portal's rollout guard. It cannot be a person, because it contains a colon.
 const Guard = "acp:rollout-guard"
 
-// Instruction is what a person, or the portal's guard, wants to happen with a rollout. It is the value of
+// Instruction is an order of a person, or of the portal's guard, about a rollout. It is the value of
 // v1alpha1.AnnotationRollout. The adapter carries out an instruction once, which its id identifies.
 type Instruction struct {
 	ID     string `json:"id"`
 	Action Action `json:"action"`
 	By     string `json:"by"`
 	Reason string `json:"reason"`
-	// At is when it was given.
+	// At is the time of the instruction.
 	At time.Time `json:"at"`
 	// Halt is the reason of a pause by the guard, and Cluster the member in which it found it. Code and Params are the reason as a
 	// message.

@@ -26,16 +26,16 @@ type Member struct {
 	Last v1alpha1.ClusterState
 }
 
-// Input is what a decision depends on.
+// Input contains everything that a decision depends on.
 type Input struct {
 	Now time.Time
-	// Waves are those of the class; empty if it has none.
+	// Waves contains the waves of the class; empty if it has none.
 	Waves []v1alpha1.Wave
-	// Wanted are the members in which the spec says Enforce.
+	// Wanted contains the members for which the spec has Enforce.
 	Wanted v1alpha1.MemberSet
 	// TemporaryAudit reports whether a temporary audit lasts, so that the resource is enforced in no member now.
 	TemporaryAudit bool
-	// Members are those in which the resource is placed.
+	// Members contains the members in which the resource is placed.
 	Members []Member
 	// ClosedElsewhere reports whether what is written for a member in which the resource is not placed closes the resource.
 	ClosedElsewhere bool
@@ -280,7 +280,7 @@ func haltBecause(reason v1alpha1.HaltReason, cluster string, m message.Message) 
 }
 
 // join begins Enforce in members that joined the current wave, such as members that joined the fleet. The soak time begins again then.
-// Those of an earlier wave have the next turn.
+// Members that joined an earlier wave are the next wave that begins.
 func (d *decision) join(pending []*Member) {
 	p := d.next.Progress
 	if i := d.indexOf(p.Name); p.Wave > 0 && i >= 0 && slices.ContainsFunc(pending, d.waits) {

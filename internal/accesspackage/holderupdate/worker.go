@@ -327,8 +327,8 @@ func end(h *accesspackage.HolderUpdate, state accesspackage.HolderState, why mes
 	}
 }
 
-// stop ends an update whose package was archived, or has a later version: what waits for a decision is withdrawn, and applications with which
-// nothing was begun are skipped. What was approved and not written yet is stopped by the worker that writes it.
+// stop ends an update whose package was archived, or has a later version: tickets that wait for a decision are withdrawn, and applications
+// without a ticket are skipped. Approved changes that are not written yet are stopped by the worker that writes tickets.
 func (w *Worker) stop(ctx context.Context, u accesspackage.Update, v accesspackage.Version, reason message.Message) error {
 	open, err := w.holders(ctx, u, 0, accesspackage.OpenHolderStates()...)
 	if err != nil {

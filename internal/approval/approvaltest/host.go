@@ -19,7 +19,7 @@ import (
 // value is ready.
 type Host struct {
 	mu sync.Mutex
-	// Actions are those of every resource. Without them no resource has a class.
+	// Actions contains the actions of every resource. Without actions no resource has a class.
 	Actions []string
 	// Extra are the lines of every grant besides its own; a change of it makes pending requests grow.
 	Extra    []string
@@ -71,7 +71,7 @@ func (h *Host) Facts(resource string) (approval.Facts, error) {
 	return f, nil
 }
 
-// Reached implements approval.Host: what Reaches says, and the resources of the statements that are in the policies.
+// Reached implements approval.Host. It returns Reaches, and the resources of the statements that are in the policies.
 func (h *Host) Reached(application string) (approval.Reached, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +94,7 @@ func (h *Host) reached(application string) approval.Reached {
 	return r
 }
 
-// Affected implements approval.Host: what Affects says for the object.
+// Affected implements approval.Host. It returns the entry of Affects for the object.
 func (h *Host) Affected(c approval.Change) ([]string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -34,7 +34,7 @@ func (p Problem) Message() message.Message { return message.RuleField(p.Field, p
 
 func (p Problem) String() string { return p.Message().Text }
 
-// Compile compiles a policy. The result is never nil. Where an expression does not compile, the policy matches, the step is required,
+// Compile compiles a policy. The result is never nil. If an expression does not compile, the policy matches, the step is required,
 // and nothing is approved automatically.
 func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 	p := &Policy{Object: o}

@@ -37,7 +37,7 @@ func (q flowsQuery) toSQL() sqlquery.Statement {
 	of.Add("slot <= toDateTime({to_second:Int64}, 'UTC')", driver.Named("to_second", q.to/1_000_000))
 	of.Add(flowTime+" >= {from:Int64}", driver.Named("from", q.from))
 	of.Add(flowTime+" < {to:Int64}", driver.Named("to", q.to))
-	// Only flows whose attempt was stored with its batch are returned. The day of a batch is that of its newest flow.
+	// Only flows whose attempt was stored with its batch are returned. The day of a batch is the day of its newest flow.
 	c.Add(fmt.Sprintf("batch IN (SELECT toString(first_seen) FROM entries WHERE kind = %d AND written >= toDate({day:Int32}))", kindBatch),
 		driver.Named("day", int32(second/secondsOfDay)))
 	if e := edgeConditions(q.filter); !e.IsEmpty() {

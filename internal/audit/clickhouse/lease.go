@@ -13,7 +13,7 @@ import (
 )
 
 // ClickHouse has no compare-and-swap. A collector therefore writes a claim and waits until every earlier claim must be visible.
-// It has the lease if its own claim is the oldest valid one. All times are those of the server.
+// It has the lease if its own claim is the oldest valid one. All times are from the server's clock.
 const (
 	sqlClaims = `SELECT claim, any(holder) AS h, toInt64(until_ - toUnixTimestamp64Micro(now64(6))) FROM` +
 		` (SELECT claim, any(holder) AS holder, min(since) AS since_, max(until) AS until_, max(released) AS released_ FROM leases ` +

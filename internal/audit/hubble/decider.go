@@ -62,13 +62,22 @@ type decisionCache struct {
 	// known is false if the policies of the time are no longer kept, so that the oldest kept ones decide.
 	known     bool
 	decisions map[pair]*decision
-	// requests holds one representative request for each set of matching actions; resources holds the resource names of
+	// requests holds one representative of the requests that match the same actions; resources holds the resource names of
 	// destinations.
-	requests  map[string]*request
+	requests  map[requestKey]*request
 	resources map[*audit.Endpoint]resources
 }
 
-// resources are the resource names of a destination. istio reports whether Istio alone enforces all of them.
+// requestKey identifies the requests that match the same actions of the same resources on a port. The port is a part of it, because another
+// action of the port, which the representative would match, may distinguish requests that match the same actions on other ports.
+type requestKey struct {
+	transport transport
+	port      uint16
+	// actions contains one line for each resource, with its name and the names of the matching actions.
+	actions string
+}
+
+// resources contains the resource names of a destination. istio reports whether Istio alone enforces all of them.
 type resources struct {
 	names []string
 	istio bool

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -210,6 +211,44 @@ func TestCachedDecisionsEqualFreshDecisions(t *testing.T) {
 	if diff := cmp.Diff(want, l.edges); diff != "" {
 		t.Errorf("counts (-fresh +cached):\n%s", diff)
 	}
+}
+
+// TestDecisionKeyCoversTheObservation checks each field of an observation: it is made of the key of a decision, of the member, or of the time, or
+// it is listed here because no decision reads it. A new field has to be put into the key or into the list.
+func TestDecisionKeyCoversTheObservation(t *testing.T) {
+	unread := map[string]string{
+		"Node": "", "Count": "",
+		"Source.Port": "of the client", "Destination.Address": "the labels identify the destination", "Destination.Identity": "no resource has one",
+		"Destination.ServiceAccount": "no resource is found by it",
+	}
+	p := pair{
+		from: &audit.Endpoint{
+			Kind: audit.KindWorkload, Labels: map[string]string{"a": "b"}, ServiceAccount: "x", Identity: "x", Namespace: "x", Cluster: "x",
+		},
+		to:      &audit.Endpoint{Kind: audit.KindWorkload, Labels: map[string]string{"a": "b"}, Namespace: "x", Cluster: "x"},
+		address: netip.MustParseAddr("203.0.113.1"), port: 80, transport: transportTCP, verdict: flowpb.Verdict_DROPPED,
+		request: &request{method: "GET", path: "/"},
+	}
+	for i, value := 0, reflect.ValueOf(p); i < value.NumField(); i++ {
+		if value.Field(i).IsZero() {
+			t.Errorf("the test has no value for the field %s of the key", value.Type().Field(i).Name)
+		}
+	}
+	d := decider{member: "m1", enforcer: v1alpha1.EnforcerIstio}
+	var check func(prefix string, of reflect.Value)
+	check = func(prefix string, of reflect.Value) {
+		for i := range of.NumField() {
+			name := prefix + of.Type().Field(i).Name
+			if of.Field(i).Type() == reflect.TypeFor[audit.Endpoint]() {
+				check(name+".", of.Field(i))
+				continue
+			}
+			if _, ignored := unread[name]; ignored != of.Field(i).IsZero() {
+				t.Errorf("Observation.%s: listed as not read: %t, set: %t", name, ignored, !of.Field(i).IsZero())
+			}
+		}
+	}
+	check("", reflect.ValueOf(d.observation(p, t0)))
 }
 
 // edgesOf decides a connection without caches. All changes are at whole seconds, so it tries each second of the propagation

@@ -46,7 +46,7 @@ type event struct {
 	l4                          []byte
 	transport                   transport
 	sourcePort, destinationPort uint32
-	// l7 is the type of a proxy's report; method and url are those of an HTTP request.
+	// l7 is the type of a proxy's report; method and url describe an HTTP request.
 	l7          flowpb.L7FlowType
 	method, url []byte
 	// ingress, egress and undirected are the numbers of flows that an aggregated event stands for.

@@ -50,9 +50,10 @@ type PolicyHistory interface {
 // LineSource is a source of events in the format of the lines that Hubble's exporter writes.
 type LineSource interface {
 	// Follow calls take for each line, without its line end, until the context ends or reading fails. The line is valid during
-	// the call only. Where an unknown number of lines cannot be read, Follow calls damaged with the reason and the time until
-	// which they were written, and continues. It calls reading each time that it has read the source to its present end, with the
-	// time at which the newest line was written, or zero if that is unknown; as long as the source does not exist, it does not.
+	// the call only. If an unknown number of lines cannot be read, Follow calls damaged with the reason and the time until
+	// which the lines were written, and continues. It calls reading each time that it has read the source to its present end, with
+	// the time at which the newest line was written, or zero if that is unknown. It does not call reading while the source does
+	// not exist.
 	Follow(ctx context.Context, take func(line []byte), damaged func(until time.Time, why error), reading func(written time.Time)) error
 	// Replayable reports whether each Follow begins with the oldest existing line. If it is false, a Follow that has returned is
 	// not repeated.
@@ -67,7 +68,7 @@ type Config struct {
 	Proxy *url.URL
 	// Lines, when set, is read instead of the address.
 	Lines LineSource
-	// AccessLog means that the lines are those of the access log of the member's Istio, instead of Hubble's exporter.
+	// AccessLog reports whether the lines come from the access log of the member's Istio instead of Hubble's exporter.
 	AccessLog bool
 	// BesideHubble means that another Follower follows the member's Hubble. It then reports the time in which the member was watched,
 	// and this one, of an access log, does not. BesideIstio is the counterpart for the Follower of Hubble, and reports whether the

@@ -291,7 +291,7 @@ func (t *ingester) record(taken *audit.Event, e *event, k *decisionCache, r *dec
 func (t *ingester) stillOpen(k *decisionCache, p pair, at time.Time) *audit.EdgeGroup {
 	r := t.decider.decide(k, p, at)
 	if r.disagreements != nil && p.verdict != flowpb.Verdict_VERDICT_UNKNOWN {
-		// The verdict is that of the connection's opening. If the policies differ by now, the dataplane's current verdict is
+		// The verdict was made when the connection was opened. If the policies differ by now, the dataplane's current verdict is
 		// unknown.
 		p.verdict = flowpb.Verdict_VERDICT_UNKNOWN
 		r = t.decider.decide(k, p, at)

@@ -51,27 +51,34 @@ func printable(b []byte, most int) string {
 	}, string(b[:min(len(b), most)]))
 }
 
-// requestOf returns the representative of all requests that match the same actions of the destination, so that the caches do not
-// grow with the number of paths. It returns nil if the destination is no resource. judged reports whether the port has request
-// actions.
+// requestOf returns the representative of all requests to a port of the same resources that match the same actions, so that the caches
+// do not grow with the number of paths. It returns nil if the destination is no resource. judged reports whether the port has request
+// actions. The actions are those of the cache's policies: a decision by earlier policies, with other actions of requests, is made for
+// the path of the representative.
 func (d *decider) requestOf(k *decisionCache, to *audit.Endpoint, port uint16, t transport, r request) (same *request, judged bool) {
 	names, _ := d.resourcesOf(k, to)
 	if len(names) == 0 {
 		return nil, false
 	}
-	var key strings.Builder
+	key := requestKey{transport: t, port: port}
+	var matched strings.Builder
 	for _, name := range names {
 		actions, has := k.RequestsOn(name, t.protocol(), port, r.method, r.path)
 		judged = judged || has
-		key.WriteString(strings.Join(actions, " "))
-		key.WriteByte('\n')
+		matched.WriteString(name)
+		for _, a := range actions {
+			matched.WriteByte(' ')
+			matched.WriteString(a)
+		}
+		matched.WriteByte('\n')
 	}
-	if same = k.requests[key.String()]; same == nil {
+	key.actions = matched.String()
+	if same = k.requests[key]; same == nil {
 		if k.requests == nil || len(k.requests) >= d.limit {
-			k.requests = map[string]*request{}
+			k.requests = map[requestKey]*request{}
 		}
 		same = &r
-		k.requests[key.String()] = same
+		k.requests[key] = same
 	}
 	return same, judged
 }

@@ -218,6 +218,85 @@ func TestRequestsAreBoundedInPaths(t *testing.T) {
 	}
 }
 
+// TestRequestsOfEqualActions checks that a request is not decided with the path of another one that matches actions of the same names, but at
+// another port, or of another resource: there the two paths may match different actions.
+func TestRequestsOfEqualActions(t *testing.T) {
+	const host = "trnv1:rsc:trip-com:web:hosts:h"
+	ports := func(numbers ...int32) (out []v1alpha1.Port) {
+		for _, n := range numbers {
+			out = append(out, v1alpha1.Port{Port: n, Protocol: v1alpha1.ProtocolTCP})
+		}
+		return out
+	}
+	get := func(path string) []v1alpha1.HTTPMatch { return []v1alpha1.HTTPMatch{{Method: "GET", Path: path}} }
+	in := classes()
+	for name, of := range map[string]struct {
+		pattern, key, resource string
+		actions                []v1alpha1.ClassAction
+	}{
+		"sites": {"trnv1:rsc:trip-com:web:sites:*", "com.trip/site", shop, []v1alpha1.ClassAction{
+			{Name: "web:get", Ports: ports(80, 8080), HTTP: get("")},
+			{Name: "web:admin", Ports: ports(8080), HTTP: get("/admin/.*")},
+		}},
+		"hosts": {"trnv1:rsc:trip-com:web:hosts:*", "com.trip/host", host, []v1alpha1.ClassAction{
+			{Name: "web:get", Ports: ports(80), HTTP: get("/public/.*")},
+		}},
+	} {
+		rc := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{
+			Pattern: v1alpha1.NamePattern(of.pattern), LabelKey: v1alpha1.LabelKey(of.key), Actions: of.actions,
+		}}
+		rc.Name = name
+		r := &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(of.resource), Mode: v1alpha1.ModeEnforce}}
+		r.Name = name
+		in.ResourceClasses, in.Resources = append(in.ResourceClasses, rc), append(in.Resources, r)
+	}
+	p := &v1alpha1.AccessControlPolicy{Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+		{SID: "admin", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app888}, Actions: []v1alpha1.Action{"web:admin"},
+			Resources: []v1alpha1.ResourceName{shop}},
+		{SID: "host", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app888}, Actions: []v1alpha1.Action{"web:get"},
+			Resources: []v1alpha1.ResourceName{host}},
+	}}}
+	p.Name = "p"
+	in.Policies = append(in.Policies, p)
+	to := func(port uint32, label string) func(*flowpb.Flow) {
+		return func(f *flowpb.Flow) {
+			f.L4.GetTCP().DestinationPort, f.Destination.Labels = port, []string{"k8s:com.trip/" + label}
+		}
+	}
+	edgeTo := func(resource string, port uint16, decision policy.Verdict, sid string) audit.Edge {
+		e := asked("web:get", policy.DefaultDenied, audit.VerdictDropped)
+		e.Resource, e.Port, e.Decision = resource, port, decision
+		if sid != "" {
+			e.Statement = policy.Ref{Policy: "p", SID: sid}
+		}
+		return e
+	}
+	for name, tc := range map[string]struct {
+		flows []*flowpb.Flow
+		want  map[audit.Edge]int64
+	}{
+		"AnotherPort": {[]*flowpb.Flow{
+			verdict(1, viaHTTP("GET", "/admin/x", refused), to(80, "site=shop")),
+			verdict(2, viaHTTP("GET", "/", refused), to(8080, "site=shop")),
+		}, map[audit.Edge]int64{edgeTo(shop, 80, policy.DefaultDenied, ""): 1, edgeTo(shop, 8080, policy.DefaultDenied, ""): 1}},
+		"AnotherResource": {[]*flowpb.Flow{
+			verdict(1, viaHTTP("GET", "/", refused), to(80, "site=shop")),
+			verdict(2, viaHTTP("GET", "/public/x", refused), to(80, "host=h")),
+		}, map[audit.Edge]int64{edgeTo(shop, 80, policy.DefaultDenied, ""): 1, edgeTo(host, 80, policy.Allowed, "host"): 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newMemorySink()
+			cfg := config("unused", l)
+			cfg.Policies = always(policy.NewSnapshot(in))
+			ingester := ingesterOf(t, &cfg, audit.Resume{})
+			for _, f := range tc.flows {
+				take(ingester, f)
+			}
+			wantEdges(t, l, tc.want)
+		})
+	}
+}
+
 // TestRequestsReportUseOnceAnHour verifies that a client that uses only old connections does not appear to be unused.
 func TestRequestsReportUseOnceAnHour(t *testing.T) {
 	h := &hourRecorder{newMemorySink(), map[time.Duration]int64{}, map[audit.Verdict]int{}}

@@ -20,14 +20,14 @@ var (
 	whyLabels    = new(message.ReplaySourceLabelsCut())
 )
 
-// addressesOf returns the addresses that represent everything that the edge's source can be, as far as a side
+// addressesOf returns the addresses that represent everything that the edge's source can be, as far as a state
 // distinguishes addresses; none if its names determine the decision. All addresses between two neighbouring bounds of
 // prefixes have the same decision, so the bounds represent all. why is set if the source may be decided in more than
 // one way.
-func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) (out []netip.Addr, why *message.Message) {
+func addressesOf(states []*policyState, e *audit.Edge, source *end, resources []string) (out []netip.Addr, why *message.Message) {
 	switch {
 	case e.Subject != "":
-		return machineAddresses(sides, e, resources)
+		return machineAddresses(states, e, resources)
 	case source.kind == sourceOutside:
 		return nil, whyOutside
 	case source.kind == sourceLabels && source.cut:
@@ -36,7 +36,7 @@ func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) 
 		return nil, nil
 	}
 	out = append(out, source.prefix.Addr())
-	for _, d := range sides {
+	for _, d := range states {
 		out = bounds(out, source.prefix, within(d.outside, source.prefix))
 		for _, r := range resources {
 			out = bounds(out, source.prefix, d.rangesOn(r))
@@ -50,13 +50,13 @@ func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) 
 
 // machineAddresses returns the addresses of a subject outside the fleet if its name alone does not determine the
 // decision: because a statement names a range that contains them, or because its addresses change owners.
-func machineAddresses(sides []*side, e *audit.Edge, resources []string) (out []netip.Addr, why *message.Message) {
-	owned := sides[0].owned[e.Subject]
+func machineAddresses(states []*policyState, e *audit.Edge, resources []string) (out []netip.Addr, why *message.Message) {
+	owned := states[0].owned[e.Subject]
 	if e.SourceCluster != "" || len(owned) == 0 {
 		return nil, nil
 	}
 	matters := false
-	for _, d := range sides {
+	for _, d := range states {
 		matters = matters || !slices.Equal(d.owned[e.Subject], owned)
 		for _, r := range resources {
 			matters = matters || slices.ContainsFunc(d.rangesOn(r), func(p netip.Prefix) bool { return slices.ContainsFunc(owned, p.Overlaps) })
@@ -67,7 +67,7 @@ func machineAddresses(sides []*side, e *audit.Edge, resources []string) (out []n
 	}
 	for _, p := range owned {
 		out = append(out, p.Addr())
-		for _, d := range sides {
+		for _, d := range states {
 			out = bounds(out, p, within(d.outside, p))
 			for _, r := range resources {
 				out = bounds(out, p, d.rangesOn(r))

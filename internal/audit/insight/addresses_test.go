@@ -21,7 +21,7 @@ func TestBoundsRepresentEveryAddress(t *testing.T) {
 		prefix := func() string {
 			return netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(d.IntN(256))}), 22+d.IntN(11)).Masked().String()
 		}
-		side := func() *policy.Snapshot {
+		randomSnapshot := func() *policy.Snapshot {
 			add := []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("w", vm, "redis:connect", bobs)}
 			for i := range d.IntN(3) {
 				add = append(add, allow(fmt.Sprint("c", i), cidr+prefix(), "redis:connect", bobs))
@@ -36,9 +36,9 @@ func TestBoundsRepresentEveryAddress(t *testing.T) {
 			}
 			return with(world(), add...)
 		}
-		sides := []*policy.Snapshot{side(), side()}
+		states := []*policy.Snapshot{randomSnapshot(), randomSnapshot()}
 		e := edge("", bobs, 6379, policy.DefaultDenied, from("203.0.113.0/24"))
-		got := newDecider(newSide(sides[0], now), newSide(sides[1], now)).decide(&e, asIs)
+		got := newDecider(newPolicyState(states[0], now), newPolicyState(states[1], now)).decide(&e, asIs)
 		same, words := true, [2][]policy.Verdict{}
 		for i := range 256 {
 			q := policy.Query{
@@ -49,7 +49,7 @@ func TestBoundsRepresentEveryAddress(t *testing.T) {
 				Port:      6379,
 				At:        now,
 			}
-			a, b := sides[0].Decide(q).Verdict, sides[1].Decide(q).Verdict
+			a, b := states[0].Decide(q).Verdict, states[1].Decide(q).Verdict
 			same = same && a == b
 			words[0], words[1] = append(words[0], a), append(words[1], b)
 		}
@@ -72,7 +72,7 @@ func FuzzReadEnd(f *testing.F) {
 	for _, s := range []string{"", ownNode, "reserved:world", "outside", "203.0.113.0/24", "::/0", "namespace=a,b=c", "a=b…", "namespace=", ",=,"} {
 		f.Add(s)
 	}
-	s := newSide(with(world(), protect(bobs, v1alpha1.ModeEnforce)), now)
+	s := newPolicyState(with(world(), protect(bobs, v1alpha1.ModeEnforce)), now)
 	f.Fuzz(func(t *testing.T, text string) {
 		e := readEnd(text)
 		if e.kind == sourcePrefix && !e.prefix.IsValid() {

@@ -89,7 +89,7 @@ func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision
 		After:       after.Verdict,
 	}
 	if t.Resource != "" {
-		line.Action, _ = p.decider.sides[1].actionOf(t.Resource, key.at)
+		line.Action, _ = p.decider.states[1].actionOf(t.Resource, key.at)
 	}
 	line.Statements = after.Statements
 	if len(line.Statements) == 0 {

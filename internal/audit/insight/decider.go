@@ -8,23 +8,25 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// decider decides edges again for one or two sides.
+// decider decides edges again for one or two states of the policies.
 type decider struct {
-	sides []*side
-	ends  map[string]*end
+	states []*policyState
+	ends   map[string]*end
 }
 
-// verdicts are the decisions of the sides about one edge.
+// verdicts contains the decisions of the states about one edge.
 type verdicts struct {
-	// of contains the decision of each side.
+	// of contains the decision of each state.
 	of []policy.Decision
 	// why is set if the source is ambiguous and not all candidates have the same decision.
 	why *message.Message
-	// same reports whether every side decided the same for all candidates.
+	// same reports whether every state decided the same for all candidates.
 	same bool
 }
 
-func newDecider(sides ...*side) *decider { return &decider{sides: sides, ends: map[string]*end{}} }
+func newDecider(states ...*policyState) *decider {
+	return &decider{states: states, ends: map[string]*end{}}
+}
 
 // maxEnds bounds the cached descriptions. Edges are sorted, so that few are needed at a time.
 const maxEnds = 1 << 12
@@ -57,21 +59,21 @@ func (j *decider) prepare(e *audit.Edge) preparedEdge {
 	if e.Resource == "" {
 		destination = j.end(e.Destination)
 	}
-	a := preparedEdge{queries: make([]policy.Query, len(j.sides)), host: source.kind == sourceHost}
+	a := preparedEdge{queries: make([]policy.Query, len(j.states)), host: source.kind == sourceHost}
 	var resources []string
-	for i, d := range j.sides {
+	for i, d := range j.states {
 		a.queries[i] = d.query(e, source, destination)
 		resources = append(resources, a.queries[i].Resources...)
 	}
-	a.addresses, a.why = addressesOf(j.sides, e, source, resources)
+	a.addresses, a.why = addressesOf(j.states, e, source, resources)
 	return a
 }
 
-// each passes the decisions of all sides for every address that the source may have had to answer.
+// each passes the decisions of all states for every address that the source may have had to answer.
 func (j *decider) each(a *preparedEdge, by basis, answer func([]policy.Decision)) {
 	ask := func() {
-		out := make([]policy.Decision, len(j.sides))
-		for i, d := range j.sides {
+		out := make([]policy.Decision, len(j.states))
+		for i, d := range j.states {
 			out[i] = d.decide(&a.queries[i], a.host, by)
 		}
 		answer(out)
@@ -110,7 +112,7 @@ func (j *decider) decide(e *audit.Edge, by basis) verdicts {
 	return v
 }
 
-// decideAll returns the decisions of the first side for all candidates of the source.
+// decideAll returns the decisions of the first state for all candidates of the source.
 func (j *decider) decideAll(e *audit.Edge, by basis) (out []policy.Decision) {
 	a := j.prepare(e)
 	j.each(&a, by, func(of []policy.Decision) { out = append(out, of[0]) })

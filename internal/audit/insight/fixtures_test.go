@@ -88,7 +88,7 @@ func protect(resource string, mode v1alpha1.Mode, own ...v1alpha1.ClusterMode) f
 	}
 }
 
-func say(sid string, effect v1alpha1.Effect, subject, action, resource string, change ...func(*v1alpha1.AccessControlPolicy)) func(*policy.Input) {
+func addStatement(sid string, effect v1alpha1.Effect, subject, action, resource string, change ...func(*v1alpha1.AccessControlPolicy)) func(*policy.Input) {
 	return func(in *policy.Input) {
 		p := &v1alpha1.AccessControlPolicy{ObjectMeta: named("p-" + sid), Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
 			{
@@ -107,7 +107,7 @@ func say(sid string, effect v1alpha1.Effect, subject, action, resource string, c
 }
 
 func allow(sid, subject, action, resource string) func(*policy.Input) {
-	return say(sid, v1alpha1.EffectAllow, subject, action, resource)
+	return addStatement(sid, v1alpha1.EffectAllow, subject, action, resource)
 }
 
 // edge is of one client in m2 and one server in m1.

@@ -13,8 +13,8 @@ import (
 // does now is not what was reviewed.
 const knownFor = 90 * 24 * time.Hour
 
-// KnownClients are the clients of a resource that were seen before an instant. Whoever is not among them is new, also if it is not known
-// when they were first seen.
+// KnownClients contains the clients of a resource that were seen before an instant. Any other client is new, also if the time at which it
+// was first seen is unknown.
 type KnownClients struct {
 	before  time.Time
 	lines   map[clientKey]bool
@@ -33,7 +33,7 @@ type KnownInput struct {
 // has. The window of the input does not matter: earlier flows are read, too.
 func Known(ctx context.Context, r Reader, in KnownInput) (*KnownClients, error) {
 	k := &KnownClients{before: in.Before, lines: map[clientKey]bool{}, sources: map[string]bool{}, ports: map[portKey]map[string]bool{}}
-	side := newSide(in.Snapshot, in.Now)
+	state := newPolicyState(in.Snapshot, in.Now)
 	f := audit.Filter{Since: in.Before.Add(-knownFor), Until: in.Before, Resources: []string{in.Resource}}
 	err := r.Totals(ctx, f, func(t audit.Total) error {
 		// The end of the filter is rounded up to a minute.
@@ -41,7 +41,7 @@ func Known(ctx context.Context, r Reader, in KnownInput) (*KnownClients, error) 
 			return nil
 		}
 		port := portOf(&t.Edge)
-		action, _ := side.actionOf(in.Resource, port)
+		action, _ := state.actionOf(in.Resource, port)
 		client := t.Subject
 		if client == "" {
 			client = t.Source

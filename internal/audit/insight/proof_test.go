@@ -38,7 +38,7 @@ func (d dice) policies() policy.Input {
 		if resource == shop {
 			action = "web:" + pick(d, "buy", "visit", "manage", "*")
 		}
-		say(fmt.Sprint("s", i), effect, pick(d, append(slices.Clone(sources), clients...)...), action, resource)(&in)
+		addStatement(fmt.Sprint("s", i), effect, pick(d, append(slices.Clone(sources), clients...)...), action, resource)(&in)
 	}
 	for _, name := range servers {
 		if d.IntN(3) > 0 {

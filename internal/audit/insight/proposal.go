@@ -59,7 +59,7 @@ type ProposalLine struct {
 	Requests bool         `json:"requests,omitempty"`
 	State    State        `json:"state"`
 	Evidence FlowEvidence `json:"evidence"`
-	// Statements are those because of which the line is covered or denied.
+	// Statements contains the statements because of which the line is covered or denied.
 	Statements []policy.Ref `json:"statements,omitempty"`
 }
 

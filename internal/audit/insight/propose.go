@@ -104,7 +104,7 @@ type line struct {
 func newGathering(in *ProposeInput) *gathering {
 	return &gathering{
 		in:           in,
-		decider:      newDecider(newSide(in.Snapshot, in.Now)),
+		decider:      newDecider(newPolicyState(in.Snapshot, in.Now)),
 		lines:        map[clientKey]*line{},
 		unattributed: map[string]*line{},
 		ports:        map[portKey]*line{},
@@ -115,9 +115,9 @@ func (g *gathering) add(t *audit.Total) {
 	if t.Subject == "" && t.Source == ownNode {
 		return // no policy refuses it
 	}
-	side := g.decider.sides[0]
+	policies := g.decider.states[0]
 	port := portOf(&t.Edge)
-	action, requests := side.actionOf(g.in.Resource, port)
+	action, requests := policies.actionOf(g.in.Resource, port)
 	state, by := g.state(&t.Edge)
 	if action == "" {
 		l := entry(g.ports, port)
@@ -240,7 +240,7 @@ func (g *gathering) finish(observed int) Proposal {
 	for source, l := range g.unattributed {
 		u := UnattributedLine{Source: source, State: l.state(), Evidence: l.evidence(observed), Ports: []PortSeen{}}
 		for port, count := range l.ports {
-			action, _ := g.decider.sides[0].actionOf(g.in.Resource, port)
+			action, _ := g.decider.states[0].actionOf(g.in.Resource, port)
 			u.Ports = append(u.Ports, PortSeen{Protocol: port.protocol, Port: port.port, Action: action, Count: count})
 		}
 		slices.SortFunc(u.Ports, func(a, b PortSeen) int {

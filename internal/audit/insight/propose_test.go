@@ -63,13 +63,13 @@ func TestProposeStates(t *testing.T) {
 		},
 		"Denied": {
 			reason:   "no allow helps against a deny, even one that does not count yet",
-			policies: with(world(), say("d", v1alpha1.EffectDeny, app+"1", "redis:connect", bobs), allow("a", app+"1", "redis:connect", bobs)),
+			policies: with(world(), addStatement("d", v1alpha1.EffectDeny, app+"1", "redis:connect", bobs), allow("a", app+"1", "redis:connect", bobs)),
 			flows:    []*audit.Batch{flows(edge(app+"1", bobs, 6379, policy.Unmanaged), 1, 1)},
 			want:     []string{"1 redis:connect denied p-d/d"},
 		},
 		"BesideADeny": {
 			reason:   "a pod that also carries a name that is denied does not speak for those that do not",
-			policies: with(world(), say("d", v1alpha1.EffectDeny, svc+"x", "redis:connect", bobs)),
+			policies: with(world(), addStatement("d", v1alpha1.EffectDeny, svc+"x", "redis:connect", bobs)),
 			flows: []*audit.Batch{flows(edge(app+"1", bobs, 6379, policy.Unmanaged, func(e *audit.Edge) { e.OtherSubjects = svc + "x" }), 1, 1),
 				flows(edge(app+"1", bobs, 6379, policy.Unmanaged), 1, 1)},
 			want: []string{"1 redis:connect new"},
@@ -130,7 +130,7 @@ func TestProposeStates(t *testing.T) {
 // busy is two weeks of a resource that has something of everything.
 func busy() (*policy.Snapshot, *insighttest.Model) {
 	s := with(world(), protect(bobs, v1alpha1.ModeAudit), allow("old", app+"100", "redis:connect", bobs),
-		say("no", v1alpha1.EffectDeny, app+"777", "redis:connect", bobs))
+		addStatement("no", v1alpha1.EffectDeny, app+"777", "redis:connect", bobs))
 	return s, store(
 		watched(14, "m1", "m2"),
 		flows(edge(app+"100", bobs, 6379, policy.Allowed), 1000, every(14)...),

@@ -29,10 +29,10 @@ var refusals = map[string]struct {
 	reason string
 	world  []func(*policy.Input)
 }{
-	"Allow": {"a statement goes as a whole", []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, also(nobodys))}},
+	"Allow": {"a statement goes as a whole", []func(*policy.Input){addStatement("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, also(nobodys))}},
 	"Deny": {
 		"a refused deny takes the allow with it",
-		[]func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), say("d", v1alpha1.EffectDeny, nobodys, "redis:connect", bobs)},
+		[]func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), addStatement("d", v1alpha1.EffectDeny, nobodys, "redis:connect", bobs)},
 	},
 	"Mesh": {"its pods are in another cluster mesh, so m1 does not know them", []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), meshes}},
 	"Istio": {
@@ -55,7 +55,7 @@ var refusals = map[string]struct {
 	},
 	"Prefix": {
 		"a prefix stands for the names that members have",
-		[]func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"*", "redis:connect", redis+"*", also(nobodys))},
+		[]func(*policy.Input){addStatement("a", v1alpha1.EffectAllow, app+"*", "redis:connect", redis+"*", also(nobodys))},
 	},
 }
 
@@ -87,7 +87,7 @@ func meshes(in *policy.Input) {
 
 // TestDeniedAddressesCount checks that evidence and replay count the addresses that a member denies because of a subject in another mesh.
 func TestDeniedAddressesCount(t *testing.T) {
-	grant, deny := allow("a", "*", "redis:connect", bobs), say("d", v1alpha1.EffectDeny, app+"1", "redis:connect", bobs)
+	grant, deny := allow("a", "*", "redis:connect", bobs), addStatement("d", v1alpha1.EffectDeny, app+"1", "redis:connect", bobs)
 	before, after := with(
 		world(),
 		grant,
@@ -233,7 +233,7 @@ func TestReplayOfARefusedGrant(t *testing.T) {
 		grant func(*policy.Input)
 		want  int64
 	}{
-		"Refused": {say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, also(nobodys)), 0},
+		"Refused": {addStatement("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, also(nobodys)), 0},
 		"Pushed":  {allow("a", app+"1", "redis:connect", bobs), 140},
 	} {
 		im := must[Impact](

@@ -49,13 +49,13 @@ func Replay(ctx context.Context, r Reader, in ReplayInput) (Impact, error) {
 // placed returns where the resources of the change are placed, before or after it.
 func (in *ReplayInput) placed() placements {
 	p := placements{members: map[string]bool{}}
-	for _, side := range []*policy.Snapshot{in.Before, in.After} {
+	for _, policies := range []*policy.Snapshot{in.Before, in.After} {
 		if len(in.Resources) == 0 {
-			in.Fleet.addStated(&p, side)
+			in.Fleet.addStated(&p, policies)
 			continue
 		}
 		for _, name := range in.Resources {
-			p.add(in.Fleet.PlacedIn(side, name))
+			p.add(in.Fleet.PlacedIn(policies, name))
 		}
 	}
 	return p
@@ -72,19 +72,19 @@ type replayer struct {
 	uncertain                  list[Uncertain]
 
 	// plain is the last edge whose ends have one name each, with its decisions: edges that differ only in their
-	// recorded decision are consecutive. The names and the port of the query are those of the edge.
+	// recorded decision are consecutive. The query has the names and the port of the edge.
 	plain struct {
 		query             policy.Query
 		subject, resource [1]string
 		before, after     policy.Decision
 		known             bool
-		// leavesOut reports for each side whether something about the resource may be refused in the member.
+		// leavesOut reports for each state whether something about the resource may be refused in the member.
 		leavesOut [2]bool
 	}
 }
 
 func newReplayer(in *ReplayInput) *replayer {
-	p := &replayer{in: in, decider: newDecider(newSide(in.Before, in.At), newSide(in.After, in.At)), resources: map[string]bool{}}
+	p := &replayer{in: in, decider: newDecider(newPolicyState(in.Before, in.At), newPolicyState(in.After, in.At)), resources: map[string]bool{}}
 	for _, name := range in.Resources {
 		p.resources[name] = true
 	}
@@ -134,7 +134,7 @@ func (p *replayer) add(t *audit.Total) {
 // isPlain reports whether the decision depends only on one name of each end.
 func (p *replayer) isPlain(e *audit.Edge) bool {
 	return e.Subject != "" && e.Resource != "" && e.OtherSubjects == "" && e.OtherResources == "" &&
-		(e.SourceCluster != "" || len(p.decider.sides[0].owned) == 0)
+		(e.SourceCluster != "" || len(p.decider.states[0].owned) == 0)
 }
 
 func (p *replayer) decidePlain(e *audit.Edge) (before, after policy.Decision) {

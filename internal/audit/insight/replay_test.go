@@ -31,7 +31,7 @@ func TestReplay(t *testing.T) {
 			edge:   edge(app+"1", bobs, 6379, policy.DefaultDenied), allowed: true,
 		},
 		"SeenUnderOtherPolicies": {
-			reason: "what was decided then does not matter: both sides are asked anew",
+			reason: "what was decided then does not matter: both states are asked anew",
 			before: []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce)},
 			after:  []func(*policy.Input){protect(bobs, v1alpha1.ModeEnforce), allow("a", app+"1", "redis:connect", bobs)},
 			edge:   edge(app+"1", bobs, 6379, policy.Unmanaged), allowed: true,

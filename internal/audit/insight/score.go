@@ -55,7 +55,7 @@ func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []str
 			return nil, fmt.Errorf("score the evidence: %w", err)
 		}
 	}
-	j := newDecider(newSide(in.Snapshot, in.Now))
+	j := newDecider(newPolicyState(in.Snapshot, in.Now))
 	found := make(map[string]*clientele, len(resources))
 	for _, name := range resources {
 		found[name] = &clientele{clients: map[string]client{}}

@@ -45,7 +45,7 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 		return []UnusedStatement{}, nil
 	}
 	used, refused := make(map[policy.Ref]time.Time, len(candidates)), map[policy.Ref]bool{}
-	j := newDecider(newSide(in.Snapshot, in.Now))
+	j := newDecider(newPolicyState(in.Snapshot, in.Now))
 	err = r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: exactResources(candidates)}, func(t audit.Total) error {
 		allowing, meaning := j.allowing(&t.Edge)
 		for _, ref := range allowing {

@@ -79,12 +79,12 @@ func TestUnused(t *testing.T) {
 		},
 		"Deny": {
 			reason: "a deny without traffic does what it is for",
-			add:    []func(*policy.Input){say("a", v1alpha1.EffectDeny, app+"1", "redis:connect", bobs)},
+			add:    []func(*policy.Input){addStatement("a", v1alpha1.EffectDeny, app+"1", "redis:connect", bobs)},
 			flows:  []*audit.Batch{month},
 		},
 		"Overridden": {
 			reason: "an allow that a deny takes away lets nobody in",
-			add:    []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), say("d", v1alpha1.EffectDeny, app+"*", "redis:connect", bobs)},
+			add:    []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs), addStatement("d", v1alpha1.EffectDeny, app+"*", "redis:connect", bobs)},
 			flows:  []*audit.Batch{month, flows(edge(app+"1", bobs, 6379, policy.Denied), 1, 1)},
 			want:   []string{"p-a/a " + never},
 		},
@@ -113,23 +113,23 @@ func TestUnused(t *testing.T) {
 		},
 		"YoungPolicy": {
 			reason: "its policy was made a week ago",
-			add:    []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, created(ago(7)))},
+			add:    []func(*policy.Input){addStatement("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, created(ago(7)))},
 			flows:  []*audit.Batch{month},
 		},
 		"PolicyPutBack": {
 			reason: "its policy was made anew a week ago, from a backup; what it says has held for longer",
-			add:    []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, created(ago(7)), from(ago(70)))},
+			add:    []func(*policy.Input){addStatement("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, created(ago(7)), from(ago(70)))},
 			flows:  []*audit.Batch{month},
 			want:   []string{"p-a/a " + never},
 		},
 		"NotYet": {
 			reason: "it began a week ago",
-			add:    []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, from(ago(7)))},
+			add:    []func(*policy.Input){addStatement("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, from(ago(7)))},
 			flows:  []*audit.Batch{month},
 		},
 		"Over": {
 			reason: "it has expired",
-			add:    []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, until(ago(7)))},
+			add:    []func(*policy.Input){addStatement("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, until(ago(7)))},
 			flows:  []*audit.Batch{month},
 		},
 		"RangeMayBeUsed": {

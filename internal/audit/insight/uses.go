@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Use is what was seen of the connections that a statement allows.
+// Use describes the observed connections that a statement allows.
 type Use struct {
 	LastUsed time.Time // zero if no use was seen
 	Count    int64
@@ -26,8 +26,8 @@ type UsesInput struct {
 	// Every searches the flows of every resource, and not only of Resources.
 	Every      bool
 	Since, Now time.Time
-	// From returns since when a statement gives its access; zero, or a nil function, if uses count from Since on. What was
-	// seen before was not a use of the statement, even if the statement would have allowed it.
+	// From returns since when a statement gives its access; zero, or a nil function, if uses count from Since on. Earlier
+	// connections were not uses of the statement, even if the statement would have allowed them.
 	From func(policy.Ref) time.Time
 }
 
@@ -59,7 +59,7 @@ func Uses(ctx context.Context, r Reader, in UsesInput) (map[policy.Ref]Use, erro
 		in.Resources = nil
 	}
 	out := map[policy.Ref]Use{}
-	j := newDecider(newSide(in.Snapshot, in.Now))
+	j := newDecider(newPolicyState(in.Snapshot, in.Now))
 	err := r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: in.Resources}, func(t audit.Total) error {
 		allowing, meaning := j.allowing(&t.Edge)
 		count := func(ref policy.Ref) int64 {
@@ -111,7 +111,7 @@ func (a *Attribution) Statements(t *audit.Total) (refs []policy.Ref, implied boo
 	case t.Decision != policy.Unmanaged:
 		return nil, false
 	case a.decider == nil:
-		a.decider = newDecider(newSide(a.snapshot, a.now))
+		a.decider = newDecider(newPolicyState(a.snapshot, a.now))
 	}
 	refs, _ = a.decider.allowing(&t.Edge)
 	return refs, true
@@ -120,7 +120,7 @@ func (a *Attribution) Statements(t *audit.Total) (refs []policy.Ref, implied boo
 // fewLost is the highest share of lost flows at which an absence of traffic proves that there was none.
 const fewLost = 0.01
 
-// Reliability is how far an absence of traffic to a resource proves that there was none. The figures are those of the worst
+// Reliability is how far an absence of traffic to a resource proves that there was none. The figures are taken from the worst
 // member in which the resource is placed.
 type Reliability struct {
 	// Enough reports whether every member was watched for nearly all of the time, is watched now, and lost few flows.

@@ -79,7 +79,7 @@ type Aggregator struct {
 	flushRequested chan struct{}
 
 	mu sync.Mutex
-	// generation is that of current.
+	// generation is the generation of current.
 	generation uint64
 	current    *pending
 	ports      *portTracker

@@ -140,8 +140,8 @@ func selectable(name string) bool {
 	return strings.EqualFold(name, "emails") || strings.EqualFold(name, "members")
 }
 
-// ofText are the comparisons of a part of a text.
-var ofText = map[filter.CompareOperator]func(text, part string) bool{
+// textComparisons maps each SCIM operator that compares a part of a string to the comparison.
+var textComparisons = map[filter.CompareOperator]func(text, part string) bool{
 	filter.CO: strings.Contains, filter.SW: strings.HasPrefix, filter.EW: strings.HasSuffix,
 }
 
@@ -165,7 +165,7 @@ func selects(e filter.Expression, x map[string]any) (bool, error) {
 				break
 			}
 			text, _ := v.(string)
-			return ofText[e.Operator](strings.ToLower(text), strings.ToLower(part)), nil
+			return textComparisons[e.Operator](strings.ToLower(text), strings.ToLower(part)), nil
 		}
 	case *filter.NotExpression:
 		selected, err := selects(e.Expression, x)

@@ -39,7 +39,7 @@ func example(t *testing.T, file, userName string) string {
 	return strings.Replace(string(data), `"userName": "bjensen@example.com"`, `"userName": "`+userName+`"`, 1)
 }
 
-// exchange is a request of an example, and what its response must contain.
+// exchange is a request of an example with the expected response.
 type exchange struct {
 	name    string
 	says    string // how ACP differs from the example, or what was changed in its text
@@ -53,7 +53,7 @@ type exchange struct {
 	check   func(t *testing.T, h http.Header)
 }
 
-// contains reports whether JSON has everything of other JSON.
+// contains reports whether decoded JSON has all fields and values of the wanted JSON. Objects may have more fields, arrays may not have more values.
 func contains(got, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -392,7 +392,7 @@ func TestFiltersOfRFC7644(t *testing.T) {
 		{`Username eq "john"`, "", "john"},
 		{`userName eq "bjensen"`, "", "bjensen"},
 		{`name.familyName co "O'Malley"`, "of the name only the formatted text is stored", ""},
-		{`name.formatted co "O'Malley"`, "the same with what is stored", "john"},
+		{`name.formatted co "O'Malley"`, "the formatted text is stored", "john"},
 		{`userName sw "J"`, "", "john jsmith"},
 		{`urn:ietf:params:scim:schemas:core:2.0:User:userName sw "J"`, "", "john jsmith"},
 		{`title pr`, "", "bjensen john"},

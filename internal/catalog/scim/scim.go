@@ -131,7 +131,7 @@ func checkExpressions(r *http.Request) *scimerrors.ScimError {
 	return nil
 }
 
-// attributes are the attributes of a resource. Names of attributes are case-insensitive.
+// attributes contains the attributes of a resource. Names of attributes are case-insensitive.
 type attributes = scim.ResourceAttributes
 
 // kind is how one kind of entities is mapped.

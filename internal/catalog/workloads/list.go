@@ -11,7 +11,7 @@ type Query struct {
 	Source, Subject string
 	// Text is searched in the id, the subject and the addresses.
 	Text string
-	// Cursor is that of the previous page, or empty. Limit is the number of workloads, at least 1.
+	// Cursor is the cursor of the previous page, or empty. Limit is the number of workloads, at least 1.
 	Cursor string
 	Limit  int
 }

@@ -51,7 +51,7 @@ func portLists(ports []v1alpha1.Port, rules map[string]any) []any {
 	return out
 }
 
-// icmpTypes are the types that Cilium has names for, which are those in use by the protocols' registries.
+// icmpTypes lists the types for which Cilium has names: the types that the protocols' registries list as in use.
 var icmpTypes = []struct {
 	family string
 	types  []int64

@@ -22,7 +22,7 @@ const (
 
 // Source is the origin of a connection; exactly one of Cluster, Address and Reserved is set.
 type Source struct {
-	// Labels are those of an endpoint in Cluster.
+	// Labels contains the labels of an endpoint in Cluster.
 	Labels  map[string]string `json:"labels,omitempty"`
 	Cluster string            `json:"cluster,omitempty"`
 	// NoNamespace marks an endpoint whose identity has no namespace, which is not a pod.

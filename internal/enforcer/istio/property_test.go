@@ -23,10 +23,10 @@ type outcome struct {
 	met           istiotest.Met
 	disagreements []string
 	// effective is how often the decision by what the members have was compared, and differs how often it differs from the
-	// statements as written, by the reason; untold are the differences without a reason, and the disagreements.
-	effective int
-	differs   map[string]int
-	untold    []string
+	// statements as written, by the reason; unexplained contains the differences without a reason, and the disagreements.
+	effective   int
+	differs     map[string]int
+	unexplained []string
 }
 
 // translator gives decisions what the enforcer leaves out.
@@ -45,11 +45,11 @@ func (o *outcome) decideEffective(s *policy.Snapshot, q *policy.Query, passes bo
 	o.effective++
 	got := s.DecideEffective(q)
 	if into := s.EffectiveInto(q, nil); into.Verdict != got.Verdict || !s.LeavesOut(q) && got.Differs() {
-		o.untold = append(o.untold, fmt.Sprintf("%s: DecideEffective says %s, EffectiveInto %s: %+v", where, got.Verdict, into.Verdict, q))
+		o.unexplained = append(o.unexplained, fmt.Sprintf("%s: DecideEffective returns %s, EffectiveInto %s: %+v", where, got.Verdict, into.Verdict, q))
 	}
 	if got.Verdict.LetsThrough() != passes {
-		o.untold = append(
-			o.untold,
+		o.unexplained = append(
+			o.unexplained,
 			fmt.Sprintf("%s: the mesh lets it through: %v, the members have %s: %s\n%+v\n%+v", where, passes, got.Verdict, got.Explain(), q, policies),
 		)
 	}
@@ -57,7 +57,7 @@ func (o *outcome) decideEffective(s *policy.Snapshot, q *policy.Query, passes bo
 		return
 	}
 	if len(got.LeftOut)+len(got.Waiting) == 0 {
-		o.untold = append(o.untold, fmt.Sprintf("%s: %s in place of %s, and nothing says why: %+v", where, got.Verdict, got.Written.Verdict, q))
+		o.unexplained = append(o.unexplained, fmt.Sprintf("%s: %s in place of %s, without a reason: %+v", where, got.Verdict, got.Written.Verdict, q))
 	}
 	for _, r := range got.LeftOut {
 		o.differs[r.Reason]++
@@ -163,7 +163,7 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 			for _, text := range out.disagreements[:min(3, len(out.disagreements))] {
 				t.Errorf("%s: %s", tc.reason, text)
 			}
-			for _, text := range out.untold[:min(3, len(out.untold))] {
+			for _, text := range out.unexplained[:min(3, len(out.unexplained))] {
 				t.Errorf("what the members have: %s", text)
 			}
 			if out.effective < 15000 ||

@@ -13,13 +13,13 @@ import (
 // translation is the translation of a unit for members with the same capabilities.
 type translation struct {
 	allow, deny []any
-	// through is what concerns the waypoint of the resource; nil if it has none.
+	// through contains the policies for the waypoint of the resource; nil if it has none.
 	through *throughWaypoint
 	// refused is sorted.
 	refused []policy.Refusal
 }
 
-// selection is what a translation consists of: the statements that can be translated, and what is left out.
+// selection is the result of selecting statements for a translation: the statements that can be translated, and the statements that are left out.
 type selection struct {
 	allows, denies []expressed
 	// otherPorts is the rule for the ports of no action; nil if they stay closed.

@@ -30,7 +30,7 @@ const (
 	gatewayKind    = "Gateway"
 )
 
-// Waypoint dedicates the waypoint of a Gateway in Istio's root namespace to one resource.
+// Waypoint is the dedication of a waypoint, which a Gateway in Istio's root namespace creates, to one resource.
 type Waypoint struct {
 	// Resource is the exact name of the resource.
 	Resource string `json:"resource"`
@@ -193,7 +193,7 @@ func (w Waypoint) carriesOnly(ports []string) bool {
 	return w.Port != 0 && !slices.ContainsFunc(ports, func(p string) bool { return p != strconv.Itoa(int(w.Port)) })
 }
 
-// throughWaypoint is what a member has for the connections through a waypoint.
+// throughWaypoint contains the rules of a member for the connections through a waypoint.
 type throughWaypoint struct {
 	waypoint Waypoint
 	// account is the match of the waypoint's service account.
@@ -229,7 +229,7 @@ func targetOf(gateway string) map[string]any {
 	return map[string]any{"targetRefs": []any{map[string]any{"group": gatewayGroup, "kind": gatewayKind, "name": gateway}}}
 }
 
-// throughGateway is what the members have that dedicate a Gateway with the same name to the resource.
+// throughGateway contains the policies for the members that dedicate a Gateway with the same name to the resource.
 type throughGateway struct{ allowed, denied family }
 
 // newThroughGateway returns the families of the Gateway of a waypoint. The port is part of their names: policies for another port are other objects,

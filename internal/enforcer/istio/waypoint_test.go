@@ -17,10 +17,10 @@ import (
 // waypointMember is a member in ambient that dedicates waypoints to two resources of the random worlds.
 const waypointMember = "m2"
 
-// connectionsThrough is the number of connections in one world.
-const connectionsThrough = 40
+// connectionsPerWorld is the number of connections that are decided in one world.
+const connectionsPerWorld = 40
 
-// ofOne are the labels of pods that belong only to one of the resources with a waypoint.
+// ofOne contains the labels of pods that belong only to one of the resources with a waypoint.
 var ofOne = []map[string]string{{istiotest.SiteLabel: "shop"}, {istiotest.RedisLabel: "orders-cache"}}
 
 // waypointConfig returns what the members of the random worlds declare, with waypoints in one.
@@ -84,7 +84,7 @@ func compareWaypoint(t *testing.T, seed uint64, out *waypointOutcome, change fun
 			}
 		}
 	}
-	for range connectionsThrough {
+	for range connectionsPerWorld {
 		labels := istiotest.Pick(d, append(d.Destinations(), ofOne[0], ofOne[1], ofOne[0], ofOne[1])...)
 		x := d.Connection(s, labels, waypointMember)
 		if d.IntN(2) == 0 { // a port of a waypoint

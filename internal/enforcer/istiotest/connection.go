@@ -23,7 +23,7 @@ type Traffic struct {
 	// Destination is the address that the client called; invalid if nothing depends on it.
 	Destination netip.Addr
 	Port        uint16
-	// Method and Path are those of a request; "" if the protocol is not HTTP.
+	// Method and Path describe a request; "" if the protocol is not HTTP.
 	Method, Path string
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// allFeatures are what a compared decision can be about. The comparison says nothing about what never met in it.
+// allFeatures lists the features of compared decisions. A comparison proves nothing about a combination of features that did not occur in it.
 var allFeatures = []string{"ambient", "anyone", "audit", "cluster mode", "deny", "enforce", "external workload", "http", "node",
 	"other port", "range", "requests of a wildcard", "several classes", "temporary audit", "validity", "wildcard resource"}
 

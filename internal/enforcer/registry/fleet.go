@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// translators are those of the built-in enforcers other than Cilium, which the policy core evaluates itself.
+// translators contains the translators of the built-in enforcers other than Cilium, which the policy core evaluates itself.
 var translators = map[v1alpha1.EnforcerName]policy.Translator{v1alpha1.EnforcerIstio: &istioTranslator{}}
 
 // FleetOf returns the members as the adapter reports them. Every program makes its fleet with it, so that decisions about

@@ -40,7 +40,7 @@ type connections struct {
 	ports []ports
 	// requests are the HTTP requests that are let through, as written; nil means the whole connection.
 	requests []string
-	// uncertain reports whether the ports are not known exactly; ports are those to which the rule may apply.
+	// uncertain reports whether the ports are not known exactly; ports contains the ports to which the rule may apply.
 	uncertain bool
 }
 

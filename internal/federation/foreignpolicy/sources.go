@@ -19,7 +19,7 @@ type source struct {
 	labels []Handle
 	// local reports whether it is a pod of the member itself, or another endpoint of its cluster.
 	local bool
-	// address is outside the cluster mesh, and groups are those that contain it.
+	// address is outside the cluster mesh, and groups contains the groups that contain it.
 	address netip.Addr
 	groups  []Label
 }

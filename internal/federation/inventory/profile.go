@@ -31,7 +31,7 @@ var Resource = schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Versi
 // conditionHealthy is the condition by which a cluster manager reports on the control plane of a cluster.
 const conditionHealthy = "ControlPlaneHealthy"
 
-// Profile is what ACP uses of a ClusterProfile.
+// Profile contains the fields of a ClusterProfile that ACP uses.
 type Profile struct {
 	Name types.NamespacedName
 	// Manager is the cluster manager that owns the ClusterProfile.
@@ -171,7 +171,7 @@ func (a Access) sameWay(b Access) bool {
 		a.LaxTLS == b.LaxTLS && SameAuthority(a.CABundle, b.CABundle)
 }
 
-// Has reports whether one of the ways is that of a registration. A way without a certificate authority does not contradict one.
+// Has reports whether one of the ways has the address of a registration. A way without a certificate authority matches any authority.
 func (p Profile) Has(c federation.Cluster) bool {
 	return slices.ContainsFunc(p.Access, func(a Access) bool {
 		return federation.Address(a.Endpoint) == federation.Address(c.Endpoint) && a.ProxyURL == c.ProxyURL &&

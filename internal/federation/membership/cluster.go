@@ -192,8 +192,8 @@ func (h *Host) reader(ctx context.Context, c federation.Cluster) (*rest.Config, 
 	return federation.RESTConfig(c, token)
 }
 
-// FactsWith is FactsOf that also looks for the pods with the labels of classes that policies do not protect as written: those on
-// their node's network, and those of Istio's classes without a proxy or behind a waypoint.
+// FactsWith returns FactsOf, and in addition the pods with the labels of classes that policies do not protect as written: pods in their
+// node's network, and pods of Istio's classes without a proxy or behind a waypoint.
 func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []preflight.Key) preflight.Facts {
 	f := h.FactsOf(ctx, c)
 	if !f.ConfigRead() {

@@ -48,14 +48,14 @@ type Leave struct {
 
 // Remaining contains what prevents a member from leaving.
 type Remaining struct {
-	// Objects are those that ACP manages in the member, by kind and name.
+	// Objects contains the objects that ACP manages in the member, by kind and name.
 	Objects []string `json:"objects,omitempty"`
 	// Federated are the Federated objects on the host that are placed in the member, or were and have not been seen
 	// removed, with their subjects.
 	Federated []string `json:"federated,omitempty"`
-	// Unread is why the member's objects are unknown.
+	// Unread is the reason why the member's objects are unknown.
 	Unread string `json:"unread,omitempty"`
-	// Works is why ManifestWorks of a member that leaves by force remain on the host. Whoever deletes them deletes the objects in the member.
+	// Works is the reason why ManifestWorks of a member that leaves by force remain on the host. Deleting them deletes the objects in the member.
 	Works string `json:"works,omitempty"`
 }
 

@@ -41,8 +41,8 @@ const (
 	handOverInterval = time.Second
 )
 
-// formerEngines returns the engines from which the member moves, or may have moved in a call that was interrupted. What an engine left
-// behind costs nothing to look for, but waiting for an agent that never worked there would not end.
+// formerEngines returns the engines from which the member moves, or may have moved in a call that was interrupted. Looking for
+// the remains of an engine costs nothing, but waiting for an agent that never worked in the member would not end.
 func (j *Join) formerEngines(present bool, registered federation.Cluster) []federation.Engine {
 	if !present {
 		return nil

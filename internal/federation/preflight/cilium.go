@@ -17,8 +17,8 @@ type Cilium struct {
 	Unread message.Message
 	// Version is the version of the agents' image, as v1.20.2, or "" if it is not known.
 	Version string
-	// Sources are the places from which agents read settings. The first is the ConfigMap; each of the others overrides
-	// it on some or all nodes. The last ones are those of outdated agents. Without sources, nothing was read.
+	// Sources contains the places from which agents read settings. The first is the ConfigMap; each of the others overrides
+	// it on some or all nodes. The last ones are the sources of outdated agents. Without sources, nothing was read.
 	Sources []Source
 	// Agents is the agents' DaemonSet. Envoy is the DaemonSet of the proxy, if it runs separately.
 	Agents, Envoy Workload

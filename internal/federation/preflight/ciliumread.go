@@ -54,7 +54,7 @@ func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface
 	}
 	out.Sources = append(append(out.Sources, overrides...), arguments(agents, at.CiliumAgents.String())...)
 	out.Pods = listAgentPods(ctx, pods, agents, at)
-	out.ChangedAt(later(changed, configChange(m, agents)))
+	out.ChangedAt(latest(changed, configChange(m, agents)))
 	envoy, err := c.AppsV1().DaemonSets(at.CiliumEnvoy.Namespace).Get(ctx, at.CiliumEnvoy.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
@@ -77,7 +77,7 @@ func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string)
 	}
 	for i := range list.Items {
 		o := &list.Items[i]
-		changed = later(changed, lastChange(o))
+		changed = latest(changed, lastChange(o))
 		if _, selects, _ := unstructured.NestedMap(o.Object, "spec", "nodeSelector"); !selects {
 			continue
 		}

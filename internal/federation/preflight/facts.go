@@ -55,7 +55,7 @@ type Agent struct {
 	NoReader bool
 }
 
-// ConfigRead reports whether the member's configuration was read, at least in part; the parts say what of it is missing.
+// ConfigRead reports whether the member's configuration was read, at least in part. Each part reports what could not be read.
 func (f *Facts) ConfigRead() bool { return f.Unreachable == "" || f.OnlyPusherFails }
 
 // UnreachableReason returns the reason why the member is unreachable, if it is.

@@ -80,13 +80,14 @@ func lastChange(o metav1.Object) time.Time {
 	last := o.GetCreationTimestamp().Time
 	for _, by := range o.GetManagedFields() {
 		if by.Subresource == "" && by.Time != nil {
-			last = later(last, by.Time.Time)
+			last = latest(last, by.Time.Time)
 		}
 	}
 	return last
 }
 
-func later(a, b time.Time) time.Time {
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
@@ -128,13 +129,13 @@ func (c Cilium) After(before Cilium, read time.Time) Cilium {
 		}
 	}
 	var earlier []Source
-	changed := later(c.Outdated.Changed, before.Outdated.Changed)
+	changed := latest(c.Outdated.Changed, before.Outdated.Changed)
 	for _, s := range before.Sources {
 		switch {
 		case s.Earlier:
 			earlier = append(earlier, s)
 		case !slices.ContainsFunc(current, same(s)):
-			changed = later(changed, read)
+			changed = latest(changed, read)
 			s.Earlier = true
 			earlier = append(earlier, s)
 		}

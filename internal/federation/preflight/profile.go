@@ -25,7 +25,7 @@ type Profile struct {
 	Unread message.Message
 	// Malformed reports whether it is not known because the content of the ClusterProfile cannot be parsed.
 	Malformed bool
-	// Deleting, Healthy and Reason are those of the ClusterProfile, and Manager is its cluster manager.
+	// Deleting, Healthy and Reason describe the state of the ClusterProfile, and Manager is its cluster manager.
 	Deleting        bool
 	Healthy         metav1.ConditionStatus
 	Reason, Manager string

@@ -48,7 +48,7 @@ const (
 )
 
 // proxied reports whether a pod has a proxy that gets all of its connections, or only gRPC servers that enforce policies
-// themselves, by the annotations. Whoever may create pods can write them.
+// themselves, by the annotations. Everyone who may create pods can write these annotations.
 func proxied(annotations map[string]string) bool {
 	if annotations[redirection] == redirected {
 		return true
@@ -92,29 +92,29 @@ func excludes(annotations map[string]string) bool {
 	return strings.TrimSpace(annotations[excludedInterfaces]) != ""
 }
 
-// MeshPods are the pods of a member with the labels of Istio's classes, by how connections to them are enforced.
+// MeshPods contains the pods of a member with the labels of Istio's classes, grouped by how policies are enforced for connections to them.
 type MeshPods struct {
-	// Unproxied are those that have neither a sidecar nor ztunnel: no AuthorizationPolicy is enforced for them, so they are open in
+	// Unproxied contains pods that have neither a sidecar nor ztunnel: no AuthorizationPolicy is enforced for them, so they are open in
 	// every mode.
 	Unproxied LabeledPods
-	// InAmbient are those that ztunnel protects, in a member that declares sidecars: rules about requests are not enforced for them.
+	// InAmbient contains pods that ztunnel protects, in a member that declares sidecars: rules about requests are not enforced for them.
 	InAmbient LabeledPods
-	// BehindWaypoint are those whose connections pass a waypoint, whose name follows in parentheses: their proxies see the waypoint's
+	// BehindWaypoint contains pods whose connections pass a waypoint, whose name follows in parentheses: their proxies see the waypoint's
 	// service account instead of the client's.
 	BehindWaypoint LabeledPods
-	// Dedicated are those whose connections pass a waypoint that the member dedicates to one resource, whose name follows in parentheses.
+	// Dedicated contains pods whose connections pass a waypoint that the member dedicates to one resource, whose name follows in parentheses.
 	Dedicated LabeledPods
-	// Direct are those whose connections pass no waypoint. They are listed only in a member that dedicates waypoints.
+	// Direct contains pods whose connections pass no waypoint. They are listed only in a member that dedicates waypoints.
 	Direct LabeledPods
 	// Gateways contains the Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or zero. A Gateway
 	// that is not listed was not read.
 	Gateways map[string]message.Message
-	// StatedServers are the workloads, as namespace/name, of pods that have no proxy, and count as protected because their owner states
+	// StatedServers contains the workloads, as namespace/name, of pods that have no proxy, and count as protected because their owner states
 	// that their gRPC servers enforce policies.
 	StatedServers LabeledPods
 }
 
-// UnreadMeshPods returns MeshPods of which nothing is known, for a reason.
+// UnreadMeshPods returns MeshPods that could not be read, with the reason.
 func UnreadMeshPods(why message.Message) MeshPods {
 	out := LabeledPods{Unread: why}
 	return MeshPods{Unproxied: out, InAmbient: out, BehindWaypoint: out, Dedicated: out, Direct: out, StatedServers: out}

@@ -47,21 +47,21 @@ var (
 	serviceEntryResource = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "serviceentries"}
 )
 
-// waypoints are the waypoints of a member, with what uses them. Istio's rules are in pilot/pkg/serviceregistry/ambient/waypoints.go.
+// waypoints contains the waypoints of a member and their users. Istio's rules are in pilot/pkg/serviceregistry/ambient/waypoints.go.
 // It is stricter than Istio in two ways: a waypoint also counts before it is ready, and whether its listener admits the namespace
 // (allowedRoutes) is not considered.
 type waypoints struct {
-	// carried is what each Gateway would carry as a waypoint, by namespace/name.
+	// carried describes, by namespace/name, which connections each Gateway would carry as a waypoint.
 	carried map[string]carried
-	// namespaces are the labels of the namespaces that name a waypoint.
+	// namespaces contains the labels of the namespaces that name a waypoint.
 	namespaces map[string]labels.Set
-	// services are the Services and ServiceEntries that use a waypoint, by namespace.
+	// services contains the Services and ServiceEntries that use a waypoint, by namespace.
 	services map[string][]service
 	// dedicated contains the Gateways that the member dedicates to resources, by name, with the reason why they are not suited, or zero.
 	dedicated map[string]message.Message
 }
 
-// carried is what a waypoint carries: connections to Services, or those to the addresses of pods.
+// carried describes which connections a waypoint carries: connections to Services, to the addresses of pods, or both.
 type carried struct{ services, pods bool }
 
 // service is a Service or a ServiceEntry that uses a waypoint.

@@ -9,9 +9,9 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// supersede gives the messages that were made for earlier versions of tickets what happened to these. A message that is being sent keeps
-// its lease, and becomes a retraction when it was sent; see Sent. A retraction that is being done loses its lease, so that it is done
-// again with the new outcome.
+// supersede stores the outcome of tickets with the messages that were made for their earlier versions. A message that is being sent keeps its
+// lease, and becomes a retraction when it was sent; see Sent. A retraction that is in progress loses its lease, so that it is repeated with
+// the new outcome.
 func supersede(tx *gorm.DB, changed []*notify.Supersession) error {
 	answerable, err := ticketsWithControls(tx, changed)
 	if err != nil {

@@ -42,7 +42,7 @@ func (r *Receiver) offer(a notify.Answer, now time.Time) (Offer, error) {
 	return o, nil
 }
 
-// tokenText is what the token of an offer is computed from. No post that is signed by Standard Webhooks begins with it.
+// tokenText returns the text from which the token of an offer is computed. No post that is signed by Standard Webhooks begins with it.
 func (r *Receiver) tokenText(o Offer) string {
 	return fmt.Sprintf("acp-answer-v1\n%s\n%s\n%d\n%s\n%d", r.Name, o.Ticket, o.Version, o.Digest, o.Expires.Unix())
 }

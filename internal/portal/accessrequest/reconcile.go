@@ -45,7 +45,7 @@ const (
 // namespaceKind is the kind of namespaces, of which only the metadata is read.
 var namespaceKind = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 
-// Config is what a Reconciler works with. Every field is required.
+// Config configures a Reconciler. Every field is required.
 type Config struct {
 	// Tickets submits and ends tickets.
 	Tickets *approval.Service
@@ -56,8 +56,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Reconciler makes the tickets of an object what the object asks for. Several replicas may do that at the same time: tickets are stored
-// once for each generation, and transitions of a ticket are serialized.
+// Reconciler submits and ends the tickets of an AccessRequest so that they match the object. Several replicas may do that at the same time:
+// tickets are stored once for each generation, and transitions of a ticket are serialized.
 type Reconciler struct {
 	Config
 	// Cached reads objects from a cache; it also writes. Live reads them from the API server.

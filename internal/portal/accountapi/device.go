@@ -73,7 +73,7 @@ func (a *API) ApproveDevice(ctx context.Context, r openapi.ApproveDeviceRequestO
 	return openapi.ApproveDevice204Response{}, nil
 }
 
-// PollDevice implements openapi.StrictServerInterface. The codes of its problems are those of RFC 8628 3.5.
+// PollDevice implements openapi.StrictServerInterface. The codes of its problems come from RFC 8628, section 3.5.
 func (a *API) PollDevice(ctx context.Context, r openapi.PollDeviceRequestObject) (openapi.PollDeviceResponseObject, error) {
 	t, secret, err := a.Credentials.PollDevice(core.RequestContext(ctx), r.Body.DeviceCode, func(person string) bool {
 		_, ok := a.Catalog().Person(person)

@@ -123,7 +123,7 @@ type decision struct {
 	through string
 }
 
-// decide decides as a person whom the channel has identified. The rules and the budget are those of the portal.
+// decide decides as a person whom the channel has identified. The rules and the budget of the portal apply.
 func (a *API) decide(ctx context.Context, person catalog.Person, d decision) (*approval.Ticket, error) {
 	if err := a.Server.ChargePerson(person.ID); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ type Answer struct {
 	Expires  time.Time `json:"expires"`
 	Decision string    `json:"decision"` // approve or reject
 	Comment  string    `json:"comment"`  // required to reject
-	// Person is who decided. It has one of the fields.
+	// Person identifies the person who decided, by one of the fields.
 	Person struct {
 		ID    string `json:"id"`
 		Email string `json:"email"`

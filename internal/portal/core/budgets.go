@@ -148,8 +148,9 @@ func (s *Server) limited(c *gin.Context, b Budget) error {
 	return NewProblem(http.StatusTooManyRequests, "rate-limited", message.CallRateLimited())
 }
 
-// ClientAddress returns the address of the caller. X-Forwarded-For counts only as far as trusted proxies wrote it: it is the first
-// address from the right that is not such a proxy's. Of an IPv6 address it returns the /64, all of which belongs to the caller.
+// ClientAddress returns the address of the caller. X-Forwarded-For counts only as far as trusted proxies wrote it: the address
+// is the first one from the right that is not the address of a trusted proxy. For an IPv6 address it returns the /64, which as a whole belongs
+// to the caller.
 func (s *Server) ClientAddress(c *gin.Context) string {
 	peer, err := netip.ParseAddr(c.RemoteIP())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/tracing"
 )
 
-// TraceIDPlaceholder is what --trace-url has in place of the id of a trace.
+// TraceIDPlaceholder stands for the id of a trace in --trace-url.
 const TraceIDPlaceholder = "{traceId}"
 
 var errTraceURL = errors.New(
@@ -43,7 +43,7 @@ func (s *Server) TracePage(id string) *string {
 	return new(strings.Replace(s.TraceURL, TraceIDPlaceholder, id, 1))
 }
 
-// untraced are the routes whose requests are not recorded: probes, and event streams, which last as long as their page is open.
+// untraced lists the routes whose requests are not recorded: probes, and event streams, which last as long as their page is open.
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, APIBase + "/events": true}
 
 // trace records a request as a span that is named after its route. It records neither the path nor the query, which contain

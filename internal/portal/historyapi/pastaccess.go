@@ -16,8 +16,8 @@ import (
 	"github.com/acp-io/acp/internal/portal/views"
 )
 
-// ListPastAccess implements openapi.StrictServerInterface. Who may see the present access of a resource may see its past one, with the same
-// rows.
+// ListPastAccess implements openapi.StrictServerInterface.A caller who may see the present access of a resource may also see its past
+// access, with the same rows.
 func (a *API) ListPastAccess(ctx context.Context, r openapi.ListPastAccessRequestObject) (openapi.ListPastAccessResponseObject, error) {
 	who, c := core.Caller(ctx), a.Catalog()
 	e, err := views.EntityOrNotFound(c.Resource(r.Id))

@@ -204,8 +204,8 @@ func (h *Host) problems() []policy.Problem {
 	return out
 }
 
-// Seen returns the observed state of an object: its spec, its generations and whether it is ready. problems returns those of all objects;
-// it is called only if the object has a text that may be one.
+// Seen returns the observed state of an object: its spec, its generations and whether it is ready. problems returns the problems
+// of all objects; it is called only if the object has a message that may be a problem.
 func Seen(ctx context.Context, c client.Reader, problems func() []policy.Problem, name, object string) (approval.ObjectSeen, error) {
 	k, err := kindOf(name)
 	if err != nil {

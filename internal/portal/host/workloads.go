@@ -148,7 +148,7 @@ func (w *Workloads) each(ctx context.Context, n int, f func(i int) error) []erro
 	return errs
 }
 
-// put writes with a resource version that it has read: first that of the cache, which is nearly always current.
+// put writes a workload with the resource version that was read. It tries the version of the cache first, which is nearly always current.
 func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
 	reader := w.cached
 	for range workloadConflicts {

@@ -156,8 +156,8 @@ func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string,
 // a statement without its hours would give access at any hour.
 const strictly = client.FieldValidation(metav1.FieldValidationStrict)
 
-// edit reads, checks and writes with the resource version that was read. It starts again after a conflict. The sids are those of
-// the statements that change.
+// edit reads, checks and writes with the resource version that was read. It starts again after a conflict. The sids name the
+// statements that change.
 func (w *Writer) edit(ctx context.Context, resource string, grants bool, read func(context.Context) (*v1alpha1.AccessControlPolicy, bool, error),
 	check approval.Check, sids []string, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
 	for range maxConflicts {

@@ -46,7 +46,7 @@ func (a *API) GetResourceProposal(ctx context.Context, r openapi.GetResourceProp
 	return openapi.GetResourceProposal200JSONResponse(a.proposalOf(core.Caller(ctx), v)), nil
 }
 
-// proposalView is what the answer about a proposal is made of.
+// proposalView contains the data of the response about a proposal.
 type proposalView struct {
 	insight.Proposal
 	mayChange bool

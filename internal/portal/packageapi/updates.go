@@ -13,7 +13,7 @@ import (
 )
 
 // updates returns how far the versions of a package have been given to existing holders, by the numbers of the versions. The numbers and the
-// list are those of the applications that the caller sees. Only the newest update lists them.
+// list contain only applications that the caller may see. Only the newest update has the list.
 func (a *API) updates(ctx context.Context, c *catalog.Catalog, name, team string) (map[int]*openapi.PackageUpdate, error) {
 	list, err := a.Packages.UpdatesOf(core.RequestContext(ctx), name, maxVersions)
 	if err != nil {

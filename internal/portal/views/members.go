@@ -25,8 +25,8 @@ func MemberCounts(n v1alpha1.MemberCounts, listed int) *openapi.MemberCounts {
 	return &openapi.MemberCounts{Total: int(n.Total), Targeted: int(n.Targeted), Waiting: int(n.Waiting), Listed: listed, States: &states}
 }
 
-// MemberStates returns the members of a policy's unit. Where the policy's status has no room for them, the resource's own status lists them,
-// if it is about the same revision.
+// MemberStates returns the members of a policy's unit. If the policy's status has no room for them, they come from the resource's own
+// status, provided that it is about the same revision.
 func (d *Data) MemberStates(u *v1alpha1.PolicyUnit) []v1alpha1.ClusterState {
 	if u.Unlisted() > 0 {
 		if p := d.Host.Protection(string(u.Resource)); p != nil && p.Status.Revision == u.Revision && p.Status.Unlisted() == 0 {

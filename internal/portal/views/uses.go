@@ -22,7 +22,7 @@ const UseWatch = DefaultQuietDays * 24 * time.Hour
 // is noticed in time.
 const watchKept = time.Minute
 
-// watchCache keeps the latest watch, which is the same for all resources.
+// watchCache stores the latest watch, which is the same for all resources.
 type watchCache struct {
 	mu     sync.Mutex
 	latest *insight.Watch
@@ -51,7 +51,8 @@ func (d *Data) Watch(ctx context.Context) (*insight.Watch, error) {
 type UsesQuery struct {
 	Snapshot *policy.Snapshot
 	Edges    []governance.Edge
-	// Origins contains the tickets of the edges. What was seen before a ticket was approved is no use of its statement.
+	// Origins contains the tickets of the edges. A connection from before the approval does not count as a
+	// use of the ticket's statement.
 	Origins Origins
 	// Window is how far back uses are searched.
 	Window time.Duration
@@ -62,7 +63,7 @@ type UsesQuery struct {
 	Resource string
 }
 
-// LastUses contains when edges were last used. A nil LastUses knows nothing. It is not safe for concurrent use.
+// LastUses contains when edges were last used. Methods of a nil LastUses report no use. It is not safe for concurrent use.
 type LastUses struct {
 	UsesQuery
 	uses    *governance.Uses

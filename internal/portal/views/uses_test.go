@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -64,7 +65,9 @@ func (f *usesFlows) Series(ctx context.Context, q audit.SeriesQuery) ([]audit.Po
 }
 
 func (f *usesFlows) Coverage(ctx context.Context, since, until time.Time) ([]audit.Coverage, error) {
-	f.coverages++
+	if f.coverages++; f.err != nil {
+		return nil, f.err
+	}
 	return f.model.Coverage(ctx, since, until)
 }
 
@@ -177,6 +180,39 @@ func TestLastUses(t *testing.T) {
 	for sid, state := range states(missing) {
 		if state != "unknown" {
 			t.Errorf("without flows %s is %s", sid, state)
+		}
+	}
+}
+
+// TestWatchIsCached checks when the watch of the members is read again. The cache has no key, because nothing but the time decides the watch: it
+// is about all members and the last UseWatch for every caller.
+func TestWatchIsCached(t *testing.T) {
+	now := usesNow
+	flows := &usesFlows{model: insighttest.NewModel(&audit.Batch{Watched: []audit.WatchedSpan{{Source: "m1", From: usesAgo(20 * usesDay), To: usesNow}}})}
+	d := &Data{Flows: flows, Now: func() time.Time { return now }}
+	for _, step := range []struct {
+		reason string
+		at     time.Time
+		err    error
+		read   bool
+	}{
+		{"an error", usesNow, audit.ErrUnavailable, true},
+		{"which is not kept", usesNow, nil, true},
+		{"fresh", usesNow.Add(watchKept - 1), nil, false},
+		{"too old", usesNow.Add(watchKept), nil, true},
+		{"the clock was set back", usesNow, nil, true},
+	} {
+		now, flows.err = step.at, step.err
+		before := flows.coverages
+		got, err := d.Watch(t.Context())
+		if !errors.Is(err, step.err) || (flows.coverages > before) != step.read {
+			t.Errorf("%s: %v, %d queries", step.reason, err, flows.coverages-before)
+		}
+		if step.err != nil || err != nil {
+			continue
+		}
+		if step.read && !got.Until.Equal(step.at) || got.Until.Sub(got.Since) != UseWatch || len(got.Members) != 1 {
+			t.Errorf("%s: %d members from %s until %s", step.reason, len(got.Members), got.Since, got.Until)
 		}
 	}
 }

@@ -43,7 +43,7 @@ type Fleet struct {
 	Stop, Start func()
 	// Quarantine keeps the engine away from a member, and returns when it does not write there any more; Release ends that.
 	Quarantine, Release func(member string)
-	// Capabilities are those of the engine under test.
+	// Capabilities describes the engine under test.
 	Capabilities propagation.Capabilities
 	// Timeout bounds how long the suite waits for the engine.
 	Timeout time.Duration

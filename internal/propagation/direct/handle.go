@@ -24,7 +24,8 @@ func withBackoff(o *priorityqueue.Opts[place]) {
 	o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[place](firstBackoff, lastBackoff)
 }
 
-// next is when a place has to be handled again: after a back-off because it failed, after some time, or only after an event.
+// next is the result of handling a place. It describes when the place has to be handled again: after a back-off because it failed, after some
+// time, or only after an event.
 type next struct {
 	failed bool
 	after  time.Duration
@@ -139,7 +140,7 @@ func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *
 		e.config.Clients.Forget(c.Name)
 	}
 	if !refused(err) && reason != reasonNoCredentials && reason != reasonSuperseded {
-		// The request may have been made, or may still be. What the member has is what is observed after that.
+		// The member may have received the request, or may still receive it. Only a later observation shows what the member has.
 		was.wrote, was.uncertain = nil, e.config.Clock.Now().Add(uncertainty)
 	}
 	e.config.Log.V(1).Info("Object was not written", "member", at.cluster, "object", at.key, "because", err.Error())

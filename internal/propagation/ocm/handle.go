@@ -92,11 +92,11 @@ func (e *Engine) release(ctx context.Context, at place, w *work) (time.Duration,
 	case w.refused == "":
 		return 0, works.remove(ctx, w) // the agent owns nothing any more
 	}
-	return e.again(at, func() error { return works.release(ctx, w) })
+	return e.retryRequest(at, func() error { return works.release(ctx, w) })
 }
 
-// again asks the agent again, after a delay that grows with each attempt.
-func (e *Engine) again(at place, ask func() error) (time.Duration, error) {
+// retryRequest repeats a request to the agent after a delay that grows with each attempt.
+func (e *Engine) retryRequest(at place, ask func() error) (time.Duration, error) {
 	asked := e.progressOf(at).asked
 	if wait := asked.wait(e.clock.Now()); wait > 0 {
 		return wait, nil
@@ -149,7 +149,7 @@ func (e *Engine) ensure(ctx context.Context, at place, d *desired, w *work) (tim
 		return 0, nil // An event follows when the agent has handled this version, and read the object.
 	}
 	// The member differs, or refuses the object. A question makes the agent try again, which by itself waits for minutes.
-	return e.again(at, func() error { return e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster)) })
+	return e.retryRequest(at, func() error { return e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster)) })
 }
 
 // absent makes the member lose an object, in these steps, of which all but the second can be taken back:

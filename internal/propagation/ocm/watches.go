@@ -24,7 +24,7 @@ type namespaceWatch struct {
 	stop   context.CancelFunc
 
 	mu sync.Mutex
-	// failure is why the ManifestWorks could not be read at the last attempt, or nil.
+	// failure is the error of the last attempt to read the ManifestWorks, or nil.
 	failure error
 }
 

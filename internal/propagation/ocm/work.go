@@ -35,7 +35,7 @@ const (
 	annotationSince = "acp.io/work-unanswered-since"
 )
 
-// purpose is what a ManifestWork is for.
+// purpose is the reason why a ManifestWork exists.
 type purpose string
 
 const (

@@ -17,7 +17,7 @@ import (
 )
 
 // Scope is the name of a store of objects, such as "policies". Several stores share the Works of a process, and their objects may have
-// the same keys. The empty scope is that of the only store.
+// the same keys. The scope is empty if there is only one store.
 type Scope string
 
 // key returns the key of an object of the store among those of all stores.
@@ -153,8 +153,8 @@ func (s *Works) Run(ctx context.Context) error {
 	}
 }
 
-// willDo records what the agent is about to be made to do. What it handled before does not count any more, unless it is the same, because it may
-// do one after the other when the content changes back.
+// willDo records the content that is about to be written for the agent. Earlier contents that the agent handled do not count any more, unless one is
+// the same, because the agent may handle two contents one after the other when the content changes back.
 func (s *Works) willDo(at place, body string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

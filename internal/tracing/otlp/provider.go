@@ -31,7 +31,7 @@ const (
 // Config is what Open needs beside the settings.
 type Config struct {
 	Settings Settings
-	// Service and Version are those of the program. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override them.
+	// Service and Version describe the program. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override them.
 	Service, Version string
 	Log              *slog.Logger
 	// Metrics is the registry for the counter of spans. Nil means that it is not exported.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Faults are what a member does wrong.
+// Faults describes the faults that a member shows.
 type Faults struct {
 	// Latency delays each answer and each event of a watch.
 	Latency time.Duration

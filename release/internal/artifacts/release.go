@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/release/internal/imageset"
 )
 
-// PluginPlatforms are those that the kubectl plugin is published for.
+// PluginPlatforms lists the platforms for which the kubectl plugin is published.
 var PluginPlatforms = []build.Platform{
 	{OS: "linux", Arch: "amd64"},
 	{OS: "linux", Arch: "arm64"},

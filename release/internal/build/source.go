@@ -1,4 +1,4 @@
-// Package build compiles ACP's programs in a way that depends on their source and the Go toolchain alone. It knows nothing of images.
+// Package build compiles ACP's programs in a way that depends on their source and the Go toolchain alone. It must not depend on images.
 package build
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Repository is where the source is published. Labels, provenance and documents refer to it.
+// Repository is the address at which the source is published. Labels, provenance and documents refer to it.
 const Repository = "https://github.com/acp-io/acp"
 
 // Module is the path of ACP's main Go module.

@@ -117,7 +117,7 @@ func WriteLayout(dir, repository, tag string, index v1.ImageIndex, attachments [
 
 // Layout is an image with its attachments, read from a folder.
 type Layout struct {
-	// Tag is what the image is named, and Descriptor its index.
+	// Tag is the name of the image, and Descriptor describes its index.
 	Tag        string
 	Descriptor v1.Descriptor
 	Index      v1.ImageIndex

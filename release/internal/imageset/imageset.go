@@ -56,7 +56,7 @@ type Built struct {
 	Platforms map[string]string `json:"platforms"`
 }
 
-// Build builds the images, signs them, checks the signatures and writes the layouts. What Build writes for the same source, tools and key is always the same.
+// Build builds the images, signs them, checks the signatures and writes the layouts. For the same source, tools and key, Build always writes the same bytes.
 func Build(ctx context.Context, o Options) ([]Built, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder for images: %w", err)

@@ -1,5 +1,6 @@
 // Package sbom lists what is in an image, as an SPDX 2.3 document: the Go modules that the linker recorded in the executable, Go's standard library, the npm
-// packages that are bundled in the web UI, and the list of certificate authorities. What is built is the source, not what a scanner guesses.
+// packages that are bundled in the web UI, and the list of certificate authorities. The lists come from the source and the build, not from the guesses of
+// a scanner.
 package sbom
 
 import (
@@ -30,9 +31,9 @@ type component struct {
 	name, version, purl, license, sha512, note string
 }
 
-// Contents are what went into a program's image.
+// Contents describes what a program's image contains.
 type Contents struct {
-	// Executables are what the linker recorded, one for each platform of the subject.
+	// Executables contains the records of the linker, one for each platform of the subject.
 	Executables []*buildinfo.BuildInfo
 	// UI is what is bundled in the web UI, and nil where there is none. Root is the source's folder, with the UI's lock file.
 	UI   *Bundled

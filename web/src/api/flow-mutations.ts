@@ -6,7 +6,7 @@ import type { Resource } from "./types";
 import type { components } from "./schema.gen";
 import { useBatches } from "./batches";
 import { keys } from "./keys";
-import { useReread } from "./reread";
+import { useReread } from "./use-reread";
 
 type Schemas = components["schemas"];
 

@@ -1,7 +1,7 @@
 /** Requests about policies, classes, the catalog, workloads and the ledger. */
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import { client, settled, unwrap } from "./client";
-import { useReread } from "./reread";
+import { useReread } from "./use-reread";
 import type { Entity, NewTicket, SyncInput, Workload } from "./types";
 import type { CatalogOrder, LedgerOrder } from "../lib/use-server-sort";
 import { keys } from "./keys";

@@ -4,7 +4,7 @@ import { client, unwrap } from "./client";
 import type { BulkDecision, BulkResult, NewTicket, Ticket } from "./types";
 import { useBatches } from "./batches";
 import { keys } from "./keys";
-import { useReread } from "./reread";
+import { useReread } from "./use-reread";
 
 /** useStored returns a function that stores the ticket of an answer in the cache, and reads again what depends on it. */
 function useStored() {

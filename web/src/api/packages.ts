@@ -3,7 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from "@tans
 import { client, settled, unwrap } from "./client";
 import { keys } from "./keys";
 import type { AccessPackage } from "./types";
-import { useReread } from "./reread";
+import { useReread } from "./use-reread";
 
 /** usePackages reads the access packages that match a text. */
 export function usePackages(filter: { q?: string; archived?: boolean }) {

@@ -5,7 +5,7 @@ import type { ReviewLineOrder } from "../lib/use-server-sort";
 import { linesAtOnce } from "../lib/reviews";
 import { useBatches } from "./batches";
 import { keys } from "./keys";
-import { useReread } from "./reread";
+import { useReread } from "./use-reread";
 import type { NewAccessReview, ReviewDecisions, ReviewLineState, ReviewOutcome, ReviewRecommendation, ReviewResult } from "./types";
 
 /** useReviews reads all access reviews. */

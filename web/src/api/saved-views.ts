@@ -4,7 +4,7 @@ import { useEffect, useRef } from "react";
 import { browserViews, canonical, forgetBrowserView, freeName } from "../lib/saved-views";
 import { asApiError, client, settled, unwrap } from "./client";
 import { keys } from "./keys";
-import { useReread } from "./reread";
+import { useReread } from "./use-reread";
 import type { NewSavedView, SavedViewPage } from "./types";
 
 const read = (signal?: AbortSignal) => unwrap(client.GET("/me/views", signal ? { signal } : {}));

@@ -23,7 +23,7 @@ function TicketLink({ id, visible }: { id: string; visible: boolean | undefined 
   return visible === false ? <span title={t("access.hiddenTicket")}>{id}</span> : <Link to={`/tickets/${id}`}>{id}</Link>;
 }
 
-/** Causes says what began or ended a period. */
+/** Causes describes what began or ended a period. */
 function Causes({ causes }: { causes: AccessPeriodCause[] }) {
   const { t } = useTranslation();
   return (

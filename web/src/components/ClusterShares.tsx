@@ -1,5 +1,5 @@
 import { useTranslation } from "react-i18next";
-import type { ClusterShare } from "../lib/fold";
+import type { ClusterShare } from "../lib/folded-connections";
 import { useWords } from "../lib/use-words";
 import { ConnectionCount } from "./ConnectionCount";
 import classes from "./Tables.module.css";

@@ -36,8 +36,8 @@ interface DataTableProps<Row> {
   onRow?: (row: Row) => void;
   testId?: string;
   /**
-   * More rows are on the server, as `query` says unless this is set. Sorting only those that were read would show a wrong order, so only
-   * the server can sort the table; and a file of them would not be complete, so there is none without the query.
+   * The server has more rows than `rows` contains. By default this is read from `query`. Sorting only the rows that were read would show a
+   * wrong order, so only the server can sort the table. A file of these rows would not be complete, so there is none without the query.
    */
   partial?: boolean;
   /** The orders in which the server returns the rows (see useServerSort). Their columns can be sorted even if the table is partial. */
@@ -46,7 +46,7 @@ interface DataTableProps<Row> {
   sortParam?: string;
   /** The table as a file, which the reader can save. */
   csv?: CsvTable<Row>;
-  /** The query of the rows, which also reads those that were not read yet for the file. */
+  /** The query of the rows. For the file, the remaining rows are read by it. */
   query?: Pages<Row>;
 }
 

@@ -190,8 +190,8 @@ interface Props {
 }
 
 /**
- * DecisionFacts shows what a decision about a ticket needs to know, beside the decision. It shows nothing to people to whom the server refuses the
- * facts. Of several items only the first one is open.
+ * DecisionFacts shows, beside the buttons of a decision, the facts that an approver needs. It shows nothing if the server refuses the facts to the
+ * reader. If there are several items, only the first one is expanded.
  */
 export function DecisionFacts({ id, items }: Props) {
   const { t } = useTranslation();

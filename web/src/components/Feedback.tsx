@@ -1,4 +1,4 @@
-/** What a view shows when it has no rows, cannot have them, or does not have them yet. */
+/** The states of a view without rows: empty, failed and loading. */
 import { Button, Skeleton, Stack } from "@mantine/core";
 import { IconAlertTriangle, IconInfoCircle } from "@tabler/icons-react";
 import type { ReactNode } from "react";

@@ -53,7 +53,7 @@ function ProblemState({ error, fields }: { error: unknown; fields: FieldProblem[
   );
 }
 
-/** Loss is what closing the dialog would discard: input that was not sent, or the answer to a request that was. */
+/** Loss names what closing the dialog would discard: input that was not sent, or the response to a request that was sent. */
 type Loss = "input" | "answer";
 
 interface Action {
@@ -74,7 +74,7 @@ interface Props {
   alternative?: Action;
   /** pending reports whether the request was sent and not answered yet. */
   pending: boolean;
-  /** The last answer, if the server refused. */
+  /** The error of the last request. */
   error: unknown;
   /** The values of the fields. The dialog asks before it drops values that differ from those it was opened with. */
   values?: unknown;

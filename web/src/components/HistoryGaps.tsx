@@ -4,7 +4,7 @@ import { useWords } from "../lib/use-words";
 import classes from "./History.module.css";
 import { Notice } from "./Feedback";
 
-/** HistoryGaps says what the records do not cover, so that no answer looks complete that is not. */
+/** HistoryGaps shows what the records do not cover, so that an incomplete answer does not look complete. */
 export function HistoryGaps({ gaps }: { gaps: HistoryGap[] }) {
   const { t } = useTranslation();
   const words = useWords();

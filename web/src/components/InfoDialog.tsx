@@ -8,7 +8,7 @@ interface Props {
   size?: "sm" | "lg" | "xl";
   /** Buttons at the end of the dialog. */
   actions?: ReactNode;
-  /** Only `actions` close the dialog: what it shows cannot be opened again. */
+  /** Only `actions` close the dialog, because its content cannot be shown again. */
   mustConfirm?: boolean;
   onClose: () => void;
   children: ReactNode;

@@ -8,7 +8,7 @@ import { useHeading } from "../lib/use-heading";
 /** seesConnections contains the roles of people who may see connections, owners only their own. */
 const seesConnections: Role[] = ["application-owner", "resource-owner", "security", "auditor"];
 
-/** useItemFlows returns the path of the connections that an item of a ticket is about. It is undefined if there is none, or if the reader sees no connections. */
+/** useItemFlows returns the path of the connections that an item of a ticket is about. It is undefined if the item has no connections, or if the reader may not see them. */
 export function useItemFlows(item: TicketItem, kind: TicketKind): string | undefined {
   const sees = useMe().data?.roles.some((role) => seesConnections.includes(role)) ?? false;
   const { object } = item;

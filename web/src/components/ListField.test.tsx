@@ -2,7 +2,7 @@ import { fireEvent, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useState } from "react";
 import { describe, expect, it } from "vitest";
-import { addressKey } from "../lib/entered";
+import { addressKey } from "../lib/entered-list";
 import { renderPage } from "../testing/render";
 import { ListField } from "./ListField";
 

@@ -2,8 +2,8 @@ import { TagsInput } from "@mantine/core";
 import type { TagsInputProps } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { enteredList, separators } from "../lib/entered";
-import type { Entered } from "../lib/entered";
+import { enteredList, separators } from "../lib/entered-list";
+import type { Entered } from "../lib/entered-list";
 
 interface Props extends Pick<TagsInputProps, "label" | "description" | "placeholder" | "required" | "error"> {
   value: string[];
@@ -22,7 +22,7 @@ const some = (values: string[]): string => [...values.slice(0, named), ...(value
 
 /**
  * ListField is the field for a list of names or addresses. A value ends with Enter, a separator, or when the field loses the focus, and several can be
- * pasted. What is there already, or exceeds the maximum, is not entered, and the field says so until the next input.
+ * pasted. Duplicates and values beyond the maximum are not entered, and the field reports them until the next input.
  */
 export function ListField({ value, onChange, max, keyOf, error, testId, ...rest }: Props) {
   const { t } = useTranslation();

@@ -108,7 +108,7 @@ function Rows({ rows }: { rows: PastAccess[] }) {
   return <DataTable sortParam="past-sort" label={t("past.title")} columns={columns} rows={rows} rowKey={(row) => `${row.policy}/${row.sid}/${row.subject.name}/${row.resource.name}`} rowTestId={(row) => `past-row-${row.sid}`} dim={(row) => !row.counting || row.uncertain} testId="past-table" />;
 }
 
-/** Mode says which mode the resource had, and what follows from it. */
+/** Mode shows the mode that the resource had, and the consequences of the mode. */
 function Mode({ list }: { list: PastAccessList }) {
   const { t } = useTranslation();
   const words = useWords();

@@ -22,7 +22,7 @@ export interface Pages<Row> {
 export const mostRows = 10_000;
 /** pause is the time in milliseconds after a page. The server limits how many requests a person may send. */
 const pause = 25;
-/** longPause is the time in milliseconds after which a page is read again that the server refused because of that limit. */
+/** longPause is the time in milliseconds after which a page is read again if the server refused the request because of that limit. */
 const longPause = 1_000;
 const mostRefusals = 60;
 
@@ -48,7 +48,7 @@ type State = { is: "idle" } | { is: "reading"; rows: number } | { is: "failed"; 
 interface Props<Row> {
   csv: CsvTable<Row>;
   rows: readonly Row[];
-  /** The query of the rows if the server has more of them than those that were read. */
+  /** The query of the rows, if the server has more rows than were read. */
   query?: Pages<Row> | undefined;
 }
 

@@ -21,7 +21,7 @@ interface Props {
   label: string;
   requester?: boolean;
   partial?: boolean;
-  /** The query of the tickets, for those that were not read yet. */
+  /** The query of the tickets, which reads the remaining tickets for the file. */
   query?: Pages<Ticket>;
   /** The orders in which the server returns the tickets; the table then shows the last change, too. */
   orders?: readonly TicketOrder[];

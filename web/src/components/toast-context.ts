@@ -1,6 +1,6 @@
 import { createContext, useContext } from "react";
 
-/** Outcome is whether what a toast tells was done. */
+/** Outcome reports whether the action that a toast is about succeeded. */
 export type Outcome = "done" | "failed";
 
 /** ToastContext provides the function that shows a message to the components below it. */

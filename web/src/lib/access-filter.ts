@@ -4,7 +4,7 @@ import type { FilterChange } from "./use-filters";
 import { among } from "./use-filters";
 import type { Focus, Level } from "./access-graph";
 import { levels } from "./access-graph";
-import { modes, originKinds } from "./govern";
+import { modes, originKinds } from "./governance-filters";
 
 /** expiryDays contains the numbers of days within which an access can be filtered to expire. */
 export const expiryDays = [1, 7, 14, 30, 90] as const;

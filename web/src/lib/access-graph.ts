@@ -51,7 +51,7 @@ export interface Picture {
 /** rowHeight is the vertical distance of the nodes in pixels at zoom factor 1. */
 export const rowHeight = 22;
 
-/** teamOf returns the team of a node; of several owners it is that of the first. */
+/** teamOf returns the team of a node. If the node has several owners, it is the team of the first one. */
 function teamOf(graph: AccessGraph, node: AccessNode) {
   const at = node.teams?.[0];
   return at === undefined ? undefined : graph.teams[at];
@@ -97,7 +97,7 @@ function sideOf(graph: AccessGraph, ends: Iterable<number>, side: PictureNode["s
   return { nodes, places };
 }
 
-/** order returns the indices of the nodes sorted by their weights, such as the middle of what they are connected with, so that lines cross less. */
+/** order returns the indices of the nodes sorted by their weights. A weight such as the middle of the connected nodes makes fewer lines cross. */
 function order(nodes: PictureNode[], weights: (index: number) => number): number[] {
   return nodes
     .map((node, index) => ({ index, at: weights(index), title: node.title || node.kind }))

@@ -1,6 +1,6 @@
 /**
- * The comment of a decision that was refused because it needs a new login, kept for this tab while the person logs in. It belongs to the
- * person who typed it and to the ticket.
+ * Stores the comment of a decision that needs a new login in the storage of the tab while the person logs in. It is restored only for the same
+ * person and the same ticket.
  */
 const storageKey = "acp-decision-comment";
 

@@ -1,12 +1,12 @@
 /**
- * The request that is being typed, kept for this tab so that a login that ends in the middle loses nothing.
- * It belongs to the person who typed it and to the address it was typed at.
+ * Stores the request that a person is entering in the storage of the tab, so that it is not lost when the session ends. It is restored only for
+ * the same person and the same URL.
  */
 const storageKey = "acp-request-draft";
 
 interface Draft {
   person: string;
-  /** The page's query: another prefilled link is another request. */
+  /** The query of the page's URL. Links that prefill other values are other requests. */
   search: string;
   form: unknown;
 }

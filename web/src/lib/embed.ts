@@ -1,6 +1,6 @@
 /**
- * Pages that other sites show in a frame. A click in a frame may not be what the person sees, so these pages change nothing: they offer no action, and
- * no call that writes leaves them.
+ * Supports pages that other sites show in a frame. Another site may make a person click on something that they do not see, so these pages change
+ * nothing: they offer no action and send no request that writes.
  */
 import { createContext, useContext } from "react";
 

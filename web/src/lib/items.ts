@@ -5,7 +5,7 @@ import { clusterOrder } from "./members";
 /** ticketKinds contains all kinds of tickets in display order. */
 export const ticketKinds = ["grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy", "workload", "package", "statement"] as const satisfies readonly TicketKind[];
 
-/** Matter is what an item is about, which selects the texts about it. */
+/** Matter is the subject of an item, which selects its texts. */
 export type Matter = "access" | "end" | "protection" | "object";
 
 const matters: Record<TicketKind, Matter> = {

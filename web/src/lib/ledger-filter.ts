@@ -1,4 +1,4 @@
-/** The ledger's filter as the address has it. Pure. */
+/** The ledger's filter, as it is stored in the URL. Pure. */
 import type { LedgerFilter } from "../api/governance";
 import { instantOf } from "./zone";
 

@@ -8,7 +8,7 @@ export interface LedgerDetail {
   value: string;
   /** The name of the key; absent where the key is an identifier. */
   label?: Message;
-  /** The value as messages, one for each line; absent for the words of people, identifiers, and texts without a code. */
+  /** The value as messages, one for each line; absent for texts that people wrote, identifiers, and texts without a code. */
   texts?: Message[];
   /** ofText reports whether the detail is the code or the parameters of another detail that has texts. */
   ofText: boolean;

@@ -1,6 +1,6 @@
 /**
- * Pages load when they are first opened, and that can fail: the portal is away, or a newer version replaced the
- * file. Browsers may remember a failed import for as long as the document lives, so only a reload heals for sure.
+ * Loads the code of a page when the page is first opened. This fails while the portal is unavailable, or if a newer version of the portal
+ * replaced the file. Browsers may cache a failed import until the document is reloaded, so only a reload is a reliable retry.
  */
 import { lazy } from "react";
 import type { ComponentType } from "react";

@@ -1,4 +1,4 @@
-/** How an approval policy names who decides, and the address that proposes a change of an object. Pure. */
+/** Parses the approvers of approval policies, and builds the URL that proposes a change of an object. Pure. */
 import type { ObjectChange, PolicyStep } from "../api/types";
 
 type Approver = { kind: "leader" | "resource-owner" | "application-owner" | "group" | "user"; id: string };

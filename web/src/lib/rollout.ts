@@ -40,7 +40,7 @@ export const clustersOf = (cards: RolloutCard[]): string[] => [...new Set(cards.
 /** lacking returns the cards that cannot be enforced without an override, including those that could not be assessed. */
 export const lacking = (cards: RolloutCard[]): RolloutCard[] => cards.filter(({ enough }) => enough !== true);
 
-/** missingOf returns what is missing, except what the hint already says. */
+/** missingOf returns what is missing, except what the hint already contains. */
 export const missingOf = ({ missing, hint }: RolloutCard): Message[] => missing.filter((each) => each.text !== hint?.message.text);
 
 /** usualTarget returns the next stage of most cards. */

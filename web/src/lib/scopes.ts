@@ -1,4 +1,4 @@
-/** What a token may do, and the name of its words: a colon means something else to the catalogues. */
+/** The scopes of tokens, and the key of each scope's text: a colon has another meaning in the keys of i18next. */
 import type { TokenScope } from "../api/types";
 
 /** scopes contains the scopes of tokens in display order. */

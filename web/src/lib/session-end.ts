@@ -17,6 +17,6 @@ export function toLogin(router: Pick<Router, "state" | "navigate">, cache: Query
   const search = new URLSearchParams({ returnTo: location.pathname + location.search });
   if (wasIn) search.set("error", "expired");
   void router.navigate(`${loginPage}?${search.toString()}`, { replace: true });
-  // After the navigation has begun: clearing makes views ask again.
+  // This must follow the navigation, because clearing the cache makes mounted views send their requests again.
   cache.clear();
 }

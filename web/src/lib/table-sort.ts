@@ -1,4 +1,4 @@
-/** How the rows of a table are sorted: written into the URL as the key of a column, with a minus sign in front for descending order. */
+/** Reads the sort of a table from the URL, and sorts rows. The URL contains the key of a column, with a minus sign in front for descending order. */
 
 /** Sortable is the value by which rows are compared; undefined values come last in both directions. */
 export type Sortable = string | number | undefined;

@@ -1,4 +1,4 @@
-/** How long a temporary audit lasts. Pure; the server checks it again. */
+/** The choices for the duration of a temporary audit. Pure; the server checks the duration again. */
 import { secondsPerDay, secondsPerHour } from "./time";
 
 /** auditPresets maps the offered durations of a temporary audit to seconds. */

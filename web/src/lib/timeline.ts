@@ -167,7 +167,7 @@ class Line {
     }
   }
 
-  /** The item's steps, not the events, decide what is current. */
+  /** Adds the item's steps. The steps, not the events, determine which node is current. */
   steps(item: TicketItem) {
     for (const step of item.steps) {
       const node = this.round.get(step.name);
@@ -190,7 +190,7 @@ class Line {
     }
   }
 
-  /** The live states belong to the phase that the item is in. */
+  /** Adds the live states to the phase of the item. */
   live(item: TicketItem) {
     let group = this.nodes.findLast((node) => node.kind === "clusters" && node.phase === this.phase);
     if (!group) {
@@ -252,7 +252,7 @@ export function timeline(ticket: Ticket, item: TicketItem): TimelineNode[] {
         line.add(event, "submitted", "done").comment = ticket.reason;
         break;
       case "break-glass":
-        // The reason is that of the request, which is shown above.
+        // The comment repeats the reason of the request, which is shown above.
         delete line.add(event, "break-glass", plain["break-glass"]).comment;
         break;
       default:

@@ -8,7 +8,7 @@ import type { Level } from "./access-graph";
 
 /** trafficKinds contains the kinds of strands in the order in which they are drawn; later ones lie on top. */
 export const trafficKinds = ["granted", "allowed", "unmanaged", "audited", "refused"] as const;
-/** TrafficKind is what a strand shows: a grant that was not used, or connections by decision. */
+/** TrafficKind is the kind of traffic of a strand: a grant that was not used, or connections by decision. */
 export type TrafficKind = (typeof trafficKinds)[number];
 /** SeenKind is a kind of connections that were seen. */
 export type SeenKind = Exclude<TrafficKind, "granted">;
@@ -49,12 +49,12 @@ export interface TrafficHeader {
   groupKind: GroupKind | "team";
   title: string;
   y: number;
-  /** The extent of its members. */
+  /** The vertical extent of its members, from the upper to the lower end. */
   from: number;
   to: number;
 }
 
-/** Bundle is everything between two nodes. */
+/** Bundle is all connections and grants between two nodes. */
 export interface Bundle {
   from: number;
   to: number;
@@ -402,9 +402,9 @@ export function bundleAt({ strands }: Pick<TrafficPicture, "strands">, part: num
   return best;
 }
 
-/** Overlay is what a change would do to the links of the map. */
+/** Overlay is the effect that a change would have on the links of the map. */
 export interface Overlay {
-  /** The places of the links. */
+  /** The places of the links that the change would cut, and of the links that it would let through. */
   cut: Set<number>;
   let: Set<number>;
   /** Pairs that the change concerns and the map does not show. */

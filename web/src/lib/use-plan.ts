@@ -1,4 +1,4 @@
-/** The preview of a request that is being typed. It is requested after typing pauses, and an older request is cancelled. */
+/** Reads the preview of a request that a person is entering. The preview is read after a pause in typing, and an older call is cancelled. */
 import { useDebouncedValue } from "@mantine/hooks";
 import { useImpactPreview } from "../api/flows";
 import { usePreview } from "../api/queries";

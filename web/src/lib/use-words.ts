@@ -40,13 +40,13 @@ export function useWords() {
     list(items: string[]): string {
       return new Intl.ListFormat(i18n.language, { type: "conjunction" }).format(items);
     },
-    /** A step's name is the approval policy's; the default ones have a translation. */
+    /** The name of a step. Names in approval policies are shown as they are; the steps of the built-in chain have translations. */
     step(name: string): string {
       if (isDefaultStep(name)) return t(`step.${name}`);
       const resource = ownedResource(name);
       return resource === undefined ? name : t("step.ownerOf", { resource });
     },
-    /** The people of a step, in a sentence. They are read from the expressions that select them: a policy's step may have any name. */
+    /** The approvers of a step, as a list. They are derived from the expressions that select them, because a step of a policy may have any name. */
     stepWho(step: Pick<Step, "name" | "from" | "quorum" | "approvers"> | undefined): string {
       const who = (step?.from ?? []).map((expression) => {
         const [kind, name] = cut(expression);

@@ -17,7 +17,7 @@ import { SearchField } from "../components/SearchField";
 import { expiryDays, filterNames, filterOf, focusChange, focusIn, levelOf } from "../lib/access-filter";
 import { levelBelow, levels } from "../lib/access-graph";
 import type { Focus } from "../lib/access-graph";
-import { modes, originKinds } from "../lib/govern";
+import { modes, originKinds } from "../lib/governance-filters";
 import { shortName } from "../lib/names";
 import { among, useFilters } from "../lib/use-filters";
 import type { FilterChange } from "../lib/use-filters";

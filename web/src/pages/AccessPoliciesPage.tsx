@@ -21,7 +21,7 @@ import { SavedViews } from "../components/SavedViews";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { policiesCSV } from "../lib/tables/access";
-import { issueKinds, originKinds } from "../lib/govern";
+import { issueKinds, originKinds } from "../lib/governance-filters";
 import { among, useFilters } from "../lib/use-filters";
 import { policyOrders, useServerSort } from "../lib/use-server-sort";
 import { useWords } from "../lib/use-words";

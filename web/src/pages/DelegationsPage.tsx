@@ -1,7 +1,7 @@
 import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useDelegations } from "../api/own";
+import { useDelegations } from "../api/account";
 import { useMayRequest, useMe } from "../api/queries";
 import { DelegateDialog } from "../components/delegations/DelegateDialog";
 import { DelegationTable } from "../components/delegations/DelegationTable";

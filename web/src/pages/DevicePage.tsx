@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router";
 import { asApiError } from "../api/client";
-import { useDecideDevice, useDevice } from "../api/own";
+import { useDecideDevice, useDevice } from "../api/account";
 import type { DeviceLogin } from "../api/types";
 import { EmptyState, ErrorState, Notice, RowsSkeleton } from "../components/Feedback";
 import { Page, Section } from "../components/Page";

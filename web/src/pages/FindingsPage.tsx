@@ -21,7 +21,7 @@ import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
 import { findingsCSV } from "../lib/tables/fleet";
-import { findingKinds } from "../lib/govern";
+import { findingKinds } from "../lib/governance-filters";
 import { among, useFilters } from "../lib/use-filters";
 import { findingOrders, useServerSort } from "../lib/use-server-sort";
 import { useWords } from "../lib/use-words";

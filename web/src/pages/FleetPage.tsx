@@ -17,7 +17,7 @@ import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { RelativeTime } from "../components/Time";
 import { membersCSV } from "../lib/tables/fleet";
-import { memberHealths } from "../lib/govern";
+import { memberHealths } from "../lib/governance-filters";
 import { among, useFilters } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
 

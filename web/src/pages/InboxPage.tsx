@@ -1,7 +1,7 @@
 import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { useInbox, useMarkInbox } from "../api/own";
+import { useInbox, useMarkInbox } from "../api/account";
 import { useMe } from "../api/queries";
 import { EmptyState, ErrorState, Loaded } from "../components/Feedback";
 import { NotificationList } from "../components/inbox/NotificationList";

@@ -1,5 +1,5 @@
 import { useTranslation } from "react-i18next";
-import { usePreferences } from "../api/own";
+import { usePreferences } from "../api/account";
 import { useMe } from "../api/queries";
 import { Loaded } from "../components/Feedback";
 import { Page } from "../components/Page";

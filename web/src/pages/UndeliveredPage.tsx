@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useRetryUndelivered, useUndelivered } from "../api/own";
+import { useRetryUndelivered, useUndelivered } from "../api/account";
 import { useMe } from "../api/queries";
 import { ConfirmDialog } from "../components/ConfirmDialog";
 import { EmptyState, ErrorState, Loaded } from "../components/Feedback";

@@ -3,7 +3,7 @@ import { IconBell } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { useInbox, useMarkInbox } from "../api/own";
+import { useInbox, useMarkInbox } from "../api/account";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { NotificationList } from "../components/inbox/NotificationList";
 import { useWords } from "../lib/use-words";

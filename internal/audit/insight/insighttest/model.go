@@ -49,7 +49,7 @@ func (m *Model) Add(b *audit.Batch) {
 	m.watched, m.losses = append(m.watched, b.Watched...), append(m.losses, b.Losses...)
 }
 
-// Totals is that of audit.Reader.
+// Totals implements audit.Reader.
 func (m *Model) Totals(ctx context.Context, f audit.Filter, each func(audit.Total) error) error {
 	for _, e := range m.sorted() {
 		if err := ctx.Err(); err != nil {
@@ -82,7 +82,7 @@ func (m *Model) Totals(ctx context.Context, f audit.Filter, each func(audit.Tota
 	return nil
 }
 
-// Series is that of audit.Reader.
+// Series implements audit.Reader.
 func (m *Model) Series(_ context.Context, q audit.SeriesQuery) ([]audit.Point, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (m *Model) Series(_ context.Context, q audit.SeriesQuery) ([]audit.Point, e
 	return out, nil
 }
 
-// Coverage is that of audit.Reader.
+// Coverage implements audit.Reader.
 func (m *Model) Coverage(_ context.Context, since, until time.Time) ([]audit.Coverage, error) {
 	return audit.ComputeCoverage(since, until, m.watched, m.losses), nil
 }

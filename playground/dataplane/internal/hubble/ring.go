@@ -31,10 +31,10 @@ func (r *Ring) Add(f *flowpb.Flow) {
 	r.mu.Lock()
 	r.flows[r.next%uint64(len(r.flows))] = f
 	r.next++
-	wake := r.more
+	added := r.more
 	r.more = make(chan struct{})
 	r.mu.Unlock()
-	close(wake)
+	close(added)
 }
 
 // Bounds returns the number of the oldest flow in the ring, and that of the next flow.

@@ -39,7 +39,7 @@ type Pod struct {
 	Ports []uint16
 }
 
-// Config is what all servers have in common.
+// Config is the configuration that all servers share.
 type Config struct {
 	// Istiod is the address of istiod's xDS service, and IstioVersion the version that the servers report to it.
 	Istiod, IstioVersion string
@@ -97,7 +97,7 @@ func Start(c Config, p Pod) (*Server, error) {
 	return s, nil
 }
 
-// bootstrapOf returns what Istio's agent tells a server without a proxy.
+// bootstrapOf returns the bootstrap configuration that Istio's agent writes for a gRPC server without a proxy.
 func bootstrapOf(c Config, p Pod, dir string) map[string]any {
 	return map[string]any{
 		"xds_servers": []any{map[string]any{

@@ -14,7 +14,7 @@ import { useToast } from "../toast-context";
 const noNames: string[] = [];
 const sensitivities: Sensitivity[] = ["low", "medium", "high"];
 
-/** EntityLimits are what an administrator of an organization may enter. The server checks them again. */
+/** EntityLimits restrict what an administrator of an organization may enter. The server checks them again. */
 export interface EntityLimits {
   kinds: Entity["kind"][];
   owners: { value: string; label: string }[];

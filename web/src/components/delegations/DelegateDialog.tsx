@@ -1,7 +1,7 @@
 import { SimpleGrid, Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useDelegate } from "../../api/own";
+import { useDelegate } from "../../api/account";
 import { delegationErrors } from "../../lib/delegation";
 import type { DelegationForm } from "../../lib/delegation";
 import { textLimit } from "../../lib/request";

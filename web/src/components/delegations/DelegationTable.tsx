@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useEndDelegation } from "../../api/own";
+import { useEndDelegation } from "../../api/account";
 import type { Delegation } from "../../api/types";
 import { delegationsCSV } from "../../lib/tables/requests";
 import { stateOf } from "../../lib/delegation";

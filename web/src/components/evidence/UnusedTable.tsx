@@ -37,7 +37,7 @@ interface Props {
   label: string;
   /** Which end of the statement the page is about. */
   about?: RefKind;
-  /** The query of the rows, for those that were not read yet. */
+  /** The query of the rows, which reads the remaining rows for the file. */
   query?: Pages<Unused>;
 }
 

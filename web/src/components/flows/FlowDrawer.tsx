@@ -6,7 +6,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMe } from "../../api/queries";
 import type { CatalogRef, Connection } from "../../api/types";
-import { isRefused } from "../../lib/fold";
+import { isRefused } from "../../lib/folded-connections";
 import { statementPath } from "../../lib/flow-link";
 import { DecisionBadge } from "../Badge";
 import { ConnectionCount } from "../ConnectionCount";

@@ -2,7 +2,7 @@ import { ActionIcon, VisuallyHidden } from "@mantine/core";
 import { IconMail, IconMailOpened } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { useMarkInbox } from "../../api/own";
+import { useMarkInbox } from "../../api/account";
 import type { InboxItem } from "../../api/types";
 import { isNoticeKind } from "../../lib/notices";
 import { useWords } from "../../lib/use-words";

@@ -19,14 +19,14 @@ interface Props {
   /** Undefined if the reader may not do this. */
   onRetry: ((id: string) => void) | undefined;
   busy: boolean;
-  /** The query of the letters, for those that were not read yet. */
+  /** The query of the notifications, which reads the remaining ones for the file. */
   query: Pages<Undelivered>;
 }
 
 /** UndeliveredTable lists notifications that could not be delivered, with a button to deliver each of them again. */
 export function UndeliveredTable({ letters, onRetry, busy, query }: Props) {
   const { t } = useTranslation();
-  /** The name of a receiver is chosen by the operator who configures it. */
+  /** channelOf returns the text for a channel. A webhook has the name that the operator configured. */
   const channelOf = (name: string) => {
     const known = channels.find((each) => each === name);
     return known ? t(`profile.channel.${known}`) : name;

@@ -2,7 +2,7 @@ import { Button, Group, Select, SimpleGrid } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { asApiError } from "../../api/client";
-import { usePutPreferences } from "../../api/own";
+import { usePutPreferences } from "../../api/account";
 import type { Me, Preferences } from "../../api/types";
 import { chooseLanguage, languageNames, languages } from "../../i18n";
 import { noticeKinds } from "../../lib/notices";

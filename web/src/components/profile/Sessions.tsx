@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
-import { useEndOtherSessions, useSessions } from "../../api/own";
+import { useEndOtherSessions, useSessions } from "../../api/account";
 import type { SessionInfo } from "../../api/types";
 import { sessionsCSV } from "../../lib/tables/account";
 import { browserName } from "../../lib/browser-name";

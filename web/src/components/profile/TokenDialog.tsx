@@ -1,7 +1,7 @@
 import { Button, Checkbox, CopyButton, Select, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useCreateToken } from "../../api/own";
+import { useCreateToken } from "../../api/account";
 import type { TokenScope } from "../../api/types";
 import { scopes, scopeWords } from "../../lib/scopes";
 import { secondsPerDay } from "../../lib/time";

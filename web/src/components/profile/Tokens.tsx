@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useRevokeToken, useTokens } from "../../api/own";
+import { useRevokeToken, useTokens } from "../../api/account";
 import type { Token } from "../../api/types";
 import { ConfirmDialog } from "../ConfirmDialog";
 import { DataTable } from "../DataTable";

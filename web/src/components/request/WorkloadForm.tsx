@@ -2,7 +2,7 @@ import { TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { useLocation } from "react-router";
 import { asApiError } from "../../api/client";
-import { addressKey } from "../../lib/entered";
+import { addressKey } from "../../lib/entered-list";
 import { basketLimit, passedWorkloads, workloadAddresses, workloadBody, workloadId } from "../../lib/request";
 import type { WantedWorkload } from "../../lib/request";
 import { useDraft } from "../../lib/use-draft";

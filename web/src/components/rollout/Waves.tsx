@@ -11,7 +11,7 @@ import classes from "./Rollout.module.css";
 
 interface Props {
   waves: RolloutWaves;
-  /** Whether a resource or a class rolls out; the texts differ. */
+  /** The kind of object whose waves are shown, which selects the texts. */
   of: "resource" | "class";
   /** The name of the resource or the class, for people. */
   title: string;

@@ -8,7 +8,7 @@ import { RelativeTime } from "../Time";
 import { KindSwatch } from "./KindSwatch";
 import classes from "./Traffic.module.css";
 
-/** useGrantText returns a function that says what is granted between the ends of a bundle. */
+/** useGrantText returns a function that describes the grants between the ends of a bundle. */
 export function useGrantText() {
   const { t } = useTranslation();
   const words = useWords();
@@ -19,7 +19,7 @@ export function useGrantText() {
   };
 }
 
-/** useBundleText returns a function that says in one sentence what a bundle is, for screen readers. */
+/** useBundleText returns a function that describes a bundle in one sentence, for screen readers. */
 export function useBundleText() {
   const { t } = useTranslation();
   const words = useWords();

@@ -9,7 +9,7 @@ import classes from "./Traffic.module.css";
 /** offered is the maximum number of suggestions; typing narrows them. */
 const offered = 100;
 
-/** Found is what a search selects: a name of one side, or a group. */
+/** Found is the result that a search selects: a subject, a resource or a group. */
 export type Found = { subject: string } | { resource: string } | { team: string };
 
 interface Props {

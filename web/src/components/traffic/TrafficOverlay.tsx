@@ -117,7 +117,7 @@ interface Props {
   onChange: (change: FilterChange) => void;
 }
 
-/** TrafficOverlay says in one sentence what the change would do to the links of the map. */
+/** TrafficOverlay describes in one sentence the effect of the change on the links of the map. */
 export function TrafficOverlay({ change, query, overlay, map, onChange }: Props) {
   const { t } = useTranslation();
   const words = useWords();

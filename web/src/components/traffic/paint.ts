@@ -162,7 +162,7 @@ const usualAlpha: Record<TrafficKind, number> = { granted: 0.5, allowed: 0.5, un
 
 const same = (a: Base, b: Base) => a.picture === b.picture && a.scroll.k === b.scroll.k && a.scroll.top === b.scroll.top && a.size.width === b.size.width && a.size.height === b.size.height && JSON.stringify(a.palette) === JSON.stringify(b.palette);
 
-/** fitter returns a function that shortens texts to a width, and remembers them. */
+/** fitter returns a function that shortens texts to a width. It caches the results. */
 function fitter() {
   const known = new Map<string, string>();
   return (context: CanvasRenderingContext2D, text: string, width: number): string => {

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { usePutWorkloads } from "../../api/governance";
 import { useApplication } from "../../api/queries";
-import { addressKey } from "../../lib/entered";
+import { addressKey } from "../../lib/entered-list";
 import { workloadAddresses, workloadId } from "../../lib/request";
 import { useWords } from "../../lib/use-words";
 import { ApplicationSelect } from "../EntitySelect";

@@ -27,7 +27,7 @@ export const ends = <Row extends { subject: CatalogRef; resource: CatalogRef }>(
   "resource title": (row: Row) => row.resource.title,
 });
 
-/** seen returns the columns of what was seen of a client. */
+/** seen returns the columns with the observed connections of a client. */
 export const seen = <Row extends { evidence: SeenEvidence }>() => ({
   connections: (row: Row) => row.evidence.count,
   "first seen": (row: Row) => row.evidence.firstSeen,

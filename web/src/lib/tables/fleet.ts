@@ -58,7 +58,7 @@ export const memberLabelsCSV = (member: string): CsvTable<{ key: string; values:
   columns: { label: (row) => row.key, values: (row) => row.values },
 });
 
-/** memberUnitsCSV is the table of what a member does not have as it should. */
+/** memberUnitsCSV is the table of the units that a member does not have in the wanted state. */
 export const memberUnitsCSV: CsvTable<MemberUnit> = {
   file: "member-units",
   columns: {

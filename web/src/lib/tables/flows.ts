@@ -1,7 +1,7 @@
 /** Tables of connections, as files. */
 import type { Connection, Decision, DeniedConnection, FlowLoss, RawFlow } from "../../api/types";
 import type { CsvTable } from "../csv";
-import type { FoldedConnection } from "../fold";
+import type { FoldedConnection } from "../folded-connections";
 import { ends } from "./cells";
 
 /** connectionsCSV is the table of connections, one row for each member, verdict and statement. */

@@ -43,7 +43,7 @@ func parseCall(text string) (call, error) {
 	return c, nil
 }
 
-// repeat makes the connection for ever. What becomes of it is seen by the network, not here.
+// repeat makes the connection for ever. The result is observed in the network, not here.
 func (c call) repeat() {
 	for {
 		c.pause()

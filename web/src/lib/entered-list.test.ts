@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { addressKey, enteredList } from "./entered";
+import { addressKey, enteredList } from "./entered-list";
 
 describe("an entered list", () => {
   it.each([

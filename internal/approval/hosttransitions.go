@@ -21,7 +21,7 @@ func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	for k := range it.Steps {
 		it.Steps[k].restart()
 	}
-	t.say(i, at, message.TicketVoidedBringsMore())
+	t.setMessage(i, at, message.TicketVoidedBringsMore())
 	t.advance(i, at)
 	return true
 }
@@ -50,11 +50,11 @@ func (t *Ticket) Written(i int, name string, w Written, now time.Time) {
 	case t.Kind == KindPackage: // no member has it
 		t.effective(i, now)
 	case t.Kind.Access():
-		t.say(i, now, message.TicketStatementWritten())
+		t.setMessage(i, now, message.TicketStatementWritten())
 	case t.Kind == KindRevoke:
-		t.say(i, now, message.TicketRevocationStarted())
+		t.setMessage(i, now, message.TicketRevocationStarted())
 	default:
-		t.say(i, now, message.TicketChangeWritten())
+		t.setMessage(i, now, message.TicketChangeWritten())
 	}
 }
 
@@ -69,7 +69,7 @@ func (t *Ticket) Removed(i int, policy string, w Written, now time.Time) {
 	}
 	it.Policy, it.PolicyUID, it.RevokeGeneration = policy, w.UID, w.Generation
 	t.event(now, Event{Kind: EventRevokeWritten, Item: i})
-	t.say(i, now, message.TicketStatementRemoved())
+	t.setMessage(i, now, message.TicketStatementRemoved())
 }
 
 // Remove requests the removal again if a statement is back in its policy after its end. The item is neither revoked nor
@@ -82,7 +82,7 @@ func (t *Ticket) Remove(i int, now time.Time) {
 	it.State = StateRevoking
 	it.RevokeGeneration = 0
 	t.event(now, Event{Kind: EventRevokeRequested, Item: i, Message: message.TicketStatementReturned()})
-	t.say(i, now, message.TicketStatementReturned())
+	t.setMessage(i, now, message.TicketStatementReturned())
 	t.enqueue(JobRemove, i)
 }
 
@@ -94,7 +94,7 @@ func (t *Ticket) Fail(i int, why message.Message, now time.Time) {
 	}
 	it.State = StateFailed
 	t.event(now, Event{Kind: EventFailed, Item: i, Message: why})
-	t.say(i, now, why)
+	t.setMessage(i, now, why)
 }
 
 // SetWaiting records what an approved item or a revocation waits for.
@@ -108,5 +108,5 @@ func (t *Ticket) SetWaiting(i int, what message.Message, now time.Time) {
 	default:
 		return
 	}
-	t.say(i, now, what)
+	t.setMessage(i, now, what)
 }

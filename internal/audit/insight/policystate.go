@@ -11,19 +11,19 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// side is one state of the policies, by which edges are decided again.
-type side struct {
+// policyState is a snapshot of the policies at one time, by which edges are decided again. A replay has one before and one after a change.
+type policyState struct {
 	*policy.Snapshot
 	at time.Time
-	// outside are the prefixes of external workloads, sorted; owned are the same by subject.
+	// outside contains the prefixes of external workloads, sorted; owned contains the same prefixes by subject.
 	outside []netip.Prefix
 	owned   map[string][]netip.Prefix
-	// ranges are the address ranges that statements about a resource name.
+	// ranges contains, by resource, the address ranges that statements about the resource name.
 	ranges map[string][]netip.Prefix
 }
 
-func newSide(s *policy.Snapshot, at time.Time) *side {
-	d := &side{Snapshot: s, at: at, owned: map[string][]netip.Prefix{}, ranges: map[string][]netip.Prefix{}}
+func newPolicyState(s *policy.Snapshot, at time.Time) *policyState {
+	d := &policyState{Snapshot: s, at: at, owned: map[string][]netip.Prefix{}, ranges: map[string][]netip.Prefix{}}
 	for _, g := range s.ExternalGroups() {
 		d.owned[g.Subject] = slices.Concat(g.Prefixes, g.Contested)
 		d.outside = append(d.outside, d.owned[g.Subject]...)
@@ -40,7 +40,7 @@ func comparePrefixes(a, b netip.Prefix) int {
 }
 
 // rangesOn returns the address ranges that statements about a resource name.
-func (d *side) rangesOn(resource string) []netip.Prefix {
+func (d *policyState) rangesOn(resource string) []netip.Prefix {
 	if known, ok := d.ranges[resource]; ok {
 		return known
 	}
@@ -60,8 +60,8 @@ func (d *side) rangesOn(resource string) []netip.Prefix {
 	return out
 }
 
-// query returns the query for an edge, with every name of both ends on this side. The caller sets the address.
-func (d *side) query(e *audit.Edge, source, destination *end) policy.Query {
+// query returns the query for an edge, with every name of both ends in this state. The caller sets the address.
+func (d *policyState) query(e *audit.Edge, source, destination *end) policy.Query {
 	q := policy.Query{At: d.at}
 	e.FillQuery(&q)
 	q.Subjects = names(e.Subject, e.OtherSubjects, source, d.SubjectsOf)
@@ -94,7 +94,7 @@ const (
 )
 
 // decide answers a query. The destination's own node is always let in.
-func (d *side) decide(q *policy.Query, host bool, by basis) policy.Decision {
+func (d *policyState) decide(q *policy.Query, host bool, by basis) policy.Decision {
 	var out policy.Decision
 	switch by {
 	case asEnforced:
@@ -119,7 +119,7 @@ func isKept(asEnforced policy.Verdict) bool {
 // actionOf returns the action that an edge of a resource belongs to: that of its requests or, if the port has several,
 // one about whole connections. requests reports whether all of them are HTTP actions. It returns "" if no action has the
 // port.
-func (d *side) actionOf(resource string, at portKey) (action string, requests bool) {
+func (d *policyState) actionOf(resource string, at portKey) (action string, requests bool) {
 	if at.protocol == audit.ProtocolHTTP {
 		return at.action, false
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// withhold removes the allows from a policy that are not known to be still approved: those of the portal whose ticket does not grant
-// them any more, and others depending on the Mode. Denies stay. It returns a policy with the removed statements that are not the
-// portal's, or nil if there are none. Those of the portal can be requested again.
+// withhold removes from a policy the allows of which it is not known that they are still approved: allows of the portal whose ticket does
+// not grant them any more, and others depending on the Mode. Denies stay. It returns a policy with the removed statements that did not
+// come from the portal, or nil if there are none. Removed allows of the portal can be requested again.
 func (t Target) withhold(
 	ctx context.Context,
 	tickets approval.TicketStore,

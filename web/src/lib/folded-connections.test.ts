@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { app888, connection } from "../testing/fixtures";
-import { fold } from "./fold";
+import { fold } from "./folded-connections";
 
 const seen = (second: number) => `2026-11-20T10:00:${String(second).padStart(2, "0")}Z`;
 

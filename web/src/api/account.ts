@@ -1,7 +1,7 @@
 /** Requests about the signed-in person: notifications (and undelivered ones), preferences, tokens, sessions, delegations, device logins. */
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { client, settled, unwrap } from "./client";
-import { useReread } from "./reread";
+import { useReread } from "./use-reread";
 import type { NewDelegation, NewToken, Preferences } from "./types";
 import { keys } from "./keys";
 

@@ -1,6 +1,6 @@
 /**
- * Connections as people think of them: one row per application, resource and action (or port), whatever
- * number of clusters, ways between them and verdicts the store keeps apart. Pure.
+ * Joins connections to one row per application, resource and action (or port). The store has one record for each cluster, path between
+ * clusters and verdict. Pure.
  */
 import type { CatalogRef, Connection, Decision } from "../api/types";
 
@@ -9,7 +9,7 @@ export interface ClusterShare {
   cluster: string;
   count: number;
   lastSeen: string;
-  /** The clusters that the connections came from, this one included. */
+  /** The clusters from which the connections came, which may include this one. */
   from: string[];
 }
 
@@ -21,7 +21,7 @@ export interface FoldedConnection {
   action: string | undefined;
   /** `6379/TCP`, each once, in order. */
   ports: string[];
-  /** Each once; a deny by a statement comes before a default deny. */
+  /** The decisions without duplicates; a deny by a statement comes before a default deny. */
   decisions: Decision[];
   verdicts: Connection["verdict"][];
   /** letThrough is the number of the refused connections that the dataplane still let through. */
@@ -29,7 +29,7 @@ export interface FoldedConnection {
   count: number;
   lastSeen: string;
   clusters: ClusterShare[];
-  /** The statement that decided, when one did. */
+  /** The statement that determined the decision; undefined if there is none. */
   sid: string | undefined;
   policy: string | undefined;
   ticket: string | undefined;

@@ -12,7 +12,7 @@ import (
 // The estimate counts as Cilium does: identities times masked ranges of ports. In conformance it is compared with Cilium.
 func TestEntries(t *testing.T) {
 	redis := func(subjects ...string) []*v1alpha1.AccessControlPolicy {
-		st := say("s", Allow, subjects[0], "redis:connect", bobs)
+		st := statementOf("s", Allow, subjects[0], "redis:connect", bobs)
 		for _, subject := range subjects[1:] {
 			st.Subjects = append(st.Subjects, v1alpha1.Subject(subject))
 		}
@@ -40,7 +40,7 @@ func TestEntries(t *testing.T) {
 		}, 8},
 		"Everyone": {"a deny of everyone names all identities", func(in *Input) {
 			in.Policies, in.Clusters = []*v1alpha1.AccessControlPolicy{
-				acp("p", say("s", Deny, "*", "redis:connect", bobs)),
+				acp("p", statementOf("s", Deny, "*", "redis:connect", bobs)),
 			}, fleetWith(reports(100, 40, 16), reports(200, 0, 0))
 		}, denyEveryoneEntries + 300},
 		"Ranges": {"one for each range", func(in *Input) { in.Policies = redis(cidrHead+"10.9.0.0/16", cidrHead+"10.8.0.0/16") }, 2},
@@ -102,7 +102,10 @@ func TestSmallestPolicyMapDecides(t *testing.T) {
 	const n = 300
 	grants := acp("p")
 	for i := range n {
-		grants.Spec.Statements = append(grants.Spec.Statements, say(fmt.Sprint("s", i), Allow, fmt.Sprintf("%sapp/%d", appHead, i), "redis:connect", bobs))
+		grants.Spec.Statements = append(
+			grants.Spec.Statements,
+			statementOf(fmt.Sprint("s", i), Allow, fmt.Sprintf("%sapp/%d", appHead, i), "redis:connect", bobs),
+		)
 	}
 	for name, c := range map[string]struct {
 		reason   string
@@ -158,9 +161,9 @@ func manyPods(d *v1alpha1.MemberDataplane) *v1alpha1.MemberDataplane {
 // is not in force in full.
 func TestDeniesThatDoNotFitIntoThePolicyMap(t *testing.T) {
 	build := func(denies int, clusters ...Cluster) Unit {
-		p := acp("p", say("friend", Allow, appHead+"app/friend", "web:connect", shop))
+		p := acp("p", statementOf("friend", Allow, appHead+"app/friend", "web:connect", shop))
 		for i := range denies {
-			p.Spec.Statements = append(p.Spec.Statements, say(fmt.Sprint("d", i), Deny, fmt.Sprintf("%sapp/%d", appHead, i), "web:connect", shop))
+			p.Spec.Statements = append(p.Spec.Statements, statementOf(fmt.Sprint("d", i), Deny, fmt.Sprintf("%sapp/%d", appHead, i), "web:connect", shop))
 		}
 		in := world(protect(shop, v1alpha1.ModeEnforce), p)
 		in.ResourceClasses = openOthers(in.ResourceClasses)
@@ -227,7 +230,7 @@ func TestWholeClassIsSuggestedOnlyIfItFits(t *testing.T) {
 		{"not into that of every member", fleetWith(reports(1000, 900, 4), withMap(512)), false},
 	} {
 		for _, st := range []v1alpha1.Statement{
-			say("s", Deny, appHead+"app/team-*", "redis:connect", bobs), say("s", Allow, appHead+"app/team-*", "redis:connect", bobs),
+			statementOf("s", Deny, appHead+"app/team-*", "redis:connect", bobs), statementOf("s", Allow, appHead+"app/team-*", "redis:connect", bobs),
 		} {
 			in := world(protect(bobs, v1alpha1.ModeEnforce), acp("p", st))
 			in.Clusters, in.Unsupported.Names = c.clusters, true
