@@ -178,7 +178,7 @@ func (f *facts) clusterState(
 	}
 	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
 	before := f.LastStates[cluster]
-	var desired, observed []string
+	desired, observed := revisionsOf(sight)
 	var why message.Message
 	worst := func(s *objectState) {
 		state, reason := s.state()
@@ -186,14 +186,6 @@ func (f *facts) clusterState(
 			out.State, why = state, reason
 		}
 		out.Propagated = out.Propagated && s.Propagated
-	}
-	for _, s := range sight {
-		desired = append(desired, s.Desired)
-		if s.Observation.Object != nil {
-			observed = append(observed, s.Observation.Object.Revision)
-		} else {
-			observed = append(observed, "")
-		}
 	}
 	out.DesiredRevision, out.ObservedRevision = combinedRevision(desired), combinedRevision(observed)
 	was := before.DesiredRevision == out.DesiredRevision && (before.State == v1alpha1.MemberRealized || before.State == v1alpha1.MemberDrifted)
@@ -211,15 +203,8 @@ func (f *facts) clusterState(
 	// An object that was read back has arrived. KubeFed reports it some milliseconds later, which would cause another
 	// status write for every unit.
 	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
-	switch {
-	case out.State != v1alpha1.MemberRealized || !f.Wanted:
-	case out.Mode == v1alpha1.ModeEnforce:
-		out.State, why = f.enforcementState(cluster)
-		if object := f.closedByReplaced(p, cluster); object != "" && out.State != v1alpha1.MemberRealized {
-			why = message.StateStillClosed(object, why)
-		}
-	case out.DesiredRevision != "":
-		out.State, why = f.auditState(cluster)
+	if out.State == v1alpha1.MemberRealized && f.Wanted {
+		out.State, why = f.enforcedState(p, &out)
 	}
 	if state, reason := f.suspendedState(cluster); state != "" {
 		out.State, why = state, reason
@@ -235,6 +220,35 @@ func (f *facts) clusterState(
 		out.Since = &now
 	}
 	return out, confirmed, true
+}
+
+// revisionsOf returns the wanted and the observed revision of each object; "" if it must not exist, or does not.
+func revisionsOf(sight []objectState) (desired, observed []string) {
+	for _, s := range sight {
+		desired = append(desired, s.Desired)
+		if s.Observation.Object != nil {
+			observed = append(observed, s.Observation.Object.Revision)
+		} else {
+			observed = append(observed, "")
+		}
+	}
+	return desired, observed
+}
+
+// enforcedState returns the state of a member that has the wanted objects, and the reason: whether the objects have their effect there.
+func (f *facts) enforcedState(p *plan, c *v1alpha1.ClusterState) (v1alpha1.MemberState, message.Message) {
+	cluster := string(c.Name)
+	switch {
+	case c.Mode == v1alpha1.ModeEnforce:
+		state, why := f.enforcementState(cluster)
+		if object := f.closedByReplaced(p, cluster); object != "" && state != v1alpha1.MemberRealized {
+			why = message.StateStillClosed(object, why)
+		}
+		return state, why
+	case c.DesiredRevision != "":
+		return f.auditState(cluster)
+	}
+	return c.State, message.Message{}
 }
 
 // suspendedState returns the state of a member that does not receive further changes, whatever it has now, or "".
@@ -338,14 +352,8 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 		return v1alpha1.MemberUnreachable, o.Message
 	case s.Orphan && o.Object != nil:
 		return v1alpha1.MemberLeaked, message.StateOrphan()
-	case s.Desired == "" && s.Deferred:
-		return v1alpha1.MemberPending, s.waiting(message.StateToBeRemoved(s.what()))
-	case s.Desired == "" && o.Object == nil:
-		return v1alpha1.MemberPending, message.StateRemovalUnconfirmed()
-	case s.Desired == "" && (!s.Settled || s.EngineStatus == federation.WaitingForRemoval):
-		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.what())
 	case s.Desired == "":
-		return v1alpha1.MemberLeaked, message.StateLeaked(s.named())
+		return s.removalState()
 	case o.Object == nil && s.WasRealized && !s.Deferred:
 		// The deleted object contained the only record of its last writer.
 		return v1alpha1.MemberDrifted, message.StateDeleted(s.named())
@@ -367,6 +375,19 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	default:
 		return v1alpha1.MemberPending, s.waiting(s.older())
 	}
+}
+
+// removalState returns the state of an object that a reachable member must not have, and why.
+func (s *objectState) removalState() (v1alpha1.MemberState, message.Message) {
+	switch {
+	case s.Deferred:
+		return v1alpha1.MemberPending, s.waiting(message.StateToBeRemoved(s.what()))
+	case s.Observation.Object == nil:
+		return v1alpha1.MemberPending, message.StateRemovalUnconfirmed()
+	case !s.Settled || s.EngineStatus == federation.WaitingForRemoval:
+		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.what())
+	}
+	return v1alpha1.MemberLeaked, message.StateLeaked(s.named())
 }
 
 // mayRevert reports whether another engine may still write an earlier version while the member moves. KubeFed may write one over that of

@@ -129,7 +129,8 @@ The exit code is 1 if the cluster does not pass the preflight. Then it is not re
 	return cmd
 }
 
-func (j *joinFlags) run(cmd *cobra.Command, name string) error {
+// check returns an error if flags are missing, invalid or exclude each other.
+func (j *joinFlags) check(name string) error {
 	if j.memberContext == "" && j.memberKubeconfig == "" {
 		return usage("which cluster? Give --member-context, --member-kubeconfig, or both")
 	}
@@ -159,6 +160,13 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if j.profile != "" && (j.endpoint != "" || j.proxy != "") {
 		return usage("--from-profile takes the address and the proxy from the ClusterProfile: leave out --api-endpoint and --proxy-url")
+	}
+	return nil
+}
+
+func (j *joinFlags) run(cmd *cobra.Command, name string) error {
+	if err := j.check(name); err != nil {
+		return err
 	}
 	host, config, err := j.host()
 	if err != nil {
