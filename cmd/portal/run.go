@@ -8,10 +8,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +25,6 @@ import (
 	reviewstore "github.com/acp-io/acp/internal/accessreview/gormstore"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
-	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
@@ -35,7 +32,6 @@ import (
 	"github.com/acp-io/acp/internal/externalchanges"
 	outsidestore "github.com/acp-io/acp/internal/externalchanges/gormstore"
 	"github.com/acp-io/acp/internal/health"
-	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/idempotency"
 	oncestore "github.com/acp-io/acp/internal/idempotency/gormstore"
 	"github.com/acp-io/acp/internal/ledger"
@@ -43,7 +39,6 @@ import (
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/notify"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
-	"github.com/acp-io/acp/internal/notify/setup"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/core"
@@ -113,24 +108,13 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	defer func() { _ = entry.Close() }() // closed already, unless starting failed
-	secret := func() (string, error) { return readSecret(o.clientSecretFile) }
-	if _, err := secret(); err != nil {
-		return err
-	}
-	publicURL, err := url.Parse(o.publicURL)
-	if err != nil {
-		return fmt.Errorf("--public-url: %w", err)
-	}
-	config, err := hostcluster.Config(o.kubeconfig)
+	in, err := o.inputs()
 	if err != nil {
 		return err
 	}
-	dsn, err := o.dsn()
-	if err != nil {
-		return err
-	}
+	publicURL, config, channels := in.publicURL, in.host, in.channels
 	probes.Starting("opening the database and bringing its schema up to date")
-	db, err := database.OpenWithRefresh(starting, dsn, o.dsn)
+	db, err := database.OpenWithRefresh(starting, in.dsn, o.dsn)
 	if err != nil {
 		return err
 	}
@@ -146,17 +130,9 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	credentials := credentialstore.New(db, ledgerstore.Append)
-	where, err := flowstore.Parse(o.flowStore, os.ReadFile)
-	if err != nil {
-		return fmt.Errorf("--flow-store: %w", err)
-	}
-	flows := openFlows(where)
+	flows := openFlows(in.flows)
 	defer func() { _ = flows.Close() }() // only read
 
-	trusted, err := serving.Prefixes("trusted-proxies", o.trustedProxies)
-	if err != nil {
-		return err
-	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	probes.Starting("contacting the host cluster")
 	hub := core.NewHub()
@@ -313,10 +289,6 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err != nil {
 		return err
 	}
-	channels, err := setup.Load(o.notify)
-	if err != nil {
-		return err
-	}
 	notifications := notifystore.New(db)
 	registry.MustRegister(&notify.Collector{Store: notifications, Now: wallclock.Now, Log: log})
 	anchors, err := keeper(o, config, ledgerstore.NewReader(db), log)
@@ -324,10 +296,10 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	server, err := portal.New(streams, portal.Config{
-		Config: core.Config{Accepting: probes.Accepting, PublicURL: publicURL, TrustedProxies: trusted,
+		Config: core.Config{Accepting: probes.Accepting, PublicURL: publicURL, TrustedProxies: in.trustedProxies,
 			EmbedOrigins: o.embedOrigins, Tickets: tickets, Directory: directory, Once: once,
 			Sessions: credentials.Manager(), SessionIdle: o.sessionIdle, Credentials: &credential.Service{Store: credentials, Now: wallclock.Now},
-			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Claims: o.claims, Web: dist, Hub: hub, Metrics: registry,
+			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: o.clientSecret, Claims: o.claims, Web: dist, Hub: hub, Metrics: registry,
 			Stats:  counted(store, credentials),
 			Tracer: traces.Tracer(), TraceURL: o.traceURL, Now: wallclock.Now, Log: log},
 		Host:           h,
@@ -426,17 +398,6 @@ func checkKinds(ctx context.Context, h *host.Host, log *slog.Logger) error {
 	}
 	log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
 	return nil
-}
-
-func readSecret(file string) (string, error) {
-	if file == "" {
-		return "", nil // a public client; PKCE protects the code
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("--oidc-client-secret-file: %w", err)
-	}
-	return strings.TrimSpace(string(data)), nil
 }
 
 func prune(ctx context.Context, s credential.Store, once idempotency.Store, log *slog.Logger) {

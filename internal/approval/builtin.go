@@ -34,18 +34,45 @@ func ResolveChain(c *catalog.Catalog, requester string, resource catalog.Entity)
 	return builtin(about{c: c, requester: requester, resource: resource}, KindGrant, Item{})
 }
 
+// chainOfKind returns the chain of a request whose steps do not follow from the names of steps; ok is false for other requests.
+func (a about) chainOfKind(kind Kind, it Item) (chain []Step, ok bool, err error) {
+	switch kind {
+	case KindGrant, KindExtend:
+		w, consented := a.consentStep(it)
+		if !consented {
+			return nil, false, nil
+		}
+		chain, _ = choose([]wanted{w}, false) // an automatic step needs no person
+	case KindRevoke:
+		if it.Scope == nil {
+			return nil, false, nil
+		}
+		chain, err = a.statementChain()
+	case KindWorkload:
+		chain, err = a.workloadChain()
+	case KindStatement:
+		chain, err = a.statementChain()
+	case KindPackage:
+		chain, err = a.packageChain()
+	case KindClass:
+		chain, err = a.classChain()
+	default:
+		return nil, false, nil
+	}
+	return chain, true, err
+}
+
 // builtin resolves the chain of a request that no approval policy matches.
 func builtin(a about, kind Kind, it Item) ([]Step, error) {
+	if chain, ok, err := a.chainOfKind(kind, it); ok {
+		a.addTimeouts(chain, kind)
+		return chain, err
+	}
 	owner := []v1alpha1.Approver{FromResourceOwner}
 	high := a.resource.Sensitivity == catalog.SensitivityHigh
 	var names []string
 	switch kind {
 	case KindGrant, KindExtend:
-		if w, ok := a.consentStep(it); ok {
-			chain, _ := choose([]wanted{w}, false) // an automatic step needs no person
-			a.addTimeouts(chain, kind)
-			return chain, nil
-		}
 		names = []string{StepLeader, StepOwner}
 		if a.byProgram() {
 			names[0] = StepApplication
@@ -62,28 +89,7 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 		names = []string{StepOwner}
 		high = high || kind == KindOffboard || kind == KindMode && weaker(it.Change)
 	case KindRevoke:
-		if it.Scope != nil {
-			chain, err := a.statementChain()
-			a.addTimeouts(chain, kind)
-			return chain, err
-		}
 		names, owner, high = []string{StepOwner}, []v1alpha1.Approver{FromResourceOwner, FromApplicationOwner}, false
-	case KindWorkload:
-		chain, err := a.workloadChain()
-		a.addTimeouts(chain, kind)
-		return chain, err
-	case KindStatement:
-		chain, err := a.statementChain()
-		a.addTimeouts(chain, kind)
-		return chain, err
-	case KindPackage:
-		chain, err := a.packageChain()
-		a.addTimeouts(chain, kind)
-		return chain, err
-	case KindClass:
-		chain, err := a.classChain()
-		a.addTimeouts(chain, kind)
-		return chain, err
 	case KindApprovalPolicy:
 		if len(a.delegates) > 0 {
 			names = []string{StepAdministrator}

@@ -53,21 +53,7 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	if r.Kind == "" {
 		r.Kind = KindGrant
 	}
-	switch {
-	case !r.Kind.Valid():
-		return Plan{}, invalid("kind", message.RequestUnknownKind(string(r.Kind)))
-	case len(r.Items) == 0 || len(r.Items) > MaxItems:
-		return Plan{}, invalid("items", message.RequestItemCount(MaxItems))
-	case r.BreakGlass && r.Kind != KindGrant:
-		return Plan{}, invalid("breakGlass", message.RequestBreakGlassAccessOnly())
-	case r.Adopt && r.Kind != KindGrant:
-		return Plan{}, invalid("adopt", message.AdoptSeenOnly())
-	case IsProgram(a.ID) && (r.Kind != KindGrant || r.Adopt || r.BreakGlass || r.Override != ""):
-		return Plan{}, fail(CodeForbidden, message.RequestProgramGrantOnly())
-	case r.Adopt && r.BreakGlass:
-		return Plan{}, invalid("adopt", message.AdoptNotByBreakGlass())
-	}
-	if err := boundRegistrations(r); err != nil {
+	if err := r.check(a); err != nil {
 		return Plan{}, err
 	}
 	x := planner{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
@@ -103,6 +89,25 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 		p.Kind = KindExtend
 	}
 	return p, nil
+}
+
+// check returns an error if the request is invalid, whatever its items are about.
+func (r *Request) check(a Actor) error {
+	switch {
+	case !r.Kind.Valid():
+		return invalid("kind", message.RequestUnknownKind(string(r.Kind)))
+	case len(r.Items) == 0 || len(r.Items) > MaxItems:
+		return invalid("items", message.RequestItemCount(MaxItems))
+	case r.BreakGlass && r.Kind != KindGrant:
+		return invalid("breakGlass", message.RequestBreakGlassAccessOnly())
+	case r.Adopt && r.Kind != KindGrant:
+		return invalid("adopt", message.AdoptSeenOnly())
+	case IsProgram(a.ID) && (r.Kind != KindGrant || r.Adopt || r.BreakGlass || r.Override != ""):
+		return fail(CodeForbidden, message.RequestProgramGrantOnly())
+	case r.Adopt && r.BreakGlass:
+		return invalid("adopt", message.AdoptNotByBreakGlass())
+	}
+	return boundRegistrations(*r)
 }
 
 // aboutItem reports whether an error is about an item, and not about the host, the store or the program.

@@ -179,21 +179,12 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		}
 		denied := auto && deniedBy != ""
 		auto = auto && mayAuto && !denied && !r.Adopt && !r.Override // exceptions are decided by a person
-		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers),
-			owners: onlyOwners(s.Approvers)}
-		if auto {
-			w.note = message.StepNotePolicyCondition()
-		} else if denied {
+		w, err := a.policyStep(s, name, auto)
+		if err != nil {
+			return nil, err
+		}
+		if denied {
 			w.note = message.StepNoteAutoDenied(deniedBy)
-		}
-		if s.Quorum == "Count" && s.Count != nil {
-			w.step.Quorum = int(*s.Count)
-		}
-		if len(w.alternatives) == 0 {
-			return nil, cannotFill(name, s.Name, message.StepNobodyNamed(join(s.Approvers)))
-		}
-		if most := len(w.alternatives[0].people); w.step.Quorum > most && len(w.alternatives) == 1 {
-			return nil, cannotFill(name, s.Name, needsPeople(w.step.Quorum, most))
 		}
 		team := slices.Equal(s.Approvers, []v1alpha1.Approver{fromSecurity})
 		a.setRules(&w.step, s, always, team)
@@ -222,6 +213,25 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto 
 		return nil, fail(CodeNoApprover, message.PolicyTooFewPeople(name))
 	}
 	return chain, nil
+}
+
+// policyStep returns a step of a policy, which auto approves automatically.
+func (a about) policyStep(s v1alpha1.ApprovalStep, policy string, auto bool) (wanted, error) {
+	w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers),
+		owners: onlyOwners(s.Approvers)}
+	if auto {
+		w.note = message.StepNotePolicyCondition()
+	}
+	if s.Quorum == "Count" && s.Count != nil {
+		w.step.Quorum = int(*s.Count)
+	}
+	if len(w.alternatives) == 0 {
+		return w, cannotFill(policy, s.Name, message.StepNobodyNamed(join(s.Approvers)))
+	}
+	if most := len(w.alternatives[0].people); w.step.Quorum > most && len(w.alternatives) == 1 {
+		return w, cannotFill(policy, s.Name, needsPeople(w.step.Quorum, most))
+	}
+	return w, nil
 }
 
 // requiredSteps appends the steps of the security team, or of the administrators of an organization, that no policy leaves out: in the place of

@@ -49,39 +49,46 @@ func (s *Service) Provision(ctx context.Context, a Actor, rec Record, version in
 		case version != 0 && version != before.Version:
 			return Diff{}, nil, changedSince()
 		}
-		after := Stored{Record: rec, Source: SCIM}
-		if rec.Deactivated {
-			after.Gone = s.Now()
-			if known && !before.Gone.IsZero() {
-				after.Gone = before.Gone
-			}
-		}
-		if known && before.Source == SCIM && before.Gone.Equal(after.Gone) && reflect.DeepEqual(before.Record, after.Record) {
-			return Diff{}, nil, nil
-		}
-		d := Diff{Source: SCIM}
-		c := Change{Ref: ref, Title: rec.Title}
-		was, is := known && before.Gone.IsZero(), after.Gone.IsZero()
-		switch {
-		case was && !is:
-			c.Authority = true
-			d.Gone = []Change{c}
-		case !known:
-			d.Created = []Change{c}
-		case was || !is:
-			c.Fields, c.Authority = changes(before, after)
-			d.Updated = []Change{c}
-		default:
-			c.Fields, c.Authority = changes(before, after)
-			d.Returned = []Change{c}
-		}
-		return d, &after, nil
+		d, after := provisioning(rec, before, known, s.Now())
+		return d, after, nil
 	})
 	if err != nil {
 		return Stored{}, err
 	}
 	x, _ := s.Entity(ref)
 	return x, nil
+}
+
+// provisioning returns the change by which the source SCIM has a record, and the entity after it; nil if nothing changes. known reports
+// whether there is an entity before the change, which may be gone.
+func provisioning(rec Record, before Stored, known bool, now time.Time) (Diff, *Stored) {
+	after := Stored{Record: rec, Source: SCIM}
+	if rec.Deactivated {
+		after.Gone = now
+		if known && !before.Gone.IsZero() {
+			after.Gone = before.Gone
+		}
+	}
+	if known && before.Source == SCIM && before.Gone.Equal(after.Gone) && reflect.DeepEqual(before.Record, after.Record) {
+		return Diff{}, nil
+	}
+	d := Diff{Source: SCIM}
+	c := Change{Ref: rec.Ref(), Title: rec.Title}
+	was, is := known && before.Gone.IsZero(), after.Gone.IsZero()
+	switch {
+	case was && !is:
+		c.Authority = true
+		d.Gone = []Change{c}
+	case !known:
+		d.Created = []Change{c}
+	case was || !is:
+		c.Fields, c.Authority = changes(before, after)
+		d.Updated = []Change{c}
+	default:
+		c.Fields, c.Authority = changes(before, after)
+		d.Returned = []Change{c}
+	}
+	return d, &after
 }
 
 // Deprovision removes a person or a group of the source SCIM: it is gone, with the grants that depend on it, until a security

@@ -189,7 +189,7 @@ func TestDecideWhereASubjectIsInAnotherMesh(t *testing.T) {
 		"Own":     {"m2 is in its mesh", apart, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m2", far), Allowed},
 		"Nowhere": {"no member is asked about", apart, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("", far), Allowed},
 		"Both":    {"it has pods in both", both, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
-		"Unread":  {"nobody knows whether it has pods elsewhere", unread, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
+		"Unread":  {"its pods elsewhere are unknown", unread, []any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed},
 		"Unknown": {
 			"it has pods nowhere, and wherever they appear they are known", unknown,
 			[]any{statementOf("a", Allow, app889, "redis:connect", bobs)}, atMember("m1", far), Allowed,

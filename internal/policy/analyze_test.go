@@ -198,7 +198,7 @@ func TestCompare(t *testing.T) {
 		"Revoked": {reason: "a revocation", old: enforced, new: enforced[:1], want: []told{connect(app888, Allowed, DefaultDenied)}},
 		"Denied": {reason: "a wildcard deny", old: enforced, new: with(statementOf("d", Deny, appHead+"app/*", "redis:connect", allRedis)),
 			want: []told{connect(appHead+"app/*", DefaultDenied, Denied), connect(app888, Allowed, Denied)}},
-		"Wildcard": {reason: "a wildcard allow, also on what nobody names", old: enforced, new: with(statementOf("w", Allow, app889, "redis:connect", allRedis)),
+		"Wildcard": {reason: "a wildcard allow, also on unnamed ones", old: enforced, new: with(statementOf("w", Allow, app889, "redis:connect", allRedis)),
 			want: []told{{app889, allRedis, "redis:connect", "", Unmanaged, Allowed}, connect(app889, DefaultDenied, Allowed)}},
 		"Same": {reason: "the same said otherwise", old: enforced, new: []any{enforced[0], statementOf("z", Allow, app888, "redis:connect", bobs)}},
 		"Enforced": {reason: "a mode, at every port", old: audited, new: enforced, want: []told{

@@ -85,16 +85,7 @@ func deltaOf(old, new *Snapshot) delta {
 			!slices.EqualFunc(old.fleet, new.fleet, SameCapacity),
 		known: onlyInOne(old.known, new.known),
 	}
-	for p, list := range new.parsed {
-		if was, ok := old.parsed[p]; !ok || len(was) > 0 && len(list) > 0 && was[0] != list[0] {
-			d.statements = append(d.statements, list...)
-		}
-	}
-	for p, list := range old.parsed {
-		if is, ok := new.parsed[p]; !ok || len(is) > 0 && len(list) > 0 && is[0] != list[0] {
-			d.statements = append(d.statements, list...)
-		}
-	}
+	d.statements = append(statementsOnlyIn(new, old), statementsOnlyIn(old, new)...)
 	for name, p := range new.protected {
 		if was := old.protected[name]; was == nil || !slices.Equal(was.objects, p.objects) {
 			d.protected = append(d.protected, name)
@@ -113,6 +104,16 @@ func deltaOf(old, new *Snapshot) delta {
 		d.workloads(old, new)
 	}
 	return d
+}
+
+// statementsOnlyIn returns the statements of s that the other snapshot does not have, or has parsed again.
+func statementsOnlyIn(s, other *Snapshot) (out []*statement) {
+	for p, list := range s.parsed {
+		if has, ok := other.parsed[p]; !ok || len(has) > 0 && len(list) > 0 && has[0] != list[0] {
+			out = append(out, list...)
+		}
+	}
+	return out
 }
 
 // workloads adds the statements about subjects whose addresses differ.

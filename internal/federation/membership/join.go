@@ -122,11 +122,18 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if err := j.Host.refuseHostCluster(ctx, j.Member); err != nil {
 		return findings, err
 	}
+	return j.write(ctx, needs, findings, former, registered)
+}
+
+// write prepares the member, registers it and retires the engines from which it moves. The cluster has passed the preflight with these
+// findings.
+func (j *Join) write(ctx context.Context, needs preflight.Needs, findings []preflight.Finding, former []federation.Engine,
+	registered federation.Cluster) ([]preflight.Finding, error) {
 	objects, err := dynamic.NewForConfig(j.Member)
 	if err != nil {
 		return findings, fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	if err := j.prepare(ctx, objects, kinds, former, registered); err != nil {
+	if err := j.prepare(ctx, objects, needs.Kinds, former, registered); err != nil {
 		return findings, err
 	}
 	if j.DryRun {
