@@ -288,7 +288,8 @@ func TestFactsOfAPackage(t *testing.T) {
 	x.withdrawAll("bob")
 	body["toHolders"] = true
 	got := x.itemFacts("carol", x.ask("bob", next)).Items[0].Package
-	if got == nil || !got.ToHolders || got.Holders.Total != 1 || got.Holders.Items[0].Name != portaltest.App888 || got.Changes == nil || len(*got.Changes) != 1 {
+	if got == nil || !got.ToHolders || got.Holders.Total != 1 || got.Holders.Items[0].Name != portaltest.App888 || got.Changes == nil ||
+		len(*got.Changes) != 1 {
 		t.Fatalf("a version for holders: %+v", got)
 	}
 	if h := (*got.Changes)[0]; h.Gets.Total != 1 || h.Gets.Items[0].Name != portaltest.LedgerCache || h.Loses.Total != 1 ||

@@ -186,7 +186,10 @@ func listQuery(tx *gorm.DB, f approval.Filter, rare string, limits pageLimits) (
 func count(tx *gorm.DB, f approval.Filter, rare string) sqlquery.Statement {
 	f.After, f.ByUpdate, f.ByEnd, f.Oldest = approval.Cursor{}, false, false, false
 	numbers := union(tx, f, rare, approval.CountLimit)
-	return sqlquery.Statement{Text: "SELECT COUNT(*) FROM (SELECT DISTINCT n FROM (" + numbers.Text + ") AS u LIMIT ?) AS t", Args: append(numbers.Args, approval.CountLimit)}
+	return sqlquery.Statement{
+		Text: "SELECT COUNT(*) FROM (SELECT DISTINCT n FROM (" + numbers.Text + ") AS u LIMIT ?) AS t",
+		Args: append(numbers.Args, approval.CountLimit),
+	}
 }
 
 // Count implements approval.TicketStore.
