@@ -43,7 +43,7 @@ func TestScopeNamesMatch(t *testing.T) {
 		"a name without a registered address":     {[]string{testCIDR + "10.6.0.0/16"}, audit.Edge{Subject: testApp + "1"}, outside},
 		"a written name that is not valid":        {[]string{"app", testCIDR + "1.2.3.4/8"}, audit.Edge{Subject: "app"}, outside},
 		"an IPv6 range and an IPv4 source":        {[]string{testCIDR + "2001:db8::/32"}, audit.Edge{Source: "203.0.113.0/24"}, outside},
-		"one of several ranges":                   {[]string{testCIDR + "10.0.0.0/8", testCIDR + "203.0.113.0/24"}, audit.Edge{Source: "203.0.113.0/24"}, inside},
+		"one of several ranges":                   {[]string{testCIDR + "::/8", testCIDR + "203.0.113.0/24"}, audit.Edge{Source: "203.0.113.0/24"}, inside},
 	} {
 		if got := newScopeNames(tc.subjects).matches(&tc.edge, registered); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
