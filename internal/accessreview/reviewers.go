@@ -99,35 +99,25 @@ func (a access) eligible(r Rule) []string {
 	if r == RuleResourceOwner {
 		return responsible(a.resources(), func(e catalog.Entity) []string { return may(a.c.OwnerPeople(e)) })
 	}
+	if a.statement != nil && !a.statement.NamesSubjects() {
+		return nil // nobody leads those who are not named
+	}
 	return responsible(a.applications(), func(e catalog.Entity) []string { return may(leadersOf(a.c, e)) })
 }
 
-// fewCovered is the maximum number of resources, or of applications, that a statement covers if the people who are responsible for one of them
-// review it.
-const fewCovered = 10
-
-// responsible returns the people who are responsible for each of some entities. If nobody is and the entities are few, it returns the people who are
-// responsible for one of them.
-func responsible(of iter.Seq[catalog.Entity], people func(catalog.Entity) []string) []string {
-	var each, some []string
-	n := 0
+// responsible returns the people who are responsible for each of some entities, because a reviewer keeps or ends all of an access.
+func responsible(of iter.Seq[catalog.Entity], people func(catalog.Entity) []string) (out []string) {
+	first := true
 	for e := range of {
 		found := people(e)
-		n++
-		if n == 1 {
-			each = slices.Clone(found)
+		if first {
+			out, first = slices.Clone(found), false
 		}
-		each = slices.DeleteFunc(each, func(p string) bool { return !slices.Contains(found, p) })
-		if n > fewCovered && len(each) == 0 {
+		if out = slices.DeleteFunc(out, func(p string) bool { return !slices.Contains(found, p) }); len(out) == 0 {
 			return nil
 		}
-		some = append(some, found...)
 	}
-	if len(each) > 0 {
-		return each
-	}
-	slices.Sort(some)
-	return slices.Compact(some)
+	return out
 }
 
 // leadersOf returns the leaders of the teams that own an application, or of the next groups above them that have one, and the leaders of its other

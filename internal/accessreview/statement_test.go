@@ -36,8 +36,8 @@ func TestStatementsAreReviewed(t *testing.T) {
 		want      []string
 	}{
 		{"bob owns both resources", "sam", scope("*", every), nil, accessreview.RuleResourceOwner, []string{"bob"}},
-		{"bob owns an application that is covered", "sam", scope(name("app", "*"), every), nil, accessreview.RuleResourceOwner, []string{"dan"}},
-		{"bob requested it", "bob", scope(tenRange, every), nil, accessreview.RuleResourceOwner, []string{"dan"}},
+		{"bob owns an application that is covered", "sam", scope(name("app", "*"), every), nil, accessreview.RuleFallback, []string{"sue"}},
+		{"bob requested it", "bob", scope(tenRange, every), nil, accessreview.RuleFallback, []string{"sam", "sue"}},
 		{"the owners of one resource", "sam", scope(tenRange, name("", "stock")), nil, accessreview.RuleResourceOwner, []string{"bob", "dan"}},
 		{"it covers no resource", "alice", scope(tenRange, name("", "none-*")), nil, accessreview.RuleFallback, []string{"sam", "sue"}},
 		{"anyone has no leader", "alice", scope("*", every), leaders, accessreview.RuleFallback, []string{"sam", "sue"}},
@@ -90,15 +90,9 @@ func TestReviewersOfWideStatements(t *testing.T) {
 	}
 	w.statement("alice", scope(tenRange, name("", "r*")), 0)
 	resource(0, "bob")
-	for i := range 9 {
-		resource(i+1, "dan")
-	}
-	if got := reviewers(); !slices.Equal(got, []string{"bob", "dan"}) {
-		t.Errorf("the reviewers of 10 resources are %v, want the owners of each", got)
-	}
-	resource(10, "dan")
+	resource(1, "dan")
 	if got := reviewers(); !slices.Equal(got, []string{"sam"}) {
-		t.Errorf("the reviewers of 11 resources are %v, want the security team", got)
+		t.Errorf("the reviewers of the resources of two people are %v, want the security team", got)
 	}
 	for i := range records {
 		if records[i].ID == "r0" {
@@ -106,7 +100,30 @@ func TestReviewersOfWideStatements(t *testing.T) {
 		}
 	}
 	if got := reviewers(); !slices.Equal(got, []string{"dan"}) {
-		t.Errorf("the reviewers are %v, want the owner of all 11 resources", got)
+		t.Errorf("the reviewers are %v, want the owner of both resources", got)
+	}
+}
+
+// TestNobodyLeadsARange checks that the leader of an application does not review a statement that is also about addresses or anyone.
+func TestNobodyLeadsARange(t *testing.T) {
+	for _, tc := range []struct {
+		subjects, want []string
+	}{
+		{[]string{name("app", "reports")}, []string{"bob"}},
+		{[]string{name("app", "reports"), tenRange}, []string{"sam"}},
+		{[]string{name("app", "reports"), "*"}, []string{"sam"}},
+	} {
+		w := newWorld(t)
+		w.statement("alice", approval.StatementScope{Subjects: tc.subjects, Resources: []string{name("", "r0")}}, 0)
+		w.catalog = catalog.Build([]catalog.Record{{Kind: catalog.KindPerson, ID: "sam"}, {Kind: catalog.KindPerson, ID: "bob"},
+			{Kind: catalog.KindGroup, ID: catalog.GroupSecurity, Members: []string{"sam"}}, {Kind: catalog.KindGroup, ID: "team", Lead: "bob"},
+			{Kind: catalog.KindApplication, ID: "reports", Name: name("app", "reports"), Owners: []catalog.Owner{{Kind: catalog.OwnerGroup, ID: "team"}}}})
+		in := w.input()
+		in.Rules = []accessreview.Rule{accessreview.RuleApplicationLeader}
+		p, err := w.Preview(t.Context(), sam, in)
+		if err != nil || len(p.Examples) != 1 || !slices.Equal(p.Examples[0].Reviewers, tc.want) {
+			t.Errorf("%v: %+v, %v, want the reviewers %v", tc.subjects, p, err, tc.want)
+		}
 	}
 }
 

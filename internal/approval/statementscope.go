@@ -149,6 +149,11 @@ func ownsStatement(c *catalog.Catalog, person string, t *Ticket) bool {
 	})
 }
 
+// NamesSubjects reports whether every subject is a name or the prefix of names: neither anyone nor a range of addresses.
+func (s *StatementScope) NamesSubjects() bool {
+	return !slices.ContainsFunc(s.Subjects, func(name string) bool { n, err := policy.ParseName(name); return err != nil || n.IsPrefix() })
+}
+
 // mayBeEndedBy reports whether an actor may end the statement without a request: the security team, and owners of all of its subjects or of all
 // of its resources that are in the catalog. Nobody ends a deny alone, because that opens access.
 func (s *StatementScope) mayBeEndedBy(c *catalog.Catalog, a Actor) bool {
@@ -158,8 +163,7 @@ func (s *StatementScope) mayBeEndedBy(c *catalog.Catalog, a Actor) bool {
 	owns := func(all []catalog.Entity) bool {
 		return len(all) > 0 && !slices.ContainsFunc(all, func(e catalog.Entity) bool { return !c.Owns(a.ID, e) })
 	}
-	named := !slices.ContainsFunc(s.Subjects, func(name string) bool { n, err := policy.ParseName(name); return err != nil || n.IsPrefix() })
-	return a.Security || named && owns(s.applications(c)) || owns(s.resources(c))
+	return a.Security || s.NamesSubjects() && owns(s.applications(c)) || owns(s.resources(c))
 }
 
 // concerned returns the entities whose owners decide about the statement: every resource that it covers, and for an allow also the

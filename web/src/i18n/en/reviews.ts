@@ -24,7 +24,7 @@ export const reviews = {
     sensitivities: "Sensitivity of the resource",
     olderThan: "Only accesses older than, in days",
     reviewers: "Reviewers",
-    reviewersHint: "The first rule that names somebody decides. Nobody reviews an access that they requested. Owners of an application do not review its accesses, except that the leader of its team reviews what others requested. A statement is reviewed by people who are responsible for all of what it covers, or for one of at most 10. The security team reviews what remains.",
+    reviewersHint: "The first rule that names somebody decides. Nobody reviews an access that they requested. Owners of an application do not review its accesses, except that the leader of its team reviews what others requested. A statement is reviewed by people who are responsible for all of what it covers. The security team reviews what remains.",
     rule: { "resource-owner": "Owner of the resource", "application-leader": "Leader of the application’s team", group: "Group {{group}}" },
     ruleNumber: "Rule {{number}}",
     ruleGroup: "Members of a group",

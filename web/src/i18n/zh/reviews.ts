@@ -24,7 +24,7 @@ export const reviews = {
     sensitivities: "资源敏感度",
     olderThan: "只复核早于多少天的访问",
     reviewers: "复核人",
-    reviewersHint: "由第一条能找到人的规则决定。任何人都不复核自己申请的访问；应用负责人不复核该应用的访问，但其团队主管可以复核他人申请的访问。授权语句由负责其全部涵盖对象的人复核；若涵盖对象不超过 10 个，也可由其中之一的负责人复核。其余由安全团队复核。",
+    reviewersHint: "由第一条能找到人的规则决定。任何人都不复核自己申请的访问；应用负责人不复核该应用的访问，但其团队主管可以复核他人申请的访问。授权语句由负责其全部涵盖对象的人复核。其余由安全团队复核。",
     rule: { "resource-owner": "资源负责人", "application-leader": "应用团队的主管", group: "组 {{group}}" },
     ruleNumber: "规则 {{number}}",
     ruleGroup: "组的成员",
