@@ -158,6 +158,7 @@ func TestRecommendations(t *testing.T) {
 		"used lately":      {accessreview.Evidence{LastUsed: start.Add(-24 * time.Hour)}, accessreview.Keep},
 		"used long ago":    {accessreview.Evidence{Watched: true, LastUsed: start.Add(-60 * 24 * time.Hour)}, accessreview.Shorten},
 		"long, unwatched":  {accessreview.Evidence{LastUsed: start.Add(-60 * 24 * time.Hour)}, accessreview.None},
+		"never, uncertain": {accessreview.Evidence{Watched: true, Uncertain: true}, accessreview.None},
 		"refused, no use":  {accessreview.Evidence{Watched: true, Refused: true}, accessreview.Keep},
 	} {
 		w := newWorld(t)

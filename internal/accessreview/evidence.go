@@ -18,6 +18,9 @@ type Evidence struct {
 	Count    int64     `json:"count,omitempty"`
 	// Refused reports whether connections that the access allows were refused.
 	Refused bool `json:"refused,omitempty"`
+	// Uncertain reports whether connections were seen that may have been uses of the access, because the addresses that they came from are not
+	// known.
+	Uncertain bool `json:"uncertain,omitempty"`
 	// Watched reports whether every member in which the resource is placed was watched for nearly all of the window, is
 	// watched now, and lost few flows, so that an absence of use proves something. WatchedPercent and LostPercent are of
 	// the member that is the worst.
@@ -48,7 +51,7 @@ func recommend(e Evidence, now time.Time) Decision {
 		return Keep
 	case e.Refused: // it is needed, and does not work
 		return Keep
-	case !e.Watched:
+	case !e.Watched, e.Uncertain:
 		return None
 	case !e.LastUsed.IsZero():
 		return Shorten
@@ -65,6 +68,8 @@ func (e Evidence) text() message.Message {
 		return message.ReviewEvidenceUnknown()
 	case !e.LastUsed.IsZero():
 		return message.ReviewEvidenceUsed(e.LastUsed, int(e.Count), e.Days)
+	case e.Uncertain:
+		return message.ReviewEvidenceUncertain(e.Days)
 	case !e.Watched:
 		return message.ReviewEvidenceUnwatched(e.Days, fmt.Sprintf("%.0f%%", e.WatchedPercent), fmt.Sprintf("%.1f%%", e.LostPercent))
 	}

@@ -83,7 +83,7 @@ func (f *Flows) Evidence(ctx context.Context, grants []approval.StandingGrant, d
 			if u.LastUsed.After(e.LastUsed) {
 				e.LastUsed = u.LastUsed.UTC()
 			}
-			e.Count, e.Refused = max(e.Count, u.Count), e.Refused || u.Refused
+			e.Count, e.Refused, e.Uncertain = max(e.Count, u.Count), e.Refused || u.Refused, e.Uncertain || u.Uncertain
 		}
 		out[g.Target] = e
 	}
@@ -154,7 +154,7 @@ func (f *Flows) uses(ctx context.Context, in insight.UsesInput) (map[policy.Ref]
 			if u.LastUsed.After(sum.LastUsed) {
 				sum.LastUsed = u.LastUsed
 			}
-			sum.Count, sum.Refused = sum.Count+u.Count, sum.Refused || u.Refused
+			sum.Count, sum.Refused, sum.Uncertain = sum.Count+u.Count, sum.Refused || u.Refused, sum.Uncertain || u.Uncertain
 			out[ref] = sum
 		}
 	}

@@ -188,6 +188,14 @@ func TestEvidenceOfStatements(t *testing.T) {
 	if e := read("m1", "m2", "m3")[4]; !e.Watched {
 		t.Errorf("every member was watched: %+v", e)
 	}
+	flows.Rollups = []audit.Rollup{rollup(audit.Edge{Source: "outside"})}
+	got = read("m1", "m2")
+	if e := got[5]; !e.Uncertain || e.Count != 0 || !e.LastUsed.IsZero() {
+		t.Errorf("a connection from an unknown address may be a use of the range: %+v", e)
+	}
+	if e := got[2]; e.Uncertain {
+		t.Errorf("a connection from an unknown address is no use of an application: %+v", e)
+	}
 	got = read("m1")
 	if e := got[3]; e.Watched || e.Member != "m2" {
 		t.Errorf("one of the resources is placed in a member that was not watched: %+v", e)

@@ -6529,6 +6529,11 @@ func ReviewEndsEarlier() Message {
 	return Message{Code: "review.ends-earlier", Text: "The access ends before that anyway. Choose a shorter time, or keep it."}
 }
 
+// ReviewEvidenceUncertain is "no use seen in {days} days, but connections from addresses that are not known".
+func ReviewEvidenceUncertain(days int) Message {
+	return build("review.evidence-uncertain", param{"days", days})
+}
+
 // ReviewEvidenceUnknown is "not known".
 func ReviewEvidenceUnknown() Message {
 	return Message{Code: "review.evidence-unknown", Text: "not known"}

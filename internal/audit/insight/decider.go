@@ -113,8 +113,7 @@ func (j *decider) decide(e *audit.Edge, by basis) verdicts {
 }
 
 // decideAll returns the decisions of the first state for all candidates of the source.
-func (j *decider) decideAll(e *audit.Edge, by basis) (out []policy.Decision) {
-	a := j.prepare(e)
-	j.each(&a, by, func(of []policy.Decision) { out = append(out, of[0]) })
+func (j *decider) decideAll(a *preparedEdge, by basis) (out []policy.Decision) {
+	j.each(a, by, func(of []policy.Decision) { out = append(out, of[0]) })
 	return out
 }

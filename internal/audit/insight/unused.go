@@ -45,9 +45,15 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 		return []UnusedStatement{}, nil
 	}
 	used, refused := make(map[policy.Ref]time.Time, len(candidates)), map[policy.Ref]bool{}
-	j := newDecider(newPolicyState(in.Snapshot, in.Now))
+	uncertain := map[policy.Ref]bool{}
+	j, ranges := newDecider(newPolicyState(in.Snapshot, in.Now)), rangeAllows{in.Snapshot, map[string][]policy.Ref{}}
 	err = r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: exactResources(candidates)}, func(t audit.Total) error {
-		allowing, meaning := j.allowing(&t.Edge)
+		allowing, meaning, unknown := j.allowing(&t.Edge)
+		if unknown && !t.LastSeen.Before(quiet) {
+			for _, ref := range ranges.about(&t.Edge) {
+				uncertain[ref] = true
+			}
+		}
 		for _, ref := range allowing {
 			used[ref] = latest(used[ref], t.LastSeen)
 		}
@@ -62,8 +68,8 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	out := []UnusedStatement{}
 	for _, w := range candidates {
 		last, known := used[w.Ref]
-		if known && !last.Before(quiet) {
-			continue
+		if known && !last.Before(quiet) || uncertain[w.Ref] {
+			continue // it is used, or that is not known
 		}
 		u := UnusedStatement{Ref: w.Ref, Statement: *w.Statement, DaysObserved: watch.DaysObserved()}
 		switch {
@@ -173,11 +179,14 @@ func exactResources(statements []policy.PolicyStatement) []string {
 
 // allowing returns the allows that let an edge in, or would in Enforce. If the source is ambiguous, the allows of all
 // candidates count as used. The second result contains those that would let in what is not let in, if the members had
-// them.
-func (j *decider) allowing(e *audit.Edge) (allowing, meaning []policy.Ref) {
+// them. unknown reports whether the source has no candidates because its addresses are not known, so that allows about ranges of addresses may be
+// missing.
+func (j *decider) allowing(e *audit.Edge) (allowing, meaning []policy.Ref, unknown bool) {
+	a := j.prepare(e)
+	unknown = len(a.addresses) == 0 && a.why != nil
 	refs := func(by basis) (out []policy.Ref, all bool) {
 		all = true
-		for _, d := range j.decideAll(e, by) {
+		for _, d := range j.decideAll(&a, by) {
 			if d.Verdict == policy.Allowed {
 				out = append(out, d.Statements...)
 			} else {
@@ -190,5 +199,5 @@ func (j *decider) allowing(e *audit.Edge) (allowing, meaning []policy.Ref) {
 	if !all {
 		meaning, _ = refs(asWritten)
 	}
-	return allowing, meaning
+	return allowing, meaning, unknown
 }

@@ -40,6 +40,14 @@ func TestUnused(t *testing.T) {
 			flows:  []*audit.Batch{month, flows(edge(app+"2", bobs, 6379, policy.Unmanaged), 1, 1), flows(edge(app+"1", bobs, 6380, policy.Unmanaged), 1, 1)},
 			want:   []string{"p-a/a " + never},
 		},
+		"UnknownAddress": {
+			reason: "a connection from an address that is not known may be a use of the range, and is none of the application",
+			add: []func(*policy.Input){allow("a", "trnv1:rsc:trip-com:net:cidr:203.0.113.0/24", "redis:connect", bobs),
+				allow("b", app+"1", "redis:connect", bobs)},
+			flows: []*audit.Batch{month, flows(audit.Edge{Cluster: "m1", Source: "outside", Resource: bobs, Port: 6379, Protocol: v1alpha1.ProtocolTCP,
+				Decision: policy.Unmanaged, Verdict: audit.VerdictForwarded}, 1, 1)},
+			want: []string{"p-b/b " + never},
+		},
 		"Used": {
 			reason: "also in Observe, where no statement decides",
 			add:    []func(*policy.Input){allow("a", app+"1", "redis:connect", bobs)},

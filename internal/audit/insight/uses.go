@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -16,6 +19,9 @@ type Use struct {
 	Count    int64
 	// Refused reports whether a connection was refused that the statement allows as it is written.
 	Refused bool
+	// Uncertain reports whether connections were seen that the statement may have allowed: it names a range of addresses, and the address that they
+	// came from is not known.
+	Uncertain bool
 }
 
 // UsesInput is the input of Uses.
@@ -59,9 +65,9 @@ func Uses(ctx context.Context, r Reader, in UsesInput) (map[policy.Ref]Use, erro
 		in.Resources = nil
 	}
 	out := map[policy.Ref]Use{}
-	j := newDecider(newPolicyState(in.Snapshot, in.Now))
+	j, ranges := newDecider(newPolicyState(in.Snapshot, in.Now)), rangeAllows{in.Snapshot, map[string][]policy.Ref{}}
 	err := r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: in.Resources}, func(t audit.Total) error {
-		allowing, meaning := j.allowing(&t.Edge)
+		allowing, meaning, unknown := j.allowing(&t.Edge)
 		count := func(ref policy.Ref) int64 {
 			if in.From == nil {
 				return t.Count
@@ -82,12 +88,45 @@ func Uses(ctx context.Context, r Reader, in UsesInput) (map[policy.Ref]Use, erro
 				out[ref] = u
 			}
 		}
+		if unknown {
+			for _, ref := range ranges.about(&t.Edge) {
+				if count(ref) > 0 {
+					u := out[ref]
+					u.Uncertain = true
+					out[ref] = u
+				}
+			}
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for uses: %w", err)
 	}
 	return out, nil
+}
+
+// rangeAllows finds the allows about ranges of addresses, by the resource.
+type rangeAllows struct {
+	snapshot *policy.Snapshot
+	found    map[string][]policy.Ref
+}
+
+// about returns the allows about ranges of addresses for the resources of an edge.
+func (r rangeAllows) about(e *audit.Edge) (out []policy.Ref) {
+	for _, name := range append([]string{e.Resource}, strings.Fields(e.OtherResources)...) {
+		refs, ok := r.found[name]
+		if !ok && name != "" {
+			for _, st := range r.snapshot.StatementsAbout(name) {
+				isRange := func(s v1alpha1.Subject) bool { n, err := policy.ParseName(string(s)); return err == nil && n.IsPrefix() }
+				if st.Statement.Effect == v1alpha1.EffectAllow && slices.ContainsFunc(st.Statement.Subjects, isRange) {
+					refs = append(refs, st.Ref)
+				}
+			}
+			r.found[name] = refs
+		}
+		out = append(out, refs...)
+	}
+	return out
 }
 
 // Attribution finds the statements of which a connection is a use. It is not safe for concurrent use.
@@ -113,7 +152,7 @@ func (a *Attribution) Statements(t *audit.Total) (refs []policy.Ref, implied boo
 	case a.decider == nil:
 		a.decider = newDecider(newPolicyState(a.snapshot, a.now))
 	}
-	refs, _ = a.decider.allowing(&t.Edge)
+	refs, _, _ = a.decider.allowing(&t.Edge)
 	return refs, true
 }
 

@@ -5595,6 +5595,9 @@ type ReviewEvidence struct {
 	// Refused connections that the access allows were refused
 	Refused *bool `json:"refused,omitempty"`
 
+	// Uncertain connections were seen that may have been uses, because the addresses that they came from are not known
+	Uncertain *bool `json:"uncertain,omitempty"`
+
 	// Watched the resource was watched well enough for an absence of use to prove something
 	Watched bool `json:"watched"`
 

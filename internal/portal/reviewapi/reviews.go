@@ -278,6 +278,9 @@ func (a *API) line(c *catalog.Catalog, who approval.Actor, x accessreview.Campai
 	if e.Refused {
 		out.Evidence.Refused = new(true)
 	}
+	if e.Uncertain {
+		out.Evidence.Uncertain = new(true)
+	}
 	if !e.At.IsZero() {
 		out.Evidence.WatchedPercent, out.Evidence.LostPercent = new(float32(e.WatchedPercent)), new(float32(e.LostPercent))
 		out.Evidence.Member = core.Optional(e.Member)

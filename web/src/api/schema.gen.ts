@@ -3405,6 +3405,8 @@ export interface components {
             count: number;
             /** @description connections that the access allows were refused */
             refused?: boolean;
+            /** @description connections were seen that may have been uses, because the addresses that they came from are not known */
+            uncertain?: boolean;
             /** @description the resource was watched well enough for an absence of use to prove something */
             watched: boolean;
             /** @description of the worst member */

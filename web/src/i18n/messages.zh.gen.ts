@@ -1307,6 +1307,7 @@ export const messages: Readonly<Record<string, string>> = {
   "review.decision-unknown": "请选择保留、缩短或回收。",
   "review.end-reason-needed": "请说明为何提前结束该访问复核，最多 2000 字。",
   "review.ends-earlier": "该访问本来就会更早结束。请选择更短的时间，或保留。",
+  "review.evidence-uncertain": "{days} 天内没有看到使用，但有来自未知地址的连接",
   "review.evidence-unknown": "不明",
   "review.evidence-unused": "{days} 天内从未使用",
   "review.evidence-unwatched": "{days} 天内没有看到使用，其中 {watched} 的时间被观测，流量丢失 {lost}",

@@ -54,7 +54,7 @@ export function LineState({ line, paper = false }: { line: ReviewLine; paper?: b
 export function Use({ evidence, paper = false }: { evidence: ReviewEvidence; paper?: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
-  const { at, lastUsed, count, days, refused, watched, watchedPercent, lostPercent, member } = evidence;
+  const { at, lastUsed, count, days, refused, uncertain, watched, watchedPercent, lostPercent, member } = evidence;
   if (!at) return <span className={classes.muted}>{t("accessReview.useUnknown")}</span>;
   return (
     <span className={classes.use} data-testid="use">
@@ -64,9 +64,10 @@ export function Use({ evidence, paper = false }: { evidence: ReviewEvidence; pap
           {count > 0 && <span className={classes.muted}> · {t("accessReview.connections", { count, number: words.number(count) })}</span>}
         </span>
       ) : (
-        <span>{t(watched ? "accessReview.neverIn" : "accessReview.notSeenIn", { count: days })}</span>
+        <span>{t(watched && !uncertain ? "accessReview.neverIn" : "accessReview.notSeenIn", { count: days })}</span>
       )}
       {refused && <span className={classes.muted}>{t("accessReview.refusedUse")}</span>}
+      {uncertain && <span className={classes.muted}>{t("accessReview.uncertainUse")}</span>}
       {!watched && <span className={classes.muted}>{member ? t("accessReview.watched", { watched: watchedPercent ?? 0, lost: lostPercent ?? 0, member }) : t("accessReview.watchedUnknown")}</span>}
     </span>
   );

@@ -98,6 +98,7 @@ export const reviews = {
     watchedUnknown: "where it is placed is not known",
     useUnknown: "Not known: flows could not be read, or no policy has the access",
     refusedUse: "Connections that it allows were refused",
+    uncertainUse: "Connections from addresses that are not known may have been its use",
     statement: "Lets <b>{{subjects}}</b> reach <b>{{resources}}</b>.",
     anyone: "anyone",
     moreNames_one: "{{count}} more",

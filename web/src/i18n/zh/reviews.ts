@@ -91,6 +91,7 @@ export const reviews = {
     watchedUnknown: "不清楚它部署在哪里",
     useUnknown: "未知：无法读取流量，或没有策略包含该访问",
     refusedUse: "它所允许的连接曾被拒绝",
+    uncertainUse: "来自未知地址的连接可能是对它的使用",
     statement: "允许 <b>{{subjects}}</b> 访问 <b>{{resources}}</b>。",
     anyone: "任何人",
     moreNames_other: "另外 {{count}} 个",
