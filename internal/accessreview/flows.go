@@ -75,7 +75,7 @@ func (f *Flows) Evidence(ctx context.Context, grants []approval.StandingGrant, d
 			from = g.Since
 		}
 		e := Evidence{At: now.UTC(), Days: int(math.Ceil(now.Sub(from).Hours() / 24))}
-		r := f.reliability(fleet, snap, resourcesOf(g), from)
+		r := f.watch.WorstOf(fleet, snap, resourcesOf(g), from)
 		e.Watched, e.Member = r.Enough, r.Member
 		e.WatchedPercent, e.LostPercent = math.Floor(r.Watched*1000)/10, math.Ceil(r.Lost*1000)/10
 		for _, ref := range refs {
@@ -88,18 +88,6 @@ func (f *Flows) Evidence(ctx context.Context, grants []approval.StandingGrant, d
 		out[g.Target] = e
 	}
 	return out, nil
-}
-
-// reliability returns how well the resources of an access were watched: the reliability of the one that was watched worst.
-func (f *Flows) reliability(fleet insight.Fleet, snap *policy.Snapshot, resources []string, from time.Time) insight.Reliability {
-	var worst insight.Reliability
-	for i, name := range resources {
-		r := f.watch.ReliabilityOf(fleet, snap, name, from)
-		if i == 0 || worst.Enough && !r.Enough || worst.Enough == r.Enough && (r.Watched < worst.Watched || r.Watched == worst.Watched && r.Lost > worst.Lost) {
-			worst = r
-		}
-	}
-	return worst
 }
 
 // resourcesOf returns the names of the resources of an access, which may be prefixes.

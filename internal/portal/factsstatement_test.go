@@ -211,6 +211,30 @@ func TestFactsOfManyResources(t *testing.T) {
 	}
 }
 
+// TestFactsHideTheClientsOfUncatalogedResources checks that the owner of everything in the catalog that a statement covers does not see the
+// clients of a resource that is onboarded without being in it, nor numbers that contain them.
+func TestFactsHideTheClientsOfUncatalogedResources(t *testing.T) {
+	const uncataloged = portaltest.BobsCluster + "-2"
+	x := newSite(t)
+	x.decidedByCarol()
+	x.host.input.Resources = append(x.host.input.Resources, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "uncataloged"},
+		Spec: v1alpha1.ProtectedResourceSpec{Resource: uncataloged, Mode: v1alpha1.ModeEnforce}})
+	e := refused("m1", "trnv1:rsc:trip-com:iam:sa:app/900")
+	e.Resource = uncataloged
+	x.flows.see(x.now(), e, 6)
+	ticket := x.askStatement("bob", "Allow", []string{"*"}, []string{portaltest.BobsCluster + "*"})
+	f := x.itemFacts("bob", ticket).Items[0]
+	if s := f.Statement; s == nil || s.Resources.Total != 2 || s.Observed == nil || s.Observed.Examined != 1 || !hides(&f, openapi.ItemFactsHiddenObserved) {
+		t.Fatalf("%+v, hidden: %v", s, f.Hidden)
+	}
+	if e := f.Statement.Effect; e == nil || e.LetsIn.Connections >= 6 {
+		t.Errorf("the effect has the connections of a resource that bob does not own: %+v", e)
+	}
+	if s := x.itemFacts("carol", ticket).Items[0].Statement; s.Observed.Examined != 2 || s.Effect.LetsIn.Connections < 6 {
+		t.Errorf("the approver sees all of it: %+v, %+v", s.Observed, s.Effect)
+	}
+}
+
 // TestFactsOfTheEndOfADeny checks that the end of a deny shows whom it would let in again, and the statement that it ends among the earlier ones.
 func TestFactsOfTheEndOfADeny(t *testing.T) {
 	x := newSite(t)

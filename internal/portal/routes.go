@@ -672,7 +672,7 @@ var routes = []core.Route{
 		Who:       core.Person,
 		Scope:     read,
 		Rule:      "approvers of an item until it is decided; others what they see of the resources and the applications",
-		Costs:     &core.BudgetFlows,
+		Costs:     &core.BudgetReplays,
 	},
 	{Method: "GET", Path: base + "/fleet", Operation: "listFleet", Who: core.Governor, Scope: read},
 	{Method: "GET", Path: base + "/fleet/:member", Operation: "getMember", Who: core.Governor, Scope: read},

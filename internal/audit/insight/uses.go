@@ -117,7 +117,10 @@ func (r rangeAllows) about(e *audit.Edge) (out []policy.Ref) {
 		refs, ok := r.found[name]
 		if !ok && name != "" {
 			for _, st := range r.snapshot.StatementsAbout(name) {
-				isRange := func(s v1alpha1.Subject) bool { n, err := policy.ParseName(string(s)); return err == nil && n.IsPrefix() }
+				isRange := func(s v1alpha1.Subject) bool {
+					n, err := policy.ParseName(string(s))
+					return err == nil && n.IsPrefix()
+				}
 				if st.Statement.Effect == v1alpha1.EffectAllow && slices.ContainsFunc(st.Statement.Subjects, isRange) {
 					refs = append(refs, st.Ref)
 				}
@@ -177,6 +180,17 @@ func (w *Watch) ReliabilityOf(f Fleet, s *policy.Snapshot, resource string, sinc
 		return Reliability{}
 	}
 	return w.Of(names).from(since).reliability()
+}
+
+// WorstOf returns how well the one of some resources was watched from an instant on that was watched worst; nothing is known of no resources.
+func (w *Watch) WorstOf(f Fleet, s *policy.Snapshot, resources []string, since time.Time) (worst Reliability) {
+	for i, name := range resources {
+		r := w.ReliabilityOf(f, s, name, since)
+		if i == 0 || worst.Enough && !r.Enough || worst.Enough == r.Enough && (r.Watched < worst.Watched || r.Watched == worst.Watched && r.Lost > worst.Lost) {
+			worst = r
+		}
+	}
+	return worst
 }
 
 // from returns the part of the watch from an instant on, in whole days except for the first day of the watch. The number of

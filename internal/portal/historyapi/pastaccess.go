@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/views"
 )
 
-// ListPastAccess implements openapi.StrictServerInterface.A caller who may see the present access of a resource may also see its past
+// ListPastAccess implements openapi.StrictServerInterface. A caller who may see the present access of a resource may also see its past
 // access, with the same rows.
 func (a *API) ListPastAccess(ctx context.Context, r openapi.ListPastAccessRequestObject) (openapi.ListPastAccessResponseObject, error) {
 	who, c := core.Caller(ctx), a.Catalog()

@@ -63,7 +63,11 @@ func (a *API) ListPackageHolderUses(
 		found[e.Subject] = append(found[e.Subject], u)
 	}
 	for _, application := range slices.Sorted(maps.Keys(accesses)) {
-		out.Items = append(out.Items, useOfHolder(application, len(accesses[application]), found[application]))
+		x := useOfHolder(application, len(accesses[application]), found[application])
+		if x.State == openapi.UseStateUnused && len(h.tickets) == maxTickets {
+			x.State = openapi.UseStateUnknown // accesses of older tickets were not read
+		}
+		out.Items = append(out.Items, x)
 	}
 	return out, nil
 }

@@ -106,7 +106,7 @@ func (a *API) observedScope(
 			return err
 		}
 	}
-	if f.scope != nil && f.State == approval.StatePending {
+	if f.scope != nil && f.rights.any() && f.State == approval.StatePending {
 		effect, err := a.statementEffect(ctx, who, snap, f, since, until)
 		if err != nil {
 			return err

@@ -22,6 +22,8 @@ type statementScope struct {
 	subjects, resources *scopeNames
 	// covered are the names of the covered resources, the most sensitive first, and examined those of them whose connections are counted.
 	covered, examined []string
+	// hidden reports whether some are covered whose connections the caller may not see.
+	hidden bool
 	// registered are the addresses of applications outside of the fleet. It is nil if the statement has no range of addresses.
 	registered map[string][]netip.Prefix
 }
@@ -61,13 +63,13 @@ func (a *API) statementFacts(ctx context.Context, c *catalog.Catalog, who approv
 	for _, r := range resources {
 		s.covered = append(s.covered, r.ref.Name)
 		switch {
-		case !f.rights.clients && !views.MayInspectName(c, who, r.ref.Name):
+		case !f.rights.change && !views.MayInspectName(c, who, r.ref.Name):
 			hidden = true
 		case len(s.examined) < maxReplayed:
 			s.examined = append(s.examined, r.ref.Name)
 		}
 	}
-	if hidden {
+	if s.hidden = hidden; hidden {
 		f.hide(openapi.ItemFactsHiddenObserved)
 	}
 	if !f.rights.pair {
@@ -173,12 +175,12 @@ func nameFacts(refs []openapi.CatalogRef) openapi.NameFacts {
 // and some client both may be about.
 func (a *API) earlierStatements(ctx context.Context, c *catalog.Catalog, who approval.Actor, number int64, f *factItem) error {
 	list, err := a.Tickets.Store.List(core.RequestContext(ctx), approval.Filter{Kinds: []approval.Kind{approval.KindStatement},
-		After: approval.Cursor{Number: number}, Limit: earlierRead, OmitEvents: true})
+		After: approval.Cursor{Number: number}, Limit: earlierRead + 1, OmitEvents: true})
 	if err != nil {
 		return err
 	}
-	out := &openapi.EarlierFacts{Items: []openapi.EarlierTicket{}}
-	for _, t := range list {
+	out := &openapi.EarlierFacts{Items: []openapi.EarlierTicket{}, More: len(list) > earlierRead}
+	for _, t := range list[:min(len(list), earlierRead)] {
 		i := slices.IndexFunc(t.Items, func(it approval.Item) bool {
 			return it.Scope != nil && f.scope.resources.overlaps(newScopeNames(it.Scope.Resources)) &&
 				f.scope.subjects.overlaps(newScopeNames(it.Scope.Subjects))
@@ -212,7 +214,7 @@ func (a *API) coveredClients(
 ) (*openapi.CoveredClients, error) {
 	s := f.scope
 	out := &openapi.CoveredClients{Resources: len(s.covered), Examined: len(s.examined), Items: []openapi.ObservedClient{},
-		Watched: watchOf(worstWatched(watch, insight.FleetOf(a.Host.Members()), snap, s.examined, since))}
+		Watched: watchOf(watch.WorstOf(insight.FleetOf(a.Host.Members()), snap, s.examined, since))}
 	clients := map[string]*clientUse{}
 	err := a.Flows.Totals(ctx, audit.Filter{Resources: s.examined, Since: since, Until: until}, func(t audit.Total) error {
 		if !gives(f.Actions, t.Action) {
@@ -265,18 +267,6 @@ func byConnections(x, y openapi.ObservedClient) int {
 	return cmp.Or(cmp.Compare(y.Count+y.Refused, x.Count+x.Refused), byTitle(x.Subject, y.Subject))
 }
 
-// worstWatched returns how completely the worst watched one of some resources was watched.
-func worstWatched(w *insight.Watch, fleet insight.Fleet, snap *policy.Snapshot, resources []string, since time.Time) insight.Reliability {
-	var worst insight.Reliability
-	for i, name := range resources {
-		r := w.ReliabilityOf(fleet, snap, name, since)
-		if i == 0 || !r.Enough && worst.Enough || r.Enough == worst.Enough && r.Watched < worst.Watched {
-			worst = r
-		}
-	}
-	return worst
-}
-
 // statementEffect returns what an item about a statement changes for the connections of a window, with the same replay as the impact of the
 // item. It adds to what is hidden if a part of it is about neither a resource nor an application that the caller owns.
 func (a *API) statementEffect(
@@ -296,7 +286,7 @@ func (a *API) statementEffect(
 		return nil, err
 	}
 	impact := emptyImpact(w)
-	a.impactOf(who, found, f.rights.change, f.rights.clients, &impact)
+	a.impactOf(who, found, f.rights.change, !f.scope.hidden, &impact)
 	if impact.Message != nil {
 		f.hide(openapi.ItemFactsHiddenObserved)
 	}

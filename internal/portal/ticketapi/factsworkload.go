@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -23,6 +22,8 @@ type workloadScope struct {
 	added scopeNames
 	// reached are the names of the resources that the application reaches, the most sensitive first, at most maxReplayed.
 	reached []string
+	// more reports whether there are more of them, which are not searched for connections.
+	more bool
 }
 
 // workloadFacts adds the facts about a registration of clients: what its new addresses reach already, and which resources are searched for
@@ -57,9 +58,10 @@ func (a *API) workloadFacts(c *catalog.Catalog, snap *policy.Snapshot, f *factIt
 	}
 	slices.Sort(names)
 	for _, r := range coveredResources(c, snap, newScopeNames(slices.Compact(names))) {
-		if len(w.reached) < maxReplayed {
-			w.reached = append(w.reached, r.ref.Name)
+		if w.more = len(w.reached) == maxReplayed; w.more {
+			break
 		}
+		w.reached = append(w.reached, r.ref.Name)
 	}
 	return nil
 }
@@ -80,7 +82,7 @@ func grantsByAddress(snap *policy.Snapshot, addresses []netip.Prefix, now time.T
 	for _, s := range snap.Statements() {
 		for _, subject := range s.Statement.Subjects {
 			name := string(subject)
-			if !strings.Contains(name, ":net:cidr:") || found[name] {
+			if _, ok := found[name]; ok {
 				continue
 			}
 			written := newScopeNames([]string{name})
@@ -106,7 +108,10 @@ func (a *API) addressUse(
 	since, until time.Time,
 ) (*openapi.AddressUse, error) {
 	out := &openapi.AddressUse{Examined: len(w.reached),
-		Watched: watchOf(worstWatched(watch, insight.FleetOf(a.Host.Members()), snap, w.reached, since))}
+		Watched: watchOf(watch.WorstOf(insight.FleetOf(a.Host.Members()), snap, w.reached, since))}
+	if w.more { // a connection to one of the others is not found
+		out.Watched.Enough = false
+	}
 	var last time.Time
 	filter := audit.Filter{Resources: w.reached, Unattributed: true, Since: since, Until: until}
 	err := a.Flows.Totals(ctx, filter, func(t audit.Total) error {

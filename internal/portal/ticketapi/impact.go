@@ -245,6 +245,7 @@ func (a *API) impactOf(who approval.Actor, x insight.Impact, decides, whole bool
 	out.Allowed, out.Denied, out.OtherwiseTotal = total(x.Allowed), total(x.Denied), new(total(x.ReasonChangedTotal))
 	for _, u := range x.Uncertain {
 		if u.Resource != "" && !decides && !views.MayInspectName(c, who, u.Resource) {
+			hidden = true
 			continue // it names a source
 		}
 		out.Uncertain = append(out.Uncertain, openapi.ImpactUncertain{Cluster: u.Cluster, From: u.From.UTC(), To: u.To.UTC(), Reason: u.Reason})

@@ -98,7 +98,7 @@ const (
 // is never matched by an address, as in the policy.
 func (s *scopeNames) matches(e *audit.Edge, registered map[string][]netip.Prefix) scopeMatch {
 	switch {
-	case s.anyone, e.Subject != "" && s.covers(e.Subject):
+	case s.anyone, e.Subject != "" && s.covers(e.Subject), slices.ContainsFunc(strings.Fields(e.OtherSubjects), s.covers):
 		return inside
 	case len(s.ranges) == 0, e.Subject != "" && e.SourceCluster != "":
 		return outside
