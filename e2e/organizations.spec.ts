@@ -99,7 +99,7 @@ test('an organization is managed by its administrators within the bounds', async
   });
 
   await test.step('its step is added to the requests for the resources of the organization', async () => {
-    const request = { reason: 'Who decides?', durationSeconds: 3600, items: [{ application: 'app-888', resource: 'deals-cache', actions: ['redis:connect'] }] };
+    const request = { reason: 'Who decides?', durationSeconds: 3600, items: [{ application: 'app-676', resource: 'deals-cache', actions: ['redis:connect'] }] };
     const response = await dave.page.request.post('/api/v1/tickets/what-if', { headers: { 'X-Acp-Request': '1' }, data: { as: 'alice', request } });
     expect(response.ok(), await response.text()).toBe(true);
     expect(await response.text()).toContain('"shop"');
