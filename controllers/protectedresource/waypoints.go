@@ -168,8 +168,10 @@ func (f *facts) waypointProblem(cluster string) message.Message {
 	if !f.enforcedBy(v1alpha1.EnforcerIstio) {
 		return message.Message{} // its objects may stay until another enforcer has taken over
 	}
-	if why := f.Waypoints[cluster].Unused; !why.IsZero() {
-		return message.StateWaypointUnused(why)
+	if d := f.Waypoints[cluster]; d.Refused {
+		return message.StateWaypointUnused(d.Unused)
+	} else if !d.Unused.IsZero() {
+		return message.StateWaypointUnknown(d.Unused)
 	}
 	gateway := f.waypointIn(cluster).Gateway
 	if gateway == "" {

@@ -487,6 +487,31 @@ func TestInvalidDedication(t *testing.T) {
 	}
 }
 
+// TestDedicationBecomesInvalid checks that pods refuse a waypoint on every port when its entry cannot be used any more, before its policies go.
+func TestDedicationBecomesInvalid(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
+	for range 4 {
+		s.step()
+	}
+	if !s.accepts() {
+		t.Fatal("pods refuse the waypoint")
+	}
+	s.declared = strings.Replace(waypointDeclared, "8080", "0", 1)
+	refusal := fmt.Sprintf("map[from:[map[source:map[principals:[%s]]]]]", waypointMark)
+	if denied := s.step()[podsKey+"-deny"]; !strings.Contains(denied, refusal) || s.accepts() || !s.has() {
+		t.Fatalf("pods refuse the waypoint by %s, accept it: %t, its policy is there: %t", denied, s.accepts(), s.has())
+	}
+	s.seen[podsKey+"-deny"].Ztunnel = istio.ZtunnelStatus{}
+	if s.step(); !s.has() {
+		t.Error("ztunnel may not refuse the waypoint yet, and its policy is gone")
+	}
+	s.seen[podsKey+"-deny"].Ztunnel = istio.ZtunnelStatus{Reported: true}
+	s.step()
+	if _, why := s.facts().enforcementState("m1"); s.has() || !strings.Contains(why.Text, "refuse it on every port") {
+		t.Errorf("the policy of the waypoint is there: %t; %s", s.has(), why.Text)
+	}
+}
+
 // TestHeldWaypointOfAnotherEnforcer checks that a waypoint that pods do not accept yet does not keep a class from another enforcer.
 func TestHeldWaypointOfAnotherEnforcer(t *testing.T) {
 	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1"}

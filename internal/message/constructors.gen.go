@@ -2259,6 +2259,11 @@ func IstioWaypointUnreadable(resource string, reason string) Message {
 	return build("istio.waypoint-unreadable", param{"reason", reason}, param{"resource", resource})
 }
 
+// IstioWaypointUnusedPorts is "the waypoint {gateway}, which the member declares for the resource, is not used, and its clients are refused on every port".
+func IstioWaypointUnusedPorts(gateway string) Message {
+	return build("istio.waypoint-unused-ports", param{"gateway", gateway})
+}
+
 // IstioWaypointsOfOne is "waypoints belong to a single member, and cannot be in the default".
 func IstioWaypointsOfOne() Message {
 	return Message{Code: "istio.waypoints-of-one", Text: "waypoints belong to a single member, and cannot be in the default"}
@@ -7134,6 +7139,11 @@ func StateWaypointUnbound(object string, reason Message) Message {
 	return build("state.waypoint-unbound", param{"object", object}, param{"reason", reason})
 }
 
+// StateWaypointUnknown is "the waypoint that the member declares for the resource is not used, and the policies contain no rule about it: {reason}".
+func StateWaypointUnknown(reason Message) Message {
+	return build("state.waypoint-unknown", param{"reason", reason})
+}
+
 // StateWaypointUnread is "it is unknown whether the Gateway {gateway}, which is dedicated to the resource, exists and is suited, because the Gateways of the member were not read".
 func StateWaypointUnread(gateway string) Message {
 	return build("state.waypoint-unread", param{"gateway", gateway})
@@ -7149,7 +7159,7 @@ func StateWaypointUnsuited(gateway string, reason Message) Message {
 	return build("state.waypoint-unsuited", param{"gateway", gateway}, param{"reason", reason})
 }
 
-// StateWaypointUnused is "the waypoint that the member declares for the resource is not used, and pods refuse it: {reason}".
+// StateWaypointUnused is "the waypoint that the member declares for the resource is not used, and pods refuse it on every port: {reason}".
 func StateWaypointUnused(reason Message) Message {
 	return build("state.waypoint-unused", param{"reason", reason})
 }
