@@ -219,6 +219,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 		same := old.cluster.samePlacementAndStatus(c)
 		old.cluster.Labels, old.cluster.Leaving, old.cluster.DowngradeMark = c.Labels, c.Leaving, c.DowngradeMark
 		old.cluster.Quarantined, old.cluster.QuarantineReason = c.Quarantined, c.QuarantineReason
+		old.cluster.noIstio = c.noIstio
 		old.cluster.Istio, old.cluster.Mesh, old.cluster.Enforcer, old.cluster.Locations = c.Istio, c.Mesh, c.Enforcer, c.Locations
 		old.cluster.Engine, old.cluster.FormerEngine, old.cluster.Secret = c.Engine, c.FormerEngine, c.Secret
 		return !same
