@@ -6069,9 +6069,9 @@ func RemedyMendServer() Message {
 	return Message{Code: "remedy.mend-server", Text: "fix the API server or the stored objects there"}
 }
 
-// RemedyMeshConfigUnread is "apply deploy/istio there, which cluster check --fix --istio does; if the mesh configuration is not in the cluster, annotate its KubeFedCluster with {annotation}, provided that this is so".
-func RemedyMeshConfigUnread(annotation string) Message {
-	return build("remedy.mesh-config-unread", param{"annotation", annotation})
+// RemedyMeshConfigUnread is "apply deploy/istio there, which cluster check --fix --istio does; if istiod runs in another namespace than {namespace}, also permit the account acp-adapter to get ConfigMaps in that namespace, by a Role and a RoleBinding; if the mesh configuration is not in the cluster, annotate its KubeFedCluster with {annotation}, provided that this is so".
+func RemedyMeshConfigUnread(namespace string, annotation string) Message {
+	return build("remedy.mesh-config-unread", param{"annotation", annotation}, param{"namespace", namespace})
 }
 
 // RemedyMeshRoot is "set rootNamespace to {namespace} in the mesh configuration, and let its discoverySelectors select this namespace; otherwise declare the root namespace with the annotation {annotation}, and every statement is refused there".

@@ -1215,7 +1215,7 @@ export const messages: Readonly<Record<string, string>> = {
   "remedy.mend-envoy": "请修复那里的 cilium-envoy",
   "remedy.mend-labels": "请修正 Cilium 的设置 labels",
   "remedy.mend-server": "请修复那里的 API 服务器或所存储的对象",
-  "remedy.mesh-config-unread": "请在那里应用 deploy/istio（cluster check --fix --istio 会执行此操作）；如果网格配置不在该集群中，并且事实如此，请为其 KubeFedCluster 添加注解 {annotation}",
+  "remedy.mesh-config-unread": "请在那里应用 deploy/istio（cluster check --fix --istio 会执行此操作）；如果 istiod 运行在 {namespace} 以外的命名空间，还请在该命名空间中通过 Role 和 RoleBinding 允许账号 acp-adapter 对 ConfigMap 执行 get；如果网格配置不在该集群中，并且事实如此，请为其 KubeFedCluster 添加注解 {annotation}",
   "remedy.mesh-root": "请在网格配置中把 rootNamespace 设为 {namespace}，并让其 discoverySelectors 选中该命名空间；否则请用注解 {annotation} 声明根命名空间，这样每条语句在那里都会被拒绝",
   "remedy.no-waypoint": "请在选中这些 Pod 的 Service 上设置标签 istio.io/use-waypoint=none（若该 waypoint 也承载到 Pod 的连接，则 Pod 上也要设置），或在那里将资源改为审计模式",
   "remedy.nothing": "无需处理",
