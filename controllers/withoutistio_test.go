@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
@@ -73,4 +76,52 @@ func TestMemberWithoutIstioNeedsNothingOfIstio(t *testing.T) {
 	if m := plain.message("m1"); m != "" {
 		t.Errorf("m1: %q", m)
 	}
+
+	// Nothing waits for what m1 answers about a kind that it need not serve, and for which nobody needs a permission there.
+	for _, binding := range []client.Object{
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "acp-direct-istio"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "acp-adapter-istio"}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: federation.IstioPolicy.Namespace, Name: "acp-direct"}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: federation.IstioPolicy.Namespace, Name: "acp-adapter"}},
+	} {
+		if err := m1.Delete(s.ctx, binding); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.until("m1 is not unreachable without Istio's kind", func() string {
+		s.pushOf(federation.IstioPolicy, s.object())
+		for _, c := range s.protected().Status.Clusters {
+			if string(c.Name) == "m1" && (c.State != v1alpha1.MemberPending || !strings.Contains(c.Message, "declares that no Istio enforces there")) {
+				return fmt.Sprintf("%s: %s", c.State, c.Message)
+			}
+		}
+		return ""
+	})
+	s.alsoGrant("999")
+	s.until("m1 is known not to have the policy", func() string {
+		s.pushOf(federation.IstioPolicy, s.object())
+		_, o := s.federatedOf(federation.IstioPolicy, s.object())
+		if ever := o.Meta.Annotations[federation.AnnotationEverPlaced]; ever != "m2" {
+			return fmt.Sprintf("the members that may have it are %q", ever)
+		}
+		return ""
+	})
+	s.setMode(v1alpha1.ModeObserve)
+	s.until("the policy is removed", func() string {
+		s.pushOf(federation.IstioPolicy, s.object())
+		if u, _ := s.federatedOf(federation.IstioPolicy, s.object()); u != nil {
+			return fmt.Sprint(u.Object)
+		}
+		return ""
+	})
+	if err := s.host.Delete(s.ctx, s.protected()); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the resource is gone", func() string {
+		err := s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &v1alpha1.ProtectedResource{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Sprint("it is there: ", err)
+		}
+		return ""
+	})
 }

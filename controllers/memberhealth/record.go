@@ -167,7 +167,8 @@ func (s *dataplaneState) keepUnread(before *dataplaneState) {
 	if keep(now.Istio.MTLS.Unread, earlier.Istio.MTLS.Unread, before.mtlsOld) {
 		now.Istio.MTLS, s.mtlsOld = earlier.Istio.MTLS, true
 	}
-	if keep(now.Istio.Config.Unread, earlier.Istio.Config.Unread, before.meshConfigOld) {
+	// A read that found an istiod without ACP's policies is complete enough, whatever it could not read of others.
+	if now.Istio.Config.Ignored.IsZero() && keep(now.Istio.Config.Unread, earlier.Istio.Config.Unread, before.meshConfigOld) {
 		now.Istio.Config, s.meshConfigOld = earlier.Istio.Config, true
 	}
 }

@@ -168,8 +168,10 @@ func (f *facts) waypointProblem(cluster string) message.Message {
 	if !f.enforcedBy(v1alpha1.EnforcerIstio) {
 		return message.Message{} // its objects may stay until another enforcer has taken over
 	}
-	if why := f.Waypoints[cluster].Unused; !why.IsZero() {
-		return message.StateWaypointUnused(why)
+	if d := f.Waypoints[cluster]; d.Refused {
+		return message.StateWaypointUnused(d.Unused)
+	} else if !d.Unused.IsZero() {
+		return message.StateWaypointUnknown(d.Unused)
 	}
 	gateway := f.waypointIn(cluster).Gateway
 	if gateway == "" {
@@ -201,11 +203,22 @@ func (f *facts) waypointProblem(cluster string) message.Message {
 }
 
 // restrictsWaypoint reports whether an object has to stay in a member because it restricts a waypoint that pods may still accept there: istiod has
-// not reported that ztunnel gets the policies of the pods as they are now. This does not depend on what the member declares, because ztunnel keeps
-// what it has when the declaration is removed or cannot be parsed.
+// not reported that ztunnel gets the policies of the pods as they are now, or the member may have a policy of the pods that is not rendered any more.
+// This does not depend on what the member declares, because ztunnel keeps what it has when the declaration is removed or cannot be parsed.
 func (f *facts) restrictsWaypoint(e *federation.Object, cluster string) bool {
-	return e.SpecIn(cluster)["targetRefs"] != nil && slices.ContainsFunc(f.renderings(), func(r *enforcer.Rendered) bool {
-		_, accepted := f.ztunnelStatus(cluster, renderedKey(r))
-		return !accepted
+	if e.SpecIn(cluster)["targetRefs"] == nil {
+		return false
+	}
+	rendered := map[string]bool{}
+	for _, r := range f.renderings() {
+		key := renderedKey(r)
+		rendered[key] = true
+		if _, accepted := f.ztunnelStatus(cluster, key); !accepted {
+			return true
+		}
+	}
+	return slices.ContainsFunc(f.Existing, func(o *federation.Object) bool {
+		return o.Kind == e.Kind && !rendered[o.Key()] && o.TemplateSpec["targetRefs"] == nil && o.WasPlacedIn(cluster) &&
+			(o.IsPlacedIn(cluster) || !o.SeenWithout(cluster, f.Observed.of(cluster, o.Key())))
 	})
 }

@@ -39,6 +39,7 @@ type waypointScene struct {
 	declared string
 	mode     v1alpha1.Mode // Enforce if it is ""
 	app      string
+	more     int // allows of whole connections to other ports, each of which is a rule of its own
 	bound    bool
 	// deniesBound is what istiod reports about the denies of the waypoint, and outdated that its reports are about earlier versions.
 	deniesBound, outdated bool
@@ -90,6 +91,11 @@ func (s *waypointScene) facts() *facts {
 		Enforcement: map[string]enforcement{"m1": {GatewayProblem: message.Verbatim(s.problem), GatewayRead: !s.unread,
 			Foreign: map[v1alpha1.EnforcerName]foreignPolicies{v1alpha1.EnforcerIstio: {}}}},
 	}
+	for i := range int32(s.more) {
+		f.Unit.Statements = append(f.Unit.Statements, policy.UnitStatement{Ref: policy.Ref{Policy: "p", SID: fmt.Sprint(i)}, Effect: policy.Allow,
+			Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: "app-9"}},
+			Actions:  []policy.UnitAction{{Name: "web:more", Ports: []v1alpha1.Port{{Port: 10000 + i, Protocol: v1alpha1.ProtocolTCP}}}}})
+	}
 	out, err := e.Render(f.Unit)
 	if err != nil {
 		s.t.Fatal(err)
@@ -100,7 +106,8 @@ func (s *waypointScene) facts() *facts {
 			f.RenderedIn[renderedKey(o)] = o.Only
 		}
 	}
-	for _, key := range []string{podsKey, podsKey + "-deny", atWaypoint, deniesAt, otherPort, strings.Replace(otherPort, "9090", "9090-deny", 1)} {
+	for _, key := range []string{podsKey, podsKey + "-2", podsKey + "-deny", atWaypoint, deniesAt, otherPort,
+		strings.Replace(otherPort, "9090", "9090-deny", 1)} {
 		o := federation.Observation{Registered: true, Reachable: !s.gone}
 		if seen := s.seen[key]; seen != nil && !s.gone {
 			copied := *seen
@@ -367,6 +374,39 @@ func TestEndOfDeclaration(t *testing.T) {
 	}
 }
 
+// TestEndOfDeclarationOfALargeUnit checks that the policies of a waypoint stay as long as a member may have the object with the rule by which pods accept
+// the waypoint, if this object contains nothing else and is removed when the dedication ends.
+func TestEndOfDeclarationOfALargeUnit(t *testing.T) {
+	const maxRules = 512 // of a policy of Istio's
+	acceptKey := podsKey + "-2"
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true,
+		more: maxRules - 1}
+	for range 4 {
+		s.step()
+	}
+	accept := s.seen[acceptKey]
+	if accept == nil || !s.has() {
+		t.Fatalf("an object has only the rule by which pods accept the waypoint: %t; the waypoint's policies are there: %t", accept != nil, s.has())
+	}
+	s.declared = ambientDeclared
+	if s.step(); s.seen[acceptKey] != nil {
+		t.Fatal("the object without rules stays")
+	}
+	s.seen[acceptKey] = accept // the engine has not removed it yet
+	for range 3 {
+		if s.step(); !s.has() || s.seen[deniesAt] == nil {
+			t.Fatalf("pods may accept the waypoint, and its policies are there: %t %t", s.has(), s.seen[deniesAt] != nil)
+		}
+	}
+	delete(s.seen, acceptKey)
+	for range 3 {
+		s.step()
+	}
+	if s.has() || s.seen[deniesAt] != nil {
+		t.Error("the policies of the waypoint stay")
+	}
+}
+
 // TestPortOfWaypointChanges checks that a waypoint never has the policies of one port while pods may accept it on another one: first the pods refuse
 // it, and its policies change when istiod has reported that ztunnel has that.
 func TestPortOfWaypointChanges(t *testing.T) {
@@ -444,6 +484,31 @@ func TestInvalidDedication(t *testing.T) {
 	state, why := s.facts().enforcementState("m1")
 	if s.accepts() || s.has() || state != v1alpha1.MemberPending || !strings.Contains(why.Text, "port 0") {
 		t.Errorf("pods accept the waypoint: %t; %s %s", s.accepts(), state, why.Text)
+	}
+}
+
+// TestDedicationBecomesInvalid checks that pods refuse a waypoint on every port when its entry cannot be used any more, before its policies go.
+func TestDedicationBecomesInvalid(t *testing.T) {
+	s := &waypointScene{t: t, seen: map[string]*federation.Observed{}, declared: waypointDeclared, app: "app-1", bound: true, deniesBound: true}
+	for range 4 {
+		s.step()
+	}
+	if !s.accepts() {
+		t.Fatal("pods refuse the waypoint")
+	}
+	s.declared = strings.Replace(waypointDeclared, "8080", "0", 1)
+	refusal := fmt.Sprintf("map[from:[map[source:map[principals:[%s]]]]]", waypointMark)
+	if denied := s.step()[podsKey+"-deny"]; !strings.Contains(denied, refusal) || s.accepts() || !s.has() {
+		t.Fatalf("pods refuse the waypoint by %s, accept it: %t, its policy is there: %t", denied, s.accepts(), s.has())
+	}
+	s.seen[podsKey+"-deny"].Ztunnel = istio.ZtunnelStatus{}
+	if s.step(); !s.has() {
+		t.Error("ztunnel may not refuse the waypoint yet, and its policy is gone")
+	}
+	s.seen[podsKey+"-deny"].Ztunnel = istio.ZtunnelStatus{Reported: true}
+	s.step()
+	if _, why := s.facts().enforcementState("m1"); s.has() || !strings.Contains(why.Text, "refuse it on every port") {
+		t.Errorf("the policy of the waypoint is there: %t; %s", s.has(), why.Text)
 	}
 }
 

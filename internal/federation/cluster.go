@@ -45,6 +45,8 @@ type Cluster struct {
 	DowngradeMark *guard.DowngradeMark
 	// Istio is the member's declaration about its Istio; "" means that no Istio there can enforce policies.
 	Istio string
+	// noIstio is whether the declaration that was parsed means that no Istio enforces there.
+	noIstio noIstio
 	// Mesh is the cluster mesh that the member declares: NoMesh, a name, or "" for the mesh of all members that declare
 	// nothing.
 	Mesh string
@@ -60,6 +62,12 @@ type Cluster struct {
 	Locations Locations
 	// AnnouncedToken is the fingerprint of the last token that was announced to KubeFed, or "".
 	AnnouncedToken string
+}
+
+// noIstio is the result of istio.DeclaresNone for a declaration, which is too expensive for each resource.
+type noIstio struct {
+	declared string
+	is       bool
 }
 
 // ParseCluster parses a KubeFedCluster.
@@ -97,6 +105,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 		Quarantined:      held,
 		QuarantineReason: message.OfText(c.Annotations[AnnotationQuarantineReason], message.Decode(c.Annotations[AnnotationQuarantineMessage])),
 		Istio:            c.Annotations[AnnotationIstio],
+		noIstio:          noIstio{c.Annotations[AnnotationIstio], istio.DeclaresNone(c.Annotations[AnnotationIstio])},
 		Mesh:             mesh,
 		Enforcer:         c.Annotations[AnnotationEnforcer],
 		Engine:           ParseEngine(c.Annotations[AnnotationEngine]),
@@ -173,7 +182,13 @@ func sameMark(a, b *guard.DowngradeMark) bool {
 func (c Cluster) WithoutCilium() bool { return c.Enforcer == string(v1alpha1.EnforcerIstio) }
 
 // WithoutIstio reports whether the member declares that no Istio enforces there, so that it gets no object of Istio's.
-func (c Cluster) WithoutIstio() bool { return istio.DeclaresNone(c.Istio) }
+// The declaration of a Cluster that ParseCluster returned is not parsed again.
+func (c Cluster) WithoutIstio() bool {
+	if c.Istio == c.noIstio.declared {
+		return c.noIstio.is
+	}
+	return istio.DeclaresNone(c.Istio)
+}
 
 // NeedsIstioKind reports whether the member has to serve the kind of Istio's policies, if the host distributes them. KubeFed lists the objects of each
 // kind in each member, whatever is placed there.

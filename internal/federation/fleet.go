@@ -79,7 +79,7 @@ func (f *Fleet) Observe(cluster, object string) Observation {
 // member that cannot be read.
 func (f *Fleet) Reserved(cluster string) []string {
 	o, m := f.observe(cluster)
-	if !o.Reachable {
+	if !o.Reachable || m == nil {
 		return nil
 	}
 	var out []string
@@ -94,7 +94,7 @@ func (f *Fleet) Reserved(cluster string) []string {
 
 // withObject adds the member's object to the observation of the member.
 func withObject(o Observation, m *member[Observed], object string) Observation {
-	if !o.Reachable {
+	if !o.Reachable || m == nil {
 		return o
 	}
 	found, ok, asOf := m.watch.getAsOf(object)
@@ -219,6 +219,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 		same := old.cluster.samePlacementAndStatus(c)
 		old.cluster.Labels, old.cluster.Leaving, old.cluster.DowngradeMark = c.Labels, c.Leaving, c.DowngradeMark
 		old.cluster.Quarantined, old.cluster.QuarantineReason = c.Quarantined, c.QuarantineReason
+		old.cluster.noIstio = c.noIstio
 		old.cluster.Istio, old.cluster.Mesh, old.cluster.Enforcer, old.cluster.Locations = c.Istio, c.Mesh, c.Enforcer, c.Locations
 		old.cluster.Engine, old.cluster.FormerEngine, old.cluster.Secret = c.Engine, c.FormerEngine, c.Secret
 		return !same
@@ -282,11 +283,16 @@ func (f *fleet[T]) HasCredentials(cluster string) bool {
 	return secret.value != ""
 }
 
-// observe reports whether a member can be read. The returned member is nil if it has not been contacted.
+// observe reports whether a member can be read. The returned member is nil if it has not been contacted, or has no object because it declares no Istio
+// and does not serve Istio's kind: nothing has to be read there, and what waits for the removal of an object need not wait for this member.
 func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 	f.mu.RLock()
 	m, why := f.members[cluster], f.unwatched[cluster].reason
+	withoutIstio := m != nil && f.config.Kind == IstioPolicy && m.cluster.WithoutIstio()
 	f.mu.RUnlock()
+	if withoutIstio && m.lacksObjects() {
+		return Observation{Registered: true, Reachable: true}, nil
+	}
 	if m != nil {
 		return m.observe(), m
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -56,6 +59,8 @@ type member[T any] struct {
 
 	stop   context.CancelFunc
 	client dynamic.ResourceInterface
+	// serves reports whether the API server serves the resource in any version. It is nil for kinds that every member has to serve.
+	serves func(context.Context) (bool, error)
 	http   *http.Client
 	watch  *Watch[T]
 
@@ -65,6 +70,9 @@ type member[T any] struct {
 }
 
 var errNotProbed = errors.New("not contacted yet")
+
+// errKindAbsent means that the API server of a member answered, and does not serve the kind, so that the member has no object of the kind.
+var errKindAbsent = errors.New("the API server does not serve the kind")
 
 // newMember prepares the watch of a member without contacting it.
 func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructured.Unstructured) (T, error), probing Probing, log logr.Logger,
@@ -85,6 +93,15 @@ func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructur
 		client: client.Resource(kind.TargetResource), http: httpClient, why: errNotProbed}
 	if kind.Namespace != "" {
 		m.client = client.Resource(kind.TargetResource).Namespace(kind.Namespace)
+	}
+	if kind == IstioPolicy {
+		discover, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+		if err != nil {
+			return nil, fmt.Errorf("the registration of member %s is unusable: %w", c.Name, err)
+		}
+		m.serves = func(ctx context.Context) (bool, error) {
+			return servesResource(ctx, discover.RESTClient(), kind.TargetResource.GroupResource())
+		}
 	}
 	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, parse, changed)
 	m.watch.everyNamespace, m.watch.only = kind.Namespaced, kind.Selector()
@@ -209,9 +226,51 @@ func (m *member[T]) probe(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: m.watch.only})
 		if attempt == probeAttempts || !isServerError(err) || !backoff.Pause(ctx, clock.RealClock{}, probeRetryDelay) {
-			return err
+			return m.confirmAbsence(ctx, err)
 		}
 	}
+}
+
+// confirmAbsence wraps errKindAbsent if an error may be about a kind that the API server does not serve, and its lists of resources lack the kind. The
+// error alone does not say that: a server refuses who has no permission before it looks for the kind, and a proxy in front of it may answer that
+// nothing was found.
+func (m *member[T]) confirmAbsence(ctx context.Context, err error) error {
+	if m.serves == nil || !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return err
+	}
+	if serves, unknown := m.serves(ctx); unknown != nil || serves {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errKindAbsent, err)
+}
+
+// errNoGroups means that what answered is no Kubernetes API server, because these have several API groups.
+var errNoGroups = errors.New("the list of API groups is empty")
+
+// servesResource reads from an API server whether it serves a resource in any version.
+func servesResource(ctx context.Context, c rest.Interface, resource schema.GroupResource) (bool, error) {
+	var groups metav1.APIGroupList
+	if err := c.Get().AbsPath("/apis").Do(ctx).Into(&groups); err != nil {
+		return false, fmt.Errorf("read the API groups: %w", err)
+	}
+	if len(groups.Groups) == 0 {
+		return false, errNoGroups
+	}
+	for _, g := range groups.Groups {
+		if g.Name != resource.Group {
+			continue
+		}
+		for _, v := range g.Versions {
+			var list metav1.APIResourceList
+			if err := c.Get().AbsPath("/apis", g.Name, v.Version).Do(ctx).Into(&list); err != nil {
+				return false, fmt.Errorf("read the resources of %s: %w", v.GroupVersion, err)
+			}
+			if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // isServerError reports whether an API server answered a request with an error of its own, so that the next request may succeed.
@@ -223,7 +282,7 @@ func isServerError(err error) bool {
 func (m *member[T]) setAlive(alive bool, why error) {
 	m.mu.Lock()
 	// The errors' own texts differ from one attempt to the next; what they mean does not.
-	changed := m.alive != alive || (!alive && m.explain(m.why) != m.explain(why))
+	changed := m.alive != alive || (!alive && (m.explain(m.why) != m.explain(why) || errors.Is(m.why, errKindAbsent) != errors.Is(why, errKindAbsent)))
 	m.alive, m.why = alive, why
 	m.mu.Unlock()
 	if !changed {
@@ -257,6 +316,13 @@ func (m *member[T]) observe() Observation {
 		o.Reachable = true
 	}
 	return o
+}
+
+// lacksObjects reports whether the member answered that it does not serve the kind, so that it has no object of it.
+func (m *member[T]) lacksObjects() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return !m.alive && errors.Is(m.why, errKindAbsent)
 }
 
 // explain returns a message with what to do. It is deterministic, so that a status that contains it does not flap.

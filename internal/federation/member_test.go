@@ -2,8 +2,12 @@ package federation
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -170,6 +174,70 @@ func TestOnlyTheSameServersViewIsInherited(t *testing.T) {
 			now.inherit(old)
 			if got := now.observe().Reachable; got != c.alive {
 				t.Errorf("reachable %v", got)
+			}
+		})
+	}
+}
+
+// TestMemberWithoutIstioHasNoObjects checks that a member that declares no Istio counts as read, without objects, if its API server does not serve
+// Istio's kind, and not if this is not known, or the member declares an Istio.
+func TestMemberWithoutIstioHasNoObjects(t *testing.T) {
+	const (
+		none   = `{"dataplane": "none"}`
+		groups = `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "apps"}%s]}`
+		istio  = `, {"name": "security.istio.io", "versions": [{"groupVersion": "security.istio.io/v1beta1", "version": "v1beta1"}]}`
+		kinds  = `{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "security.istio.io/v1beta1", "resources": [{"name": "%s"}]}`
+	)
+	without := map[string]string{"/apis": fmt.Sprintf(groups, "")}
+	with := func(kind string) map[string]string {
+		return map[string]string{"/apis": fmt.Sprintf(groups, istio), "/apis/security.istio.io/v1beta1": fmt.Sprintf(kinds, kind)}
+	}
+	for _, c := range []struct {
+		reason, declared string
+		kind             Kind
+		status           int // of the answer about the kind
+		answers          map[string]string
+		reachable        bool
+	}{
+		{"it does not serve the kind", none, IstioPolicy, http.StatusNotFound, without, true},
+		{"nobody has a permission for a kind that it does not serve", none, IstioPolicy, http.StatusForbidden, without, true},
+		{"it serves another kind of the group", none, IstioPolicy, http.StatusNotFound, with("requestauthentications"), true},
+		{"it serves the kind in another version", none, IstioPolicy, http.StatusNotFound, with("authorizationpolicies"), false},
+		{"there is no permission for the kind", none, IstioPolicy, http.StatusForbidden, with("authorizationpolicies"), false},
+		{"it declares an Istio", `{"dataplane": "ambient", "version": "1.31"}`, IstioPolicy, http.StatusNotFound, without, false},
+		{"it declares nothing", "", IstioPolicy, http.StatusNotFound, without, false},
+		{"another kind is missing", none, CiliumPolicy, http.StatusNotFound, without, false},
+		{"a proxy finds nothing", none, IstioPolicy, http.StatusNotFound, nil, false},
+		{"a proxy finds everything", none, IstioPolicy, http.StatusNotFound, map[string]string{"/apis": "{}"}, false},
+		{"the token is refused", none, IstioPolicy, http.StatusUnauthorized, without, false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if text, ok := c.answers[r.URL.Path]; ok {
+					_, _ = w.Write([]byte(text))
+				} else if strings.Contains(r.URL.Path, c.kind.TargetResource.Resource) {
+					w.WriteHeader(c.status)
+				} else {
+					w.WriteHeader(http.StatusNotFound)
+				}
+			}))
+			defer server.Close()
+			authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+			m, err := newMember(Cluster{Name: "m1", Endpoint: server.URL, CABundle: authority, Istio: c.declared}, "token", c.kind,
+				Revision(nil).parse, DefaultProbing, logr.Discard(), func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.http.CloseIdleConnections()
+			f := &Fleet{&fleet[Observed]{config: FleetConfig{Kind: c.kind}, members: map[string]*member[Observed]{"m1": m}}}
+			m.setAlive(false, m.probe(t.Context()))
+			o := f.Observe("m1", "acp-x")
+			if !o.Registered || o.Reachable != c.reachable || o.Object != nil || o.Reachable != o.Message.IsZero() {
+				t.Errorf("%+v", o)
+			}
+			if got := f.Reserved("m1"); len(got) > 0 {
+				t.Errorf("it has %v", got)
 			}
 		})
 	}

@@ -2259,6 +2259,11 @@ func IstioWaypointUnreadable(resource string, reason string) Message {
 	return build("istio.waypoint-unreadable", param{"reason", reason}, param{"resource", resource})
 }
 
+// IstioWaypointUnusedPorts is "the waypoint {gateway}, which the member declares for the resource, is not used, and its clients are refused on every port".
+func IstioWaypointUnusedPorts(gateway string) Message {
+	return build("istio.waypoint-unused-ports", param{"gateway", gateway})
+}
+
 // IstioWaypointsOfOne is "waypoints belong to a single member, and cannot be in the default".
 func IstioWaypointsOfOne() Message {
 	return Message{Code: "istio.waypoints-of-one", Text: "waypoints belong to a single member, and cannot be in the default"}
@@ -6064,9 +6069,9 @@ func RemedyMendServer() Message {
 	return Message{Code: "remedy.mend-server", Text: "fix the API server or the stored objects there"}
 }
 
-// RemedyMeshConfigUnread is "apply deploy/istio there, which cluster check --fix --istio does; if the mesh configuration is not in the cluster, annotate its KubeFedCluster with {annotation}, provided that this is so".
-func RemedyMeshConfigUnread(annotation string) Message {
-	return build("remedy.mesh-config-unread", param{"annotation", annotation})
+// RemedyMeshConfigUnread is "apply deploy/istio there, which cluster check --fix --istio does; if istiod runs in another namespace than {namespace}, also permit the account acp-adapter to get ConfigMaps in that namespace, by a Role and a RoleBinding; if the mesh configuration is not in the cluster, annotate its KubeFedCluster with {annotation}, provided that this is so".
+func RemedyMeshConfigUnread(namespace string, annotation string) Message {
+	return build("remedy.mesh-config-unread", param{"annotation", annotation}, param{"namespace", namespace})
 }
 
 // RemedyMeshRoot is "set rootNamespace to {namespace} in the mesh configuration, and let its discoverySelectors select this namespace; otherwise declare the root namespace with the annotation {annotation}, and every statement is refused there".
@@ -7139,6 +7144,11 @@ func StateWaypointUnbound(object string, reason Message) Message {
 	return build("state.waypoint-unbound", param{"object", object}, param{"reason", reason})
 }
 
+// StateWaypointUnknown is "the waypoint that the member declares for the resource is not used, and the policies contain no rule about it: {reason}".
+func StateWaypointUnknown(reason Message) Message {
+	return build("state.waypoint-unknown", param{"reason", reason})
+}
+
 // StateWaypointUnread is "it is unknown whether the Gateway {gateway}, which is dedicated to the resource, exists and is suited, because the Gateways of the member were not read".
 func StateWaypointUnread(gateway string) Message {
 	return build("state.waypoint-unread", param{"gateway", gateway})
@@ -7154,7 +7164,7 @@ func StateWaypointUnsuited(gateway string, reason Message) Message {
 	return build("state.waypoint-unsuited", param{"gateway", gateway}, param{"reason", reason})
 }
 
-// StateWaypointUnused is "the waypoint that the member declares for the resource is not used, and pods refuse it: {reason}".
+// StateWaypointUnused is "the waypoint that the member declares for the resource is not used, and pods refuse it on every port: {reason}".
 func StateWaypointUnused(reason Message) Message {
 	return build("state.waypoint-unused", param{"reason", reason})
 }

@@ -141,12 +141,19 @@ type profile struct {
 	strict      bool
 	// waypoint is the one that is dedicated to the resource of the unit; zero if there is none.
 	waypoint Waypoint
+	// unused are the names of the Gateways that the member declares for the resource of the unit and that are not used, separated by spaces.
+	unused string
 }
 
-// direct returns the profile without a waypoint.
+// direct returns the profile without waypoints.
 func (p profile) direct() profile {
-	p.waypoint = Waypoint{}
+	p.waypoint, p.unused = Waypoint{}, ""
 	return p
+}
+
+// refuses reports whether a Gateway is one of those that the member declares for the resource of the unit and that are not used.
+func (p profile) refuses(gateway string) bool {
+	return slices.Contains(strings.Fields(p.unused), gateway)
 }
 
 func (c *Capabilities) profile() profile {

@@ -12,8 +12,12 @@ var _ policy.Translation = Enforcer{}
 // Profile implements policy.Translation.
 func (e Enforcer) Profile(member string) string {
 	p := e.config.profileOf(member)
-	if waypoints := e.config.Members[member].Waypoints; len(waypoints) > 0 {
-		return fmt.Sprintf("%t %t %s %v", p.ambient, p.strict, p.unsupported.Text, waypoints)
+	if m := e.config.Members[member]; len(m.Waypoints)+len(m.Unused) > 0 {
+		unused := map[string]string{} // printed in the order of its keys
+		for _, u := range m.Unused {
+			unused[u.Resource] = m.unusedOf(u.Resource)
+		}
+		return fmt.Sprintf("%t %t %s %v %v", p.ambient, p.strict, p.unsupported.Text, m.Waypoints, unused)
 	}
 	return fmt.Sprintf("%t %t %s", p.ambient, p.strict, p.unsupported.Text)
 }
@@ -38,7 +42,7 @@ func (c *Config) profileOf(member string) profile {
 func (c *Config) profileFor(member, resource string) profile {
 	p := c.profileOf(member)
 	if m, listed := c.Members[member]; listed && p.ambient && p.unsupported.IsZero() {
-		p.waypoint = m.WaypointOf(resource)
+		p.waypoint, p.unused = m.WaypointOf(resource), m.unusedOf(resource)
 	}
 	return p
 }

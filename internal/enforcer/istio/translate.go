@@ -54,6 +54,9 @@ func (e Enforcer) translate(u *policy.Unit, p profile) translation {
 		t.allow, t.deny = rules(p.waypoint.direct(s.allows, s.denies)), rules(p.waypoint.connections(s.denies))
 		t.through = p.waypoint.through(e.config.RootNamespace, s.allows, s.denies)
 	}
+	for _, gateway := range strings.Fields(p.unused) {
+		t.deny = append(t.deny, Waypoint{Gateway: gateway}.refusal(e.config.RootNamespace))
+	}
 	if s.otherPorts != nil {
 		t.allow = append(t.allow, s.otherPorts)
 	}
@@ -131,6 +134,8 @@ func (e Enforcer) selectStatements(u *policy.Unit, p profile) selection {
 			flaw = unsupported(message.IstioSelector())
 		case p.waypoint != (Waypoint{}):
 			flaw = unsupported(message.IstioWaypointOtherPorts(p.waypoint.Gateway))
+		case p.unused != "":
+			flaw = unsupported(message.IstioWaypointUnusedPorts(strings.Fields(p.unused)[0]))
 		}
 		if flaw == nil {
 			t.otherPorts = rule

@@ -21,7 +21,8 @@ import (
 // one resource, and nothing else passes. Resources do not share waypoints, because routes and endpoints decide to which pods a waypoint sends the
 // clients of a Service, and other people write them. Pods accept the waypoint on one port only, because a waypoint sees the port of the Service
 // instead of the pod's. They refuse it on the others, also those that everyone may use, because a deny by name does not see its clients. Until its
-// policies are in force, they refuse it on every port.
+// policies are in force, they refuse it on every port. They also do so if the entry that dedicates it cannot be used: a mistake in a declaration must
+// not let in the clients of a waypoint.
 
 const (
 	// waypointSuffix is in the names of the policies of a waypoint, before the port, denySuffix and the name of the Gateway.
@@ -53,8 +54,10 @@ type UnusedWaypoint struct {
 type Dedication struct {
 	// Waypoint is the one that is dedicated to the resource; zero if Unused is set.
 	Waypoint Waypoint
-	// Unused is the reason why what the member declares for the resource has no effect, or zero.
+	// Unused is the reason why the waypoint that the member declares for the resource is not used, or zero.
 	Unused message.Message
+	// Refused reports whether pods of the resource refuse the waypoint that is not used.
+	Refused bool
 }
 
 // Dedications returns what members declare about the waypoint of a resource, by member. Members that declare nothing about it are not listed.
@@ -66,7 +69,7 @@ func (c *Config) Dedications(resource string) map[string]Dedication {
 		}
 		for _, u := range m.Unused {
 			if u.Resource == resource {
-				out[member] = Dedication{Unused: u.Reason}
+				out[member] = Dedication{Unused: u.Reason, Refused: c.profileFor(member, resource).refuses(u.Gateway)}
 			}
 		}
 	}
@@ -81,6 +84,19 @@ func (c *Capabilities) WaypointOf(resource string) Waypoint {
 		}
 	}
 	return Waypoint{}
+}
+
+// unusedOf returns the valid names of the Gateways that unused entries name for a resource, sorted and separated by spaces. The waypoint of such an
+// entry may be in front of pods of the resource all the same, for example because it was dedicated to it until now.
+func (c *Capabilities) unusedOf(resource string) string {
+	var out []string
+	for _, u := range c.Unused {
+		if u.Resource == resource && len(validation.IsDNS1123Label(u.Gateway)) == 0 {
+			out = append(out, u.Gateway)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), " ")
 }
 
 // checkWaypoints returns an error unless each waypoint belongs to one resource.
@@ -191,6 +207,11 @@ func (w Waypoint) account(rootNamespace string) string {
 // carriesOnly reports whether the waypoint connects to all of some ports.
 func (w Waypoint) carriesOnly(ports []string) bool {
 	return w.Port != 0 && !slices.ContainsFunc(ports, func(p string) bool { return p != strconv.Itoa(int(w.Port)) })
+}
+
+// refusal returns the rule by which a pod denies a waypoint every port.
+func (w Waypoint) refusal(rootNamespace string) any {
+	return rule([]any{source(map[string]any{"principals": []any{w.account(rootNamespace)}})}, nil)
 }
 
 // throughWaypoint contains the rules of a member for the connections through a waypoint.

@@ -378,6 +378,86 @@ func TestHasObject(t *testing.T) {
 	}
 }
 
+// TestUnusedWaypointIsRefused checks that pods refuse the waypoint of an entry that cannot be used, so that a client that is denied by name does not
+// pass because everyone else may, and that the ports of no action stay closed.
+func TestUnusedWaypointIsRefused(t *testing.T) {
+	const resource = istiotest.SiteHead + "shop"
+	entry := func(entries ...string) Declaration {
+		return Declaration{Text: "{dataplane: ambient, version: '1.31', strictMTLS: true, waypoints: [" + strings.Join(entries, ", ") + "]}"}
+	}
+	const good = "{resource: '" + resource + "', gateway: w, port: 8080}"
+	for _, c := range []struct {
+		reason  string
+		members map[string]Declaration
+		refused []string // the Gateways that pods refuse on every port
+	}{
+		{"another member has a Gateway with this name for another resource",
+			map[string]Declaration{"m1": entry(good), "m2": entry("{resource: other, gateway: w, port: 80}")}, []string{"w"}},
+		{"the Gateway has two resources", map[string]Declaration{"m1": entry(good, "{resource: other, gateway: w, port: 80}")}, []string{"w"}},
+		{"the resource has two Gateways", map[string]Declaration{"m1": entry(good, "{resource: '"+resource+"', gateway: v, port: 8080}")}, []string{"v", "w"}},
+		{"the port is missing", map[string]Declaration{"m1": entry("{resource: '" + resource + "', gateway: w}")}, []string{"w"}},
+		{"a field is unknown", map[string]Declaration{"m1": entry("{resource: '" + resource + "', gateway: w, port: 8080, prot: 1}")}, []string{"w"}},
+		{"the name of the Gateway is impossible", map[string]Declaration{"m1": entry("{resource: '" + resource + "', gateway: W_, port: 8080}")}, nil},
+		{"no entry is about the resource", map[string]Declaration{"m1": entry("{resource: other, gateway: w}")}, nil},
+		{"the member has sidecars",
+			map[string]Declaration{"m1": {Text: "{dataplane: sidecar, version: '1.31', strictMTLS: true, waypoints: [" + good + "]}"}}, nil},
+	} {
+		config := Declared(c.members)
+		e, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := testUnit()
+		before, last := int32(8079), int32(65535)
+		u.Resource, u.OtherPorts, u.OpenPorts = resource, v1alpha1.OtherPortsAllow, []v1alpha1.Port{
+			{Port: 1, EndPort: &before, Protocol: v1alpha1.ProtocolTCP}, {Port: 8081, EndPort: &last, Protocol: v1alpha1.ProtocolTCP}}
+		actions := []policy.UnitAction{{Name: "a:b", Ports: []v1alpha1.Port{{Port: 8080, Protocol: v1alpha1.ProtocolTCP}}}}
+		u.Statements = []policy.UnitStatement{
+			{Ref: policy.Ref{Policy: "p", SID: "all"}, Effect: policy.Allow, Anyone: true, Actions: actions},
+			{
+				Ref:      policy.Ref{Policy: "p", SID: "not"},
+				Effect:   policy.Deny,
+				Subjects: []policy.UnitSubject{{Name: "n", ServiceAccount: "app-1"}},
+				Actions:  actions,
+			},
+		}
+		r, err := e.Render(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var allowed, denied string
+		for _, o := range r.Objects {
+			spec := o.Object.Spec
+			if own, ok := o.Overrides["m1"]; ok {
+				spec = own
+			}
+			switch o.Object.Name {
+			case "acp-x":
+				allowed = text(spec)
+			case "acp-x-deny":
+				denied = text(spec)
+			default:
+				t.Errorf("%s: there is a policy %s", c.reason, o.Object.Name)
+			}
+		}
+		var refused []string
+		for _, gateway := range []string{"v", "w"} {
+			if strings.Contains(denied, `{"from":[{"source":{"principals":["*/ns/istio-system/sa/`+gateway+`"]}}]}`) {
+				refused = append(refused, gateway)
+			}
+		}
+		if !slices.Equal(refused, c.refused) {
+			t.Errorf("%s: pods refuse %v, want %v: %s", c.reason, refused, c.refused, denied)
+		}
+		if others := strings.Contains(allowed, "notPorts"); others == (c.refused != nil) {
+			t.Errorf("%s: other ports are open: %t: %s", c.reason, others, allowed)
+		}
+		if d := config.Dedications(resource)["m1"]; d.Refused != (c.refused != nil) {
+			t.Errorf("%s: the dedication is %+v", c.reason, d)
+		}
+	}
+}
+
 // TestWaypointOfALargeUnit checks that only the last object with allows waits for the waypoint if a unit has several.
 func TestWaypointOfALargeUnit(t *testing.T) {
 	e, err := New(waypointConfig())

@@ -164,7 +164,7 @@ func meshConfigFindings(f Facts, n Needs) []Finding {
 			Remedy: message.RemedyMeshRoot(objectkind.IstioRoot, federation.AnnotationIstioRoot)}}
 	case !config.Unread.IsZero():
 		return []Finding{{Severity: Warns, Code: MeshConfigUnread, Message: message.PreflightMeshConfigUnread(config.Unread),
-			Remedy: message.RemedyMeshConfigUnread(federation.AnnotationIstioRoot + "=" + objectkind.IstioRoot)}}
+			Remedy: message.RemedyMeshConfigUnread(objectkind.IstioRoot, federation.AnnotationIstioRoot+"="+objectkind.IstioRoot)}}
 	}
 	return nil
 }

@@ -180,4 +180,11 @@ func TestMeshConfigFinding(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, tc.got, tc.want)
 		}
 	}
+	f, n := healthy(), needs
+	f.Istio, n.Keys = Istio{Declared: sidecars, Config: unknown}, []Key{key}
+	for _, found := range Assess(f, n) { // deploy/istio contains the right for istio-system alone
+		if remedy := found.Remedy.Text; !strings.Contains(remedy, "another namespace than istio-system") || !strings.Contains(remedy, "get ConfigMaps") {
+			t.Errorf("the remedy is %q", remedy)
+		}
+	}
 }
