@@ -111,7 +111,8 @@ func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Lin
 		strings.Join(resources, " "), title(l.ResourceName), l.Class, string(l.Sensitivity), strings.Join(l.Actions, " "),
 		approval.FormatID(l.Target.Ticket), at(l.Since), at(l.End),
 		strings.Join(l.Requesters, " "), strings.Join(l.Reviewers, " "), string(l.Rule), at(e.At), strconv.Itoa(e.Days), at(e.LastUsed),
-		strconv.FormatInt(e.Count, 10), yes(e.Watched && !e.Uncertain), strconv.FormatFloat(e.WatchedPercent, 'f', 1, 64), strconv.FormatFloat(e.LostPercent, 'f', 1, 64),
+		strconv.FormatInt(e.Count, 10), yes(e.Watched && !e.Uncertain), strconv.FormatFloat(e.WatchedPercent, 'f', 1, 64),
+		strconv.FormatFloat(e.LostPercent, 'f', 1, 64),
 		string(l.Recommendation), string(l.Decision), l.DecidedBy, l.OnBehalfOf, at(l.DecidedAt), yes(l.Silent), l.Comment, at(l.Until), string(l.State),
 		string(l.Outcome), at(l.OutcomeAt), l.Grant, string(kind)}
 	if e.At.IsZero() {
