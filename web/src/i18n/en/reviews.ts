@@ -142,7 +142,7 @@ export const reviews = {
     endReason: "Why it ends early",
     endNow: "End the review",
     report: "Report",
-    csv: "Download CSV",
+    csv: "Download as CSV",
     print: "Print",
     reportTitle: "Report of {{name}}",
     reportIntro: "Who decided what, when, with what evidence. Every line is also in the ledger under {{id}}.",
