@@ -13,7 +13,7 @@ export const governance = {
     fleet: "Fleet",
     accessMap: "Access map",
     trafficMap: "Traffic map",
-    accessPolicies: "Policies",
+    accessPolicies: "Access policies",
     findings: "Findings",
     downgrade: "Downgrade",
     catalog: "Catalog",

@@ -13,7 +13,7 @@ export const governance = {
     fleet: "集群",
     accessMap: "访问关系图",
     trafficMap: "流量关系图",
-    accessPolicies: "策略",
+    accessPolicies: "访问策略",
     findings: "问题",
     downgrade: "降级",
     catalog: "目录",
