@@ -60,7 +60,7 @@ export const fleet = {
     fails_other: "{{count}} failures",
     warns_one: "{{count}} warning",
     warns_other: "{{count}} warnings",
-    since: "since",
+    since: "changed",
     observed: "Last change reported",
     allMembers: "All members",
     healthTitle: "Health",

@@ -51,6 +51,7 @@ export const rollout = {
   proposal: {
     title: "Proposal",
     intro: "The clients that were seen, as the lines that a policy would need. Nothing happens automatically: choose the clients that you know, and request access for them.",
+    period: "Connections seen:",
     usualWindow: "As for the evidence",
     overMap: "Show on the traffic map what enforcement with these grants would cut",
     lastDays: "Last {{duration}}",

@@ -42,7 +42,7 @@ export const tickets = {
     noMatch: "No request matches these filters.",
     removeFilter: "Remove this filter",
     saved: {
-      title: "Saved",
+      title: "Views",
       empty: "No filters are saved yet. Set filters, then save them here under a name.",
       name: "Save these filters as",
       save: "Save",

@@ -92,7 +92,7 @@ export const fleet = {
   accessMap: {
     title: "访问关系图",
     intro: "按当前策略，谁能访问什么。",
-    rows: "逐行查看",
+    rows: "表格",
     level: "层级",
     levels: { team: "团队", application: "应用", resource: "资源" },
     find: "在图中查找",
@@ -121,7 +121,7 @@ export const fleet = {
     until: "截止",
     forever: "无期限",
     flowsUnknown: "暂时无法读取流量存储，因此最近使用时间未知。",
-    pathTitle: "一方如何访问另一方？",
+    pathTitle: "客户端如何访问资源？",
     pathIntro: "请选择客户端和资源。",
     from: "客户端",
     to: "资源",

@@ -49,6 +49,7 @@ export const rollout = {
   proposal: {
     title: "策略建议",
     intro: "把观测到的客户端列成策略所需的条目。不会自动生效：请勾选您认可的，再提交申请。",
+    period: "观测到的连接：",
     usualWindow: "与证据相同的范围",
     overMap: "在流量关系图上显示：授予这些访问后启用强制模式会切断什么",
     lastDays: "最近 {{duration}}",
