@@ -73,6 +73,7 @@ export const rollout = {
       audited: "审计模式下放行，强制后会被拒绝。",
       denied: "正在被拒绝。",
     },
+    notProposed: "被拒绝的客户端不在建议之列。应用负责人可以申请访问。",
     notGrantable: "目录中没有对应类别的应用，因此无法申请。",
     empty: "这段时间没有观测到任何客户端。",
     allCovered: "观测到的客户端都已被允许，强制不会断开任何观测到的访问。",
