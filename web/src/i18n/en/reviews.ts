@@ -95,6 +95,7 @@ export const reviews = {
     notSeenIn_one: "No use seen in {{count}} day",
     notSeenIn_other: "No use seen in {{count}} days",
     watched: "in every cluster observed at least {{watched}}% of the time, at most {{lost}}% of flows lost; the worst is {{member}}",
+    watchedYoung: "it began within the last day, which is too short to judge its use",
     watchedUnknown: "where it is placed is not known",
     useUnknown: "Not known: flows could not be read, or no policy has the access",
     refusedUse: "Connections that it allows were refused",

@@ -88,6 +88,7 @@ export const reviews = {
     neverIn_other: "{{count}} 天内从未使用",
     notSeenIn_other: "{{count}} 天内未见使用",
     watched: "每个集群至少观测了 {{watched}}% 的时间，最多丢失 {{lost}}% 的流量；最差的是 {{member}}",
+    watchedYoung: "授予不足一天，无法判断是否使用",
     watchedUnknown: "不清楚它部署在哪里",
     useUnknown: "未知：无法读取流量，或没有策略包含该访问",
     refusedUse: "它所允许的连接曾被拒绝",
