@@ -75,6 +75,7 @@ describe("an access review", () => {
     ["a resource that is placed nowhere", 90, "where it is placed is not known"],
   ])("says why nothing can be said about %s", async (_, days, want) => {
     start({ lines: [line(1, { recommendation: "none", evidence: { at: "2026-11-20T08:00:00Z", days, count: 0, watched: false } })] });
+    show();
     expect(await screen.findByTestId("use-not-watched")).toHaveTextContent(want);
   });
 
