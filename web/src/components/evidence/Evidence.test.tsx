@@ -114,7 +114,7 @@ describe("a proposal", () => {
       { subject: { name: "n", title: "Ghost" }, action: "redis:connect", state: "new" as const, evidence: seen },
     ];
     show(proposal({ lines }));
-    expect((await screen.findAllByTestId("not-adoptable")).map((why) => why.textContent)).toEqual([
+    expect((await screen.findAllByTestId("not-adoptable")).map((why) => why.textContent).sort()).toEqual([
       "Clients that are refused are not proposed. The owners of the application can request access.",
       "It is not an application of a class in the catalog, so access cannot be requested for it.",
     ]);
