@@ -5331,7 +5331,7 @@ type ProposalLine struct {
 	// Evidence what was seen of one client
 	Evidence SeenEvidence `json:"evidence"`
 
-	// Grantable the catalog has the subject as an application and a class covers it, so that it can be adopted
+	// Grantable the line can be adopted: the catalog has the subject as an application, a class covers it, and the state is new or audited
 	Grantable *bool `json:"grantable,omitempty"`
 
 	// NewSinceReview the flows do not show that the client used the action before the last review; absent: there was no review

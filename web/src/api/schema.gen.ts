@@ -4424,7 +4424,7 @@ export interface components {
              * @enum {string}
              */
             state: "covered" | "new" | "audited" | "denied";
-            /** @description the catalog has the subject as an application and a class covers it, so that it can be adopted */
+            /** @description the line can be adopted: the catalog has the subject as an application, a class covers it, and the state is new or audited */
             grantable?: boolean;
             /** @description the flows do not show that the client used the action before the last review; absent: there was no review */
             newSinceReview?: boolean;

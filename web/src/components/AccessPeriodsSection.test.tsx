@@ -36,7 +36,7 @@ describe("when an application could reach a resource", () => {
     expect(row.getByText(/granted by/)).toBeVisible();
     expect(row.getByText(/end of the grant/)).toBeVisible();
     expect(row.getAllByRole("link", { name: "T-42" })[0]).toHaveAttribute("href", "/tickets/T-42");
-    expect(within(screen.getByTestId("period-none")).getByText("lasts")).toBeVisible();
+    expect(within(screen.getByTestId("period-none")).getByText("ongoing")).toBeVisible();
     expect(screen.getByTestId("periods-begin")).toHaveTextContent("The records begin");
     expect(screen.getByTestId("periods-csv")).toHaveAttribute("href", "/api/v1/resources/bobs-cluster/access-periods?format=csv&application=app-888");
     expect(calls.find(({ path }) => path.endsWith("/access-periods"))?.search.get("application")).toBe("app-888");

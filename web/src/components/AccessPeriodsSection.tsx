@@ -1,5 +1,3 @@
-import { Button } from "@mantine/core";
-import { IconDownload } from "@tabler/icons-react";
 import { Fragment } from "react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
@@ -9,6 +7,7 @@ import type { AccessPeriod, AccessPeriodCause, AccessPeriodList } from "../api/t
 import { instant } from "../lib/table-sort";
 import { useFilters } from "../lib/use-filters";
 import { ModeBadge } from "./Badge";
+import { CsvLink } from "./CsvLink";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { ApplicationSelect, ResourceSelect } from "./EntitySelect";
@@ -82,9 +81,7 @@ function Periods({ list, href }: { list: AccessPeriodList; href: string }) {
         {list.cut ? t("periods.cut") : t("periods.begin")}
         {list.recordsBegin && !list.cut && <> <DayAndTime at={list.recordsBegin} /></>}
       </Notice>
-      <Button component="a" href={href} download leftSection={<IconDownload size={16} aria-hidden />} variant="default" size="xs" mt="sm" data-testid="periods-csv">
-        {t("accessRecords.csv")}
-      </Button>
+      <CsvLink href={href} testId="periods-csv" />
     </>
   );
 }

@@ -70,7 +70,7 @@ export function AccessTable({ items, peer, label, about }: Props) {
       sortBy: (row) => row.sid,
       cell: (row) => (
         <span className={classes.stack}>
-          <code className={classes.code} title={row.policy}>{row.sid}</code>
+          <code className={`${classes.code} ${classes.wraps}`} title={row.policy}>{row.sid}</code>
           {!row.counting && <span className={classes.muted} title={t("access.notCountingHelp")}>{t("access.notCounting")}</span>}
         </span>
       ),

@@ -99,7 +99,7 @@ describe("the facts of a ticket", () => {
     expect(screen.getByTestId("facts-lets-in")).toHaveTextContent("Lets in 12 clients that are refused now (9 connections):One (7), last seen");
     expect(screen.getByTestId("facts-lets-in")).toHaveTextContent("11 more");
     expect(screen.queryByTestId("facts-cuts-off")).toBeNull();
-    expect(screen.getByTestId("facts-effect")).toHaveTextContent("About 2 times or sources nothing can be said.");
+    expect(screen.getByTestId("facts-effect")).toHaveTextContent("Nothing can be said about 2 times or sources;");
     expect(screen.getByTestId("facts-effect")).toHaveTextContent("Only a part");
     expect(screen.getByTestId("facts-observed")).toHaveTextContent("One (40, refused: 2), last seen");
     expect(screen.getByTestId("facts-observed")).toHaveTextContent("4 connections from sources without a name");

@@ -1,5 +1,3 @@
-import { Button } from "@mantine/core";
-import { IconDownload } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useModeHistory } from "../api/queries";
@@ -7,6 +5,7 @@ import type { ModeChange, Resource } from "../api/types";
 import { instant } from "../lib/table-sort";
 import { useWords } from "../lib/use-words";
 import { ModeBadge } from "./Badge";
+import { CsvLink } from "./CsvLink";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState, Loaded, Notice } from "./Feedback";
@@ -70,9 +69,7 @@ export function ModeHistorySection({ resource }: { resource: Resource }) {
               {list.cut ? t("modes.cut") : t("periods.begin")}
               {list.recordsBegin && !list.cut && <> <DayAndTime at={list.recordsBegin} /></>}
             </Notice>
-            <Button component="a" href={`/api/v1/resources/${encodeURIComponent(resource.id)}/mode-history?format=csv`} download leftSection={<IconDownload size={16} aria-hidden />} variant="default" size="xs" mt="sm" data-testid="modes-csv">
-              {t("accessRecords.csv")}
-            </Button>
+            <CsvLink href={`/api/v1/resources/${encodeURIComponent(resource.id)}/mode-history?format=csv`} testId="modes-csv" />
           </>
         )}
       </Loaded>

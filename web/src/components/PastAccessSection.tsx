@@ -1,5 +1,4 @@
 import { Button, TextInput } from "@mantine/core";
-import { IconDownload } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -12,6 +11,7 @@ import { useWords } from "../lib/use-words";
 import { useZone } from "../lib/use-zone";
 import { instantOf, wallTime } from "../lib/zone";
 import { ModeBadge } from "./Badge";
+import { CsvLink } from "./CsvLink";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState, Loaded, Notice } from "./Feedback";
@@ -132,9 +132,7 @@ function Answer({ list, id }: { list: PastAccessList; id: string }) {
       <HistoryGaps gaps={list.gaps} />
       <Mode list={list} />
       {list.items.length === 0 ? <EmptyState testId="past-empty">{t(empty)}</EmptyState> : <Rows rows={list.items} />}
-      <Button component="a" href={`/api/v1/resources/${encodeURIComponent(id)}/past-access?format=csv&at=${encodeURIComponent(list.at)}`} download leftSection={<IconDownload size={16} aria-hidden />} variant="default" size="xs" mt="sm" data-testid="past-csv">
-        {t("accessRecords.csv")}
-      </Button>
+      <CsvLink href={`/api/v1/resources/${encodeURIComponent(id)}/past-access?format=csv&at=${encodeURIComponent(list.at)}`} testId="past-csv" />
     </>
   );
 }

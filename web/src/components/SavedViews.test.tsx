@@ -40,7 +40,7 @@ function start(stored: SavedView[] = [], { query = "", over = {} }: { query?: st
 
 const openViews = async () => {
   await userEvent.click(await screen.findByTestId("saved-open"));
-  return screen.findByRole("dialog", { name: "Saved" });
+  return screen.findByRole("dialog", { name: "Views" });
 };
 const names = (dialog: HTMLElement) => within(dialog).queryAllByTestId("saved-view").map((row) => within(row).getByRole("link").textContent);
 
@@ -59,7 +59,7 @@ describe("saved views", () => {
     await screen.findByTestId("saved-open");
     await userEvent.tab();
     await userEvent.keyboard("{Enter}");
-    const dialog = await screen.findByRole("dialog", { name: "Saved" });
+    const dialog = await screen.findByRole("dialog", { name: "Views" });
     expect(await within(dialog).findByText(/No filters are saved yet/)).toBeVisible();
     within(dialog).getByTestId("saved-name").focus();
     await userEvent.keyboard(" Web {Enter}");

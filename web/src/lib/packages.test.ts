@@ -4,6 +4,17 @@ import type { PackageForm } from "./packages";
 
 const form: PackageForm = { name: "pay", title: " Payments ", description: "", team: "pub", duration: durationOf(86_400), chain: "owners", parts: [{ resource: "mid", actions: ["connect"] }], reason: "" };
 
+describe("durationOf", () => {
+  it.each<[string, number | undefined, ReturnType<typeof durationOf>]>([
+    ["an offered number of days", 90 * 86_400, { duration: "90", customAmount: 12, customUnit: "hours" }],
+    ["other days", 14 * 86_400, { duration: "custom", customAmount: 14, customUnit: "days" }],
+    ["hours", 3_600, { duration: "custom", customAmount: 1, customUnit: "hours" }],
+    ["no end", undefined, { duration: "revoked", customAmount: 12, customUnit: "hours" }],
+  ])("selects what the form offers for %s", (_, seconds, want) => {
+    expect(durationOf(seconds)).toEqual(want);
+  });
+});
+
 describe("packageBody", () => {
   it("returns the version that is requested", () => {
     expect(packageBody(form)).toEqual({

@@ -1,7 +1,7 @@
 /** The forms of access packages. Pure. */
 import type { AccessPackage, PackageChain, WeeklyHours } from "../api/types";
 import { hoursBody, hoursError } from "./hours";
-import { durationError, durationSeconds } from "./request";
+import { durationChoices, durationError, durationSeconds } from "./request";
 import type { Draftable, DurationValue } from "./request";
 
 /** PackagePart is the access of a package to one resource in the form. */
@@ -35,6 +35,8 @@ export const packageName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 export function durationOf(seconds: number | undefined): DurationValue {
   const hours = (seconds ?? 0) / 3600;
   if (seconds === undefined) return { duration: "revoked", customAmount: 12, customUnit: "hours" };
+  const offered = durationChoices.find((choice) => Number(choice) * 24 === hours);
+  if (offered !== undefined) return { duration: offered, customAmount: 12, customUnit: "hours" };
   return hours % 24 === 0 ? { duration: "custom", customAmount: hours / 24, customUnit: "days" } : { duration: "custom", customAmount: hours, customUnit: "hours" };
 }
 

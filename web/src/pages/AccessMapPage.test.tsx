@@ -101,7 +101,7 @@ describe("the access map", () => {
   it("answers how one can reach another", async () => {
     const { calls } = start("/access?from=app-888&to=bobs-cluster");
     expect(await screen.findByTestId("path-decisions")).toHaveTextContent("redis:connect");
-    expect(within(screen.getByTestId("path-finder")).getByText("There is no indirect way.")).toBeVisible();
+    expect(within(screen.getByTestId("path-finder")).getByText("There is no indirect path.")).toBeVisible();
     const asked = calls.find(({ path }) => path === "/access/path")?.search;
     expect([asked?.get("from"), asked?.get("to")]).toEqual(["app-888", "bobs-cluster"]);
     const row = within(screen.getByTestId("path-edges"));

@@ -43,7 +43,7 @@ function Members() {
           </span>
           {row.state !== "Ready" && row.message && <span className={tables.why}>{words.message(row.message)}</span>}
           {row.since && (
-            <span className={tables.muted}>
+            <span className={`${tables.muted} ${tables.nowrap}`}>
               {t("fleet.since")} <RelativeTime at={row.since} />
             </span>
           )}

@@ -83,10 +83,10 @@ export function HomePage() {
             <WaitingReviews />
             <DueProposalReviews home={data} />
             <UnderWay tickets={data.underWay} count={data.underWayCount ?? data.underWay.length} />
+            <DeniedConnections home={data} />
             {me?.roles.includes("resource-owner") && <NextRolloutSteps />}
             <ExpiringAccess home={data} />
             {(me?.roles.includes("security") || (data.stopped ?? []).length > 0) && <EnforcementIssues home={data} />}
-            <DeniedConnections home={data} />
           </>
         )}
       </Loaded>

@@ -70,6 +70,15 @@ describe("an access review", () => {
     expect(within(screen.getByTestId("line-2")).getByText(/12 connections/)).toBeVisible();
   });
 
+  it.each([
+    ["an access of today", 1, "it began within the last day, which is too short to judge its use"],
+    ["a resource that is placed nowhere", 90, "where it is placed is not known"],
+  ])("says why nothing can be said about %s", async (_, days, want) => {
+    start({ lines: [line(1, { recommendation: "none", evidence: { at: "2026-11-20T08:00:00Z", days, count: 0, watched: false } })] });
+    show();
+    expect(await screen.findByTestId("use-not-watched")).toHaveTextContent(want);
+  });
+
   it("says how far an absence of use can be relied on", async () => {
     start({ lines: [line(1, { recommendation: "none", evidence: { at: "2026-11-20T08:00:00Z", days: 90, count: 0, watched: false, watchedPercent: 61.2, lostPercent: 0.4, member: "m2" } })] });
     show();

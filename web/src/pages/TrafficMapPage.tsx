@@ -1,11 +1,12 @@
 import { ActionIcon, Button, MultiSelect, SegmentedControl } from "@mantine/core";
-import { IconDownload, IconRefresh } from "@tabler/icons-react";
+import { IconRefresh } from "@tabler/icons-react";
 import { useCallback, useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { trafficMapQuery, useFlowCoverage, useTrafficMap } from "../api/flows";
 import { useMe } from "../api/queries";
 import type { TrafficMap } from "../api/types";
+import { CsvLink } from "../components/CsvLink";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
 import { FlowWindow } from "../components/flows/FlowFilters";
 import { LossBanner } from "../components/flows/LossBanner";
@@ -188,9 +189,7 @@ function Drawing({ map, filter, search, onChange }: Props & { map: TrafficMap })
       )}
       {map.links.length > 0 && (
         <div className={classes.buttons}>
-          <Button component="a" href={downloadOf(filter)} download leftSection={<IconDownload size={16} aria-hidden />} variant="default" size="xs" data-testid="traffic-csv">
-            {t("accessRecords.csv")}
-          </Button>
+          <CsvLink href={downloadOf(filter)} testId="traffic-csv" />
           <Link to={`/flows?${spanIn(search).toString()}`}>{t("traffic.allFlows")}</Link>
           {map.lastFlow && (
             <p className={pageClasses.aside}>

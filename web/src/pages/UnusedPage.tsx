@@ -42,7 +42,7 @@ export function UnusedPage() {
       }
     >
       <Group gap={10} mb="md" role="search" aria-label={t("flows.filters")}>
-        <SearchField size="xs" label={t("unused.search")} value={q ?? ""} onChange={(next) => change({ q: next })} testId="unused-search" />
+        <SearchField size="xs" flex="1 1 240px" maw={320} label={t("unused.search")} value={q ?? ""} onChange={(next) => change({ q: next })} testId="unused-search" />
         <SearchField size="xs" label={t("rollout.class")} value={of ?? ""} onChange={(next) => change({ class: next })} testId="unused-class" />
         {sees && <PersonSelect size="xs" clearable placeholder={t("rollout.anyOwner")} value={owner ?? ""} onChange={(next) => change({ owner: next })} nothingFound={t("person.noMatch")} testId="unused-owner" />}
         <UnusedDaysSelect />

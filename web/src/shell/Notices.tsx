@@ -2,7 +2,7 @@ import { useTranslation } from "react-i18next";
 import type { LiveState } from "../api/live-context";
 import type { Me } from "../api/types";
 import { Notice } from "../components/Feedback";
-import { RelativeTime } from "../components/Time";
+import { DayAndTime } from "../components/Time";
 import classes from "./Shell.module.css";
 
 /** Notices reports that live updates are interrupted, or that the host cluster does not answer. */
@@ -19,7 +19,7 @@ export function Notices({ live, me }: { live: LiveState; me: Me | undefined }) {
   return (
     <div className={classes.lost}>
       <Notice live testId="host-away">
-        {t("live.hostAway")} <RelativeTime at={me.hostUnavailableSince} />
+        {t("live.hostAway")} <DayAndTime at={me.hostUnavailableSince} />
       </Notice>
     </div>
   );

@@ -108,6 +108,18 @@ describe("a proposal", () => {
     expect(screen.getAllByRole("checkbox").map((box) => box.getAttribute("data-testid"))).toEqual(["choose-all", "choose-app-888"]);
   });
 
+  it("says of each line that cannot be requested why", async () => {
+    const lines = [
+      { subject: app888, action: "redis:connect", state: "denied" as const, grantable: false, evidence: seen },
+      { subject: { name: "n", title: "Ghost" }, action: "redis:connect", state: "new" as const, evidence: seen },
+    ];
+    show(proposal({ lines }));
+    expect((await screen.findAllByTestId("not-adoptable")).map((why) => why.textContent).sort()).toEqual([
+      "Clients that are refused are not proposed. The owners of the application can request access.",
+      "It is not an application of a class in the catalog, so access cannot be requested for it.",
+    ]);
+  });
+
   it("can be read by who may not ask", async () => {
     show(proposal({ canAdopt: false }));
     expect(await screen.findAllByTestId("proposal-line")).not.toHaveLength(0);

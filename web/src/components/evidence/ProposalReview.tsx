@@ -122,9 +122,12 @@ export function ProposalReview({ resource }: { resource: Resource }) {
       }
       testId="proposal"
     >
-      <p className={classes.todo}>
-        {t("proposal.intro")} {data && <><DayAndTime at={data.since} /> – <DayAndTime at={data.until} /></>}
-      </p>
+      <p className={classes.todo}>{t("proposal.intro")}</p>
+      {data && (
+        <p className={classes.todo} data-testid="proposal-period">
+          {t("proposal.period")} <DayAndTime at={data.since} /> – <DayAndTime at={data.until} />
+        </p>
+      )}
       <Loaded query={query}>
         {(proposal) => (
           <>

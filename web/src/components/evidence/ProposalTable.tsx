@@ -56,7 +56,7 @@ export function ProposalTable({ label, lines, chosen, onToggle, onNotify, sortPa
       cell: (line) => (
         <span className={tables.stack}>
           <span><ToneBadge tone={tones[line.state]} word={t(`proposal.state.${line.state}`)} help={t(`proposal.stateHelp.${line.state}`)} testId="proposal-state" value={line.state} /></span>
-          {line.state !== "covered" && !isAdoptable(line) && <span className={tables.why}>{t("proposal.notGrantable")}</span>}
+          {line.state !== "covered" && !isAdoptable(line) && <span className={tables.why} data-testid="not-adoptable">{t(line.state === "denied" && line.subject.id !== undefined ? "proposal.notProposed" : "proposal.notGrantable")}</span>}
         </span>
       ),
     },

@@ -118,7 +118,7 @@ export function FlowFilters({ filter, search, onChange }: Props) {
         <FlowWindow filter={filter} onChange={onChange} />
         <SearchField className={classes.text} label={t("flows.search")} value={filter.q ?? ""} onChange={(q) => onChange({ q })} testId="flow-search" />
         <MultiSelect
-          className={classes.pick}
+          className={filter.decision.length > 0 ? classes.chosen : classes.pick}
           aria-label={t("connections.decision")}
           placeholder={filter.decision.length > 0 ? undefined : t("flows.anyDecision")}
           data={decisions.map((each) => ({ value: each, label: t(`decision.${each}`) }))}
@@ -127,7 +127,7 @@ export function FlowFilters({ filter, search, onChange }: Props) {
           clearable
           data-testid="flow-decision"
         />
-        <MultiSelect className={classes.pick} aria-label={t("connections.cluster")} placeholder={filter.cluster.length > 0 ? undefined : t("flows.anyCluster")} data={clusters} value={filter.cluster} onChange={(cluster) => onChange({ cluster })} clearable searchable data-testid="flow-cluster" />
+        <MultiSelect className={filter.cluster.length > 0 ? classes.chosen : classes.pick} aria-label={t("connections.cluster")} placeholder={filter.cluster.length > 0 ? undefined : t("flows.anyCluster")} data={clusters} value={filter.cluster} onChange={(cluster) => onChange({ cluster })} clearable searchable data-testid="flow-cluster" />
         <Button variant="subtle" color="gray" leftSection={<IconAdjustmentsHorizontal size={15} aria-hidden />} aria-expanded={more} onClick={() => setMore(!more)} data-testid="flow-more">
           {t("requests.more")}
           {hidden > 0 && ` (${hidden})`}

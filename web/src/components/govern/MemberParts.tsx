@@ -59,7 +59,7 @@ export function FindingCounts({ member }: { member: Member }) {
 export function MemberRevisionLag({ member }: { member: Member }) {
   const { t } = useTranslation();
   const words = useWords();
-  if (member.behind === 0) return <span className={tables.muted}>{t("fleet.upToDate")}</span>;
+  if (member.behind === 0) return <span className={`${tables.muted} ${tables.nowrap}`}>{t("fleet.upToDate")}</span>;
   return <ToneBadge tone="busy" word={t("fleet.behindCount", { count: member.behind, number: words.number(member.behind) })} />;
 }
 
@@ -273,7 +273,7 @@ export function MemberUnits({ units, unitsTotal }: Pick<MemberDetail, "units" | 
     { key: "state", header: t("fleet.state"), nowrap: true, cell: (row) => <ClusterStateBadge state={row.state.state} message={row.state.message} />, sortBy: (row) => row.state.state },
     { key: "revision", header: t("fleet.revision"), cell: (row) => <Revisions state={row.state} /> },
     { key: "message", header: t("fleet.whatToDo"), cell: (row) => row.state.message && <span className={classes.message}>{words.message(row.state.message)}</span> },
-    { key: "since", header: t("fleet.since"), nowrap: true, cell: (row) => row.state.since && <RelativeTime at={row.state.since} />, sortBy: (row) => instant(row.state.since) },
+    { key: "since", header: t("resource.since"), nowrap: true, cell: (row) => row.state.since && <RelativeTime at={row.state.since} />, sortBy: (row) => instant(row.state.since) },
   ];
   return (
     <Section title={t("fleet.unitsTitle")} count={unitsTotal}>

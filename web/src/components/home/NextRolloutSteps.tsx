@@ -4,7 +4,7 @@ import { useRollout } from "../../api/flows";
 import type { RolloutCard } from "../../api/types";
 import { cardKey, columns } from "../../lib/rollout";
 import { useWords } from "../../lib/use-words";
-import { EmptyState } from "../Feedback";
+import { EmptyState, RowsSkeleton } from "../Feedback";
 import { Section } from "../Page";
 import classes from "./Home.module.css";
 
@@ -30,7 +30,12 @@ function Next({ card }: { card: RolloutCard }) {
 export function NextRolloutSteps() {
   const { t } = useTranslation();
   const words = useWords();
-  const first = useRollout({ stage: [...stages], sort: "-stage" }, { limit: shown }).data?.pages[0];
+  const query = useRollout({ stage: [...stages], sort: "-stage" }, { limit: shown });
+  const first = query.data?.pages[0];
+  const title = t("home.closing");
+  const aside = <Link to="/rollout">{t("governing.rollout")}</Link>;
+  // What is below must not move when the cards arrive.
+  if (query.isPending) return <Section title={title} aside={aside}><RowsSkeleton rows={2} /></Section>;
   if (!first) return null;
   const { announced, refine, initial } = columns(first.items);
   const cards = [...announced, ...refine, ...initial];
@@ -38,7 +43,7 @@ export function NextRolloutSteps() {
   const watched = first.stages.observe ?? 0;
   if (cards.length === 0 && watched === 0) return null;
   return (
-    <Section title={t("home.closing")} aside={<Link to="/rollout">{t("governing.rollout")}</Link>} testId="closing">
+    <Section title={title} aside={aside} testId="closing">
       {cards.length > 0 ? (
         <>
           <ul className={classes.cards}>

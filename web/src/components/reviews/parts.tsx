@@ -68,7 +68,8 @@ export function Use({ evidence, paper = false }: { evidence: ReviewEvidence; pap
       )}
       {refused && <span className={classes.muted}>{t("accessReview.refusedUse")}</span>}
       {uncertain && <span className={classes.muted}>{t("accessReview.uncertainUse")}</span>}
-      {!watched && <span className={classes.muted}>{member ? t("accessReview.watched", { watched: watchedPercent ?? 0, lost: lostPercent ?? 0, member }) : t("accessReview.watchedUnknown")}</span>}
+      {/* How well a member was watched is known of whole days only. */}
+      {!watched && <span className={classes.muted} data-testid="use-not-watched">{member ? t("accessReview.watched", { watched: watchedPercent ?? 0, lost: lostPercent ?? 0, member }) : t(days <= 1 ? "accessReview.watchedYoung" : "accessReview.watchedUnknown")}</span>}
     </span>
   );
 }

@@ -84,7 +84,7 @@ export const common = {
   },
   live: {
     lost: "Live updates are interrupted. Until they are restored, the page reads its data again every few seconds; no data is lost.",
-    hostAway: "The host cluster does not answer. Policies and members are shown as they were last read; requests and approvals are stored and carried out when it answers again. It stopped answering",
+    hostAway: "The host cluster does not answer. Policies and members are shown as they were last read; requests and approvals are stored and carried out when it answers again. No answer since",
   },
   role: {
     requester: "Requester",

@@ -113,7 +113,7 @@ export const decisions = {
       a: "to Approve; Enter presses it. With a selection: approve all of it",
       r: "to Reject. With a selection: reject all of it",
       c: "to the comment",
-      x: "select, or take out of the selection",
+      x: "select, or deselect",
       "?": "this help",
     },
   },

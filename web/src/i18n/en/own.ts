@@ -165,7 +165,7 @@ export const own = {
     copied: "Copied",
     done: "I have saved it",
     prefix: "Begins with",
-    created: "Made",
+    created: "Created",
     lastUsed: "Last used",
     never: "never",
     ends: "Ends",

@@ -53,7 +53,7 @@ export const request = {
     recent: "Requested before",
     allResources: "All resources",
     basket: "Requested access",
-    remove: "Take out {{title}}",
+    remove: "Remove {{title}}",
     leaveOut: "Leave it out here",
     notFor: "Not for {{title}}.",
     takeBack: "Request it again",

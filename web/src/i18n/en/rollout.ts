@@ -51,6 +51,7 @@ export const rollout = {
   proposal: {
     title: "Proposal",
     intro: "The clients that were seen, as the lines that a policy would need. Nothing happens automatically: choose the clients that you know, and request access for them.",
+    period: "Connections seen:",
     usualWindow: "As for the evidence",
     overMap: "Show on the traffic map what enforcement with these grants would cut",
     lastDays: "Last {{duration}}",
@@ -77,6 +78,7 @@ export const rollout = {
       audited: "It passes in audit, and Enforce would refuse it.",
       denied: "It is refused.",
     },
+    notProposed: "Clients that are refused are not proposed. The owners of the application can request access.",
     notGrantable: "It is not an application of a class in the catalog, so access cannot be requested for it.",
     empty: "No client was seen in this window.",
     allCovered: "All clients that were seen are allowed already. Enforce would cut off none of them.",

@@ -83,7 +83,7 @@ export const common = {
   },
   live: {
     lost: "实时更新已中断。恢复之前，页面每隔几秒会自动刷新，数据不会丢失。",
-    hostAway: "主集群没有响应。策略和成员集群显示的是最后一次已知的状态；申请和审批会保留，恢复后继续执行。开始于：",
+    hostAway: "主集群没有响应。策略和成员集群显示的是最后一次已知的状态；申请和审批会保留，恢复后继续执行。无响应开始于：",
   },
   role: {
     requester: "申请人",
@@ -106,9 +106,9 @@ export const common = {
     revoked: "已回收",
     expired: "已到期",
   },
-  stepState: { waiting: "未到", current: "审批中", approved: "已批准", rejected: "已驳回", "timed-out": "超时", skipped: "已跳过" },
+  stepState: { waiting: "未开始", current: "审批中", approved: "已批准", rejected: "已驳回", "timed-out": "超时", skipped: "已跳过" },
   step: { leader: "上级", owner: "资源负责人", publisher: "发布团队", security: "安全团队", ownerOf: "{{resource}} 的负责人" },
-  stepWho: { leader: "上级", owner: "资源负责人", applicationOwner: "应用负责人", security: "安全团队", ownerOf: "{{resource}} 的负责人", group: "用户组 {{group}}", step: "步骤 {{step}} 的审批人" },
+  stepWho: { leader: "上级", owner: "资源负责人", applicationOwner: "应用负责人", security: "安全团队", ownerOf: "{{resource}} 的负责人", group: "组 {{group}}", step: "步骤 {{step}} 的审批人" },
   members: {
     count: "{{number}} 个{{state}}",
     of: "成员集群共 {{number}} 个。",
@@ -158,7 +158,7 @@ export const common = {
     audited: "已放行，但如果资源处于强制模式就会被拒绝。",
     unmanaged: "已放行；资源既不在审计模式，也不在强制模式。",
   },
-  verdict: { forwarded: "已放行", dropped: "已丢弃", audit: "审计模式放行", unknown: "结果未知" },
+  verdict: { forwarded: "已放行", dropped: "已丢弃", audit: "审计模式放行", unknown: "处置未知" },
   mode: { Observe: "观察", Audit: "审计", Enforce: "强制" },
   modeHelp: {
     Observe: "不做任何判定，谁都可以连接。",

@@ -42,7 +42,7 @@ export const tickets = {
     noMatch: "没有符合筛选条件的申请。",
     removeFilter: "移除此筛选",
     saved: {
-      title: "已保存",
+      title: "视图",
       empty: "还没有保存的筛选。设置筛选条件后，可在这里命名保存。",
       name: "将当前筛选保存为",
       save: "保存",
