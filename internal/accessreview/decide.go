@@ -194,7 +194,7 @@ func (c *Choice) check(path string) error {
 }
 
 // reasoned returns an error if a decision needs a reason and has none: everything that takes access away, and keeping what
-// the evidence speaks against.
+// the evidence recommends to end.
 func (c *Choice) reasoned(l *Line) error {
 	if c.Comment != "" || c.Decision == Keep && (l.Recommendation == Keep || l.Recommendation == None) {
 		return nil

@@ -44,7 +44,7 @@ func NewWorker(s *Service, name string, e EvidenceReader, every time.Duration, l
 	return w
 }
 
-// Run works until the context ends.
+// Run processes the due steps of campaigns, every Every and when the service requests it, until the context ends.
 func (w *Worker) Run(ctx context.Context) {
 	t := time.NewTicker(w.Every)
 	defer t.Stop()

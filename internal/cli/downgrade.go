@@ -116,7 +116,7 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 	if d.dryRun {
 		return nil
 	}
-	if !d.yes && !d.agrees() {
+	if !d.yes && !d.confirmed() {
 		fmt.Fprintln(d.streams.Err, "nothing was changed")
 		return errFindings
 	}
@@ -138,8 +138,8 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// agrees prompts the user for the member's name, so that nothing is opened by accident.
-func (d *downgradeFlags) agrees() bool {
+// confirmed prompts the user for the member's name, and reports whether they typed it, so that nothing is opened by accident.
+func (d *downgradeFlags) confirmed() bool {
 	word := either(d.context, "yes")
 	fmt.Fprintf(d.streams.Err, "type %s to go on: ", word)
 	line, err := bufio.NewReader(d.streams.In).ReadString('\n')

@@ -278,7 +278,7 @@ func (d *Downgrader) work(
 	d.Log.Warn("a downgrade was completed", "scope", end.Scope.String(), "resume", end.Resume, "resources", end.Total, "failed", end.FailedTotal)
 }
 
-// errUnchanged means that the object is already as the run wants it, so that nothing is left to do.
+// errUnchanged means that the object already has the state that the run sets, so that nothing is left to do.
 var errUnchanged = errors.New("nothing is left to do")
 
 func (d *Downgrader) toggle(

@@ -85,7 +85,7 @@ const stayClosed = 20
 // time until all were open in the members, and the time of each revocation.
 func (s *scene) downgrade(ctx context.Context, n int) (time.Duration, []time.Duration, error) {
 	start := time.Now()
-	if err := Together(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
+	if err := ForEachConcurrently(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
 		return 0, nil, err
 	}
 	if err := s.until(ctx, bulkLimit, n-stayClosed, func(i int) string { return objectOf(stayClosed + i) }, opened); err != nil {
