@@ -50,7 +50,7 @@ func (w *Worker) Run(ctx context.Context) {
 	defer t.Stop()
 	for {
 		if err := w.Once(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errNotLeading) {
-			w.Log.Warn("access reviews could not be worked on; it is tried again", "error", err)
+			w.Log.Warn("access reviews could not be processed; retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():

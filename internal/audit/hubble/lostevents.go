@@ -57,7 +57,7 @@ func (t *ingester) ingestLost(r *observerpb.GetFlowsResponse) {
 		t.counters.repeated.Inc()
 		return
 	}
-	t.emit(audit.Event{SeenEvent: audit.SeenEvent{Time: earlier(at, now), ID: id}, Loss: &loss})
+	t.emit(audit.Event{SeenEvent: audit.SeenEvent{Time: audit.Earlier(at, now), ID: id}, Loss: &loss})
 }
 
 // identifyLost returns a hash of a report of lost events, which has no UUID. It is the same each time the report is delivered.

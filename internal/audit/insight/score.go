@@ -132,7 +132,7 @@ func (c *observedClients) add(j *decider, t *audit.Total) {
 	if !known {
 		was = client{first: t.FirstSeen, named: t.Subject != "", allowed: true}
 	}
-	was.first = earlier(was.first, t.FirstSeen)
+	was.first = audit.Earlier(was.first, t.FirstSeen)
 	was.allowed = was.allowed && allowed
 	// The verdict about a request is not a verdict about the opening of its connection.
 	was.decided = was.decided || t.Verdict != audit.VerdictUnknown && t.Protocol != audit.ProtocolHTTP

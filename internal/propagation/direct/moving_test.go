@@ -20,13 +20,14 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/propagation/direct"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 // TestLateChangeWhileAMemberMoves checks that a change of the engine that arrives after KubeFed has written a later version of the record
 // does not undo that version: not for a moment, as the member's watch shows.
 func TestLateChangeWhileAMemberMoves(t *testing.T) {
 	f := shared
-	f.until(t, "the members are read", func() error {
+	eventually.NilWithin(t, timeout, "the members are read", func() error {
 		if o := f.read.Observe("m1", ""); !o.Reachable {
 			return errors.New(o.Message.Text)
 		}
@@ -81,7 +82,7 @@ func (f *fleet) registerWith(t *testing.T, secret string) {
 	_, err := f.hostObjects.Resource(federation.ClusterResource).Namespace(kubeFedNamespace).Patch(context.WithoutCancel(t.Context()), "m1",
 		types.MergePatchType, patch, metav1.PatchOptions{})
 	f.must(t, err)
-	f.until(t, "the registration is read", func() error {
+	eventually.NilWithin(t, timeout, "the registration is read", func() error {
 		if c, _ := f.read.Cluster("m1"); c.Secret != secret {
 			return errors.New(c.Secret)
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/acp-io/acp/internal/propagation/ocm"
 )
 
-// traps are the cases in which an agent could leave a member with something else than what the host believes.
+// traps are the cases in which an agent could leave a member with something else than what the host records.
 var traps = map[string]func(*trap){
 	"changed-while-away":       (*trap).changedWhileAway,
 	"work-deleted-while-away":  (*trap).workDeletedWhileAway,
