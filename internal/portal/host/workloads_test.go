@@ -275,7 +275,7 @@ func BenchmarkWorkloadsSync(b *testing.B) {
 			b.Fatalf("%+v", s.Refused[:min(3, len(s.Refused))])
 		}
 		b.ReportMetric(time.Since(begin).Seconds(), "s/first")
-		x.until(b, "all are seen", func() bool {
+		eventually.True(b, "all are seen", func() bool {
 			s, err := x.PreviewSync(b.Context(), platform, "vms", all)
 			return err == nil && s.Unchanged == n
 		})

@@ -147,7 +147,7 @@ func (m *late) call() (answered func()) {
 // untilLanded waits until the delayed change was answered.
 func (m *late) untilLanded() {
 	m.Helper()
-	m.until(m.T, "the delayed change was answered", func() error {
+	eventually.NilWithin(m.T, timeout, "the delayed change was answered", func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if !m.landed {
@@ -174,7 +174,7 @@ func (m *late) record(app string) {
 	if app != "" {
 		next.Placement = []string{"m1"}
 	}
-	m.until(m.T, "the object is recorded", func() error {
+	eventually.NilWithin(m.T, timeout, "the object is recorded", func() error {
 		if e, ok := m.store.Get(m.name); ok {
 			next.Meta.ResourceVersion, next.Meta.UID, next.Meta.Finalizers = e.Meta.ResourceVersion, e.Meta.UID, e.Meta.Finalizers
 		}
@@ -206,7 +206,7 @@ func (m *late) write(app string) {
 // seen waits until m1 has the policy that admits an application, and the engine has settled.
 func (m *late) seen(app string) {
 	m.Helper()
-	m.until(m.T, "m1 has what admits "+app, func() error {
+	eventually.NilWithin(m.T, timeout, "m1 has what admits "+app, func() error {
 		o, _ := m.store.Get(m.name)
 		seen := m.read.Observe("m1", m.name)
 		switch {
