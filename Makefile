@@ -407,7 +407,7 @@ tools:
 fmt: tools ## Format the Go code
 	$(BIN)/golangci-lint fmt
 
-LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND) $(MESH) $(NODE) $(RELEASE) $(CHARTS) $(TERRAFORM) hack/clickhouse hack/monitoring
+LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND) $(DATAPLANE) $(MESH) $(NODE) $(RELEASE) $(CHARTS) $(TERRAFORM) hack/clickhouse hack/monitoring
 
 .PHONY: lint
 lint: tools ## Lint, import rules included

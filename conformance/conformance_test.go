@@ -125,7 +125,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 }
 
-// writeSmallestCase writes the smallest case in which the correct translation agrees and the mutant does not.
+// writeSmallestCase writes the smallest case in which the correct translation decides as the engine and the mutant does not.
 func writeSmallestCase(t *testing.T, seed uint64, m *Mutant, c *Case) {
 	t.Helper()
 	if c == nil { // Cilium refuses the world, so every connection shows it

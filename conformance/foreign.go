@@ -19,7 +19,7 @@ import (
 // Detector returns the labels of classes that foreign policies open in Here, beyond ACP's objects, with the policy.
 type Detector func(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string
 
-// Detect is the product's detector.
+// Detect is the Detector that calls the product's package foreignpolicy. Tests pass others, with a mistake, to check that they are found.
 func Detect(own Objects, foreign []map[string]any, pods []map[string]string) func(key, value string) string {
 	in := foreignpolicy.Input{Keys: map[string]bool{redisKey: true, webKey: true, dnsKey: true}}
 	for name, spec := range own.Policies {

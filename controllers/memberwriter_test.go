@@ -14,9 +14,9 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// TestRevocationsAndDowngradesAreWrittenDirectlyWhenKubeFedLags checks that revocations and downgrades are written into the members that can
+// TestRevocationsAndOpeningsAreWrittenDirectlyWhenKubeFedLags checks that revocations and changes that open are written into the members that can
 // be reached, exactly as KubeFed will write them, while KubeFed has more pending objects than its limit or exceeds its time limit.
-func TestRevocationsAndDowngradesAreWrittenDirectlyWhenKubeFedLags(t *testing.T) {
+func TestRevocationsAndOpeningsAreWrittenDirectlyWhenKubeFedLags(t *testing.T) {
 	c, _ := newBulkScenario(t, "direct", 8, "m1", "m2")
 	c.until("everything is propagated", func() string {
 		for i := range c.n {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 	"github.com/acp-io/acp/internal/version"
 )
 
@@ -103,7 +104,7 @@ func TestHostWithOlderDefinitionsIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The API server publishes the older schema a moment after it serves it.
-	eventually(t, "the older schema is published", func() bool {
+	eventually.True(t, "the older schema is published", func() bool {
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := statusesAreKept(short, server.Config)

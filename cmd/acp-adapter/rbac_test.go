@@ -28,6 +28,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/rbactest"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 const beAdapter = "TEST_BE_ADAPTER"
@@ -39,15 +40,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }
 
 const memberToken = "member-token"
@@ -211,13 +203,13 @@ func TestLeastPrivilege(t *testing.T) {
 		}
 		return len(list.Items)
 	}
-	eventually(t, "the policy is pushed", func() bool { return count("FederatedCiliumClusterwideNetworkPolicy") > 0 })
-	eventually(t, "the group of addresses is pushed", func() bool { return count("FederatedCiliumCIDRGroup") > 0 })
-	eventually(t, "the member is reported", func() bool {
+	eventually.True(t, "the policy is pushed", func() bool { return count("FederatedCiliumClusterwideNetworkPolicy") > 0 })
+	eventually.True(t, "the group of addresses is pushed", func() bool { return count("FederatedCiliumCIDRGroup") > 0 })
+	eventually.True(t, "the member is reported", func() bool {
 		var m v1alpha1.MemberCluster
 		return objects.Get(t.Context(), client.ObjectKey{Name: "m1"}, &m) == nil && len(m.Status.Conditions) > 0
 	})
-	eventually(t, "the policy's status is written", func() bool {
+	eventually.True(t, "the policy's status is written", func() bool {
 		return objects.Get(t.Context(), client.ObjectKeyFromObject(grant), grant) == nil && len(grant.Status.Conditions) > 0
 	})
 	// The webhook refuses to delete what is enforced, and reports who changed what, with the same role.
@@ -225,14 +217,14 @@ func TestLeastPrivilege(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "vault"},
 		Spec:       v1alpha1.ProtectedResourceSpec{Resource: "trnv1:rsc:trip-com:redis:clusters:vault", Mode: v1alpha1.ModeEnforce},
 	}
-	eventually(t, "the webhook refuses", func() bool {
+	eventually.True(t, "the webhook refuses", func() bool {
 		if err := client.IgnoreAlreadyExists(objects.Create(t.Context(), enforced.DeepCopy())); err != nil {
 			t.Fatal(err)
 		}
 		err := objects.Delete(t.Context(), enforced.DeepCopy())
 		return err != nil && strings.Contains(err.Error(), "admission webhook")
 	})
-	eventually(t, "the change is reported", func() bool {
+	eventually.True(t, "the change is reported", func() bool {
 		list, err := c.Core.EventsV1().Events(rbactest.Names.Namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -260,7 +252,7 @@ func TestLeastPrivilege(t *testing.T) {
 	if err := c.Admin.Delete(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the member is gone", func() bool {
+	eventually.True(t, "the member is gone", func() bool {
 		return apierrors.IsNotFound(objects.Get(t.Context(), client.ObjectKey{Name: "m1"}, &v1alpha1.MemberCluster{}))
 	})
 	for _, probe := range []string{"/startupz", "/livez", "/readyz"} {

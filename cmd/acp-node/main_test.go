@@ -26,6 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/nodereport"
 	"github.com/acp-io/acp/internal/nodereport/reporter"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 func TestPublishedConfiguration(t *testing.T) {
@@ -148,15 +149,6 @@ func member(t *testing.T) *rest.Config {
 	return server.Config
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // The program reports with the account and the role of deploy/node alone, and cannot report about another node.
 func TestReports(t *testing.T) {
 	admin := member(t)
@@ -175,9 +167,9 @@ func TestReports(t *testing.T) {
 		code <- newProgram().Run(ctx, args, logs, logs)
 	}()
 	// The program sets the logger of client-go first; nothing may log meanwhile.
-	eventually(t, "the program has started", func() bool { return strings.Contains(logs.String(), "Starting") })
+	eventually.True(t, "the program has started", func() bool { return strings.Contains(logs.String(), "Starting") })
 	var r nodereport.Report
-	eventually(t, "the agent counts, and its policy is realized", func() bool {
+	eventually.True(t, "the agent counts, and its policy is realized", func() bool {
 		u, err := reports.Get(t.Context(), "n1", metav1.GetOptions{})
 		if err != nil {
 			return false
@@ -189,7 +181,7 @@ func TestReports(t *testing.T) {
 		return err == nil && r.StateOf("acp-a", "r1", time.Now()) == nodereport.Realized
 	})
 	own := dynamic.NewForConfigOrDie(config).Resource(nodereport.Resource)
-	eventually(t, "a pod cannot report about another node", func() bool {
+	eventually.True(t, "a pod cannot report about another node", func() bool {
 		other := nodereport.Report{Node: "n2", Time: time.Now()}
 		_, err := own.Create(t.Context(), other.Object(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsForbidden(err)

@@ -23,6 +23,7 @@ import (
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 // lost is a portal that was backed up, went on, and is gone.
@@ -48,10 +49,10 @@ func loseAfterBackup(t *testing.T) lost {
 	approve(t, people["bob"], "T-1")
 	approve(t, people["zoe"], "T-2")
 	approve(t, people["bob"], "T-2")
-	eventually(t, "both statements are written", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 2 })
+	eventually.True(t, "both statements are written", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 2 })
 	f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
 	for _, id := range []string{"T-1", "T-2"} {
-		eventually(t, id+" is effective", func() bool { return ticketOf(t, people["alice"], people["erin"], id).State == "effective" })
+		eventually.True(t, id+" is effective", func() bool { return ticketOf(t, people["alice"], people["erin"], id).State == "effective" })
 	}
 
 	db, err := database.Open(t.Context(), o.database)
@@ -65,7 +66,7 @@ func loseAfterBackup(t *testing.T) lost {
 			return err == nil && len(all) == 1
 		}
 	}
-	eventually(t, "the portal has compared the host cluster with its ledger", func() bool {
+	eventually.True(t, "the portal has compared the host cluster with its ledger", func() bool {
 		begun := false
 		err := db.Read(t.Context(), func(tx *gorm.DB) error {
 			return database.Rows(tx, func(*sql.Rows) error { begun = true; return nil }, "SELECT 1 FROM ledger_objects WHERE kind = ''")
@@ -94,7 +95,7 @@ func loseAfterBackup(t *testing.T) lost {
 	if err := f.c.Create(t.Context(), byHand); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the policy is in the ledger", recorded("object.created"))
+	eventually.True(t, "the policy is in the ledger", recorded("object.created"))
 
 	dir := t.TempDir()
 	l.backup = filepath.Join(dir, "acp.backup")
@@ -115,8 +116,8 @@ func loseAfterBackup(t *testing.T) lost {
 	if err := f.c.Delete(t.Context(), byHand); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the deletion is in the ledger", recorded("object.deleted"))
-	eventually(t, "the statement is gone", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
+	eventually.True(t, "the deletion is in the ledger", recorded("object.deleted"))
+	eventually.True(t, "the statement is gone", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
 	p.stop()
 	var exported bytes.Buffer
 	if _, err := ledger.Export(&exported, lines.Lines(t.Context(), 1)); err != nil {
@@ -256,12 +257,12 @@ func TestRestoredBackupDoesNotRestoreRevokedGrants(t *testing.T) {
 		p := start(t, o)
 		people := login(t, p, l.provider)
 		f := &fleet{t: t, c: c}
-		eventually(t, "the removal of T-1 is written", func() bool {
+		eventually.True(t, "the removal of T-1 is written", func() bool {
 			x := ticketOf(t, people["alice"], nil, "T-1")
 			return x.State == "revoking" && strings.Contains(x.Items[0].Message.Text, "waiting until no member has it")
 		})
 		f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
-		eventually(t, "T-1 is revoked", func() bool { return ticketOf(t, people["alice"], nil, "T-1").State == "revoked" })
+		eventually.True(t, "T-1 is revoked", func() bool { return ticketOf(t, people["alice"], nil, "T-1").State == "revoked" })
 		for id, want := range map[string]string{"T-2": "effective", "T-3": "withdrawn"} {
 			if x := ticketOf(t, people["alice"], people["erin"], id); x.State != want {
 				t.Errorf("%s is %s, want %s", id, x.State, want)
@@ -274,7 +275,7 @@ func TestRestoredBackupDoesNotRestoreRevokedGrants(t *testing.T) {
 		}
 		approve(t, people["carol"], id)
 		approve(t, people["bob"], id)
-		eventually(t, "the new statement is written", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 2 })
+		eventually.True(t, "the new statement is written", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 2 })
 		p.stop()
 		if got, want := stop(), map[string]bool{bobs + "/t-2-1": true, bobs + "/t-4-1": true, "by-hand/deny": true}; !equalSets(got, want) {
 			t.Errorf("statements that were ever there: %v, want %v", got, want)
@@ -293,12 +294,12 @@ func TestRestoredBackupDoesNotRestoreRevokedGrants(t *testing.T) {
 		p := start(t, o)
 		people := login(t, p, l.provider)
 		f := &fleet{t: t, c: c}
-		eventually(t, "the removal of T-2 is written", func() bool {
+		eventually.True(t, "the removal of T-2 is written", func() bool {
 			return strings.Contains(ticketOf(t, people["erin"], nil, "T-2").Items[0].Message.Text, "waiting until no member has it")
 		})
 		f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
 		for id, want := range map[string]string{"T-1": "revoked", "T-2": "revoked", "T-3": "withdrawn"} {
-			eventually(t, id+" is "+want, func() bool { return ticketOf(t, people["alice"], people["erin"], id).State == want })
+			eventually.True(t, id+" is "+want, func() bool { return ticketOf(t, people["alice"], people["erin"], id).State == want })
 		}
 		if id := ask(t, people["alice"], "app-888", "bobs-cluster"); id != "T-100004" {
 			t.Errorf("the next ticket is %s: a number that was used after the backup names another statement", id)

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/metrictest"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 func TestMetricsAreDocumented(t *testing.T) {
@@ -19,7 +20,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	registry, done := prometheus.NewRegistry(), make(chan error, 1)
 	go func() { done <- operate(ctx, o, registry, slog.New(slog.DiscardHandler)) }()
-	eventually(t, "the portal serves", func() bool {
+	eventually.True(t, "the portal serves", func() bool {
 		res, err := http.Get("http://" + o.listen + "/healthz")
 		if err != nil {
 			return false

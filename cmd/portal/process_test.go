@@ -22,6 +22,7 @@ import (
 
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 const bePortal = "TEST_BE_PORTAL"
@@ -69,7 +70,7 @@ func begin(t *testing.T, cmd *exec.Cmd, args ...string) *process {
 			t.Log(p.log.String())
 		}
 	})
-	eventually(t, "the portal is ready", func() bool { return p.probe("/readyz") == http.StatusOK })
+	eventually.True(t, "the portal is ready", func() bool { return p.probe("/readyz") == http.StatusOK })
 	return p
 }
 
@@ -195,14 +196,14 @@ func TestEndsWithoutLosingWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.terminate()
-	eventually(t, "the portal is unready", func() bool { return p.probe("/readyz") == http.StatusServiceUnavailable })
+	eventually.True(t, "the portal is unready", func() bool { return p.probe("/readyz") == http.StatusServiceUnavailable })
 	if p.probe("/livez") != http.StatusOK {
 		t.Error("a portal that ends in good order must not be killed for it")
 	}
 	if a := people["bob"].Get("/api/v1/me"); a.Status != http.StatusOK {
 		t.Errorf("load balancers do not know yet, and a request gets %d", a.Status)
 	}
-	eventually(t, "new connections are refused", func() bool {
+	eventually.True(t, "new connections are refused", func() bool {
 		res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get(p.base + "/healthz")
 		if err == nil {
 			_ = res.Body.Close()
@@ -271,7 +272,7 @@ func TestGraceIsKept(t *testing.T) {
 	// The next portal takes the change up.
 	f := &fleet{t: t, c: newFleetClient(t, config)}
 	next := startProcess(t, append(args, "--kubeconfig="+testenv.WriteKubeconfig(t, config))...)
-	eventually(t, "the next portal writes the statement", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
+	eventually.True(t, "the next portal writes the statement", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
 	next.terminate()
 	next.wait()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/rbactest"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 type lockedLog struct {
@@ -56,11 +57,11 @@ func TestLeastPrivilege(t *testing.T) {
 			t.Fatalf("%s: %d %s", who, a.Status, a.Body)
 		}
 	}
-	eventually(t, "the statement is written", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
+	eventually.True(t, "the statement is written", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
 	if a := people["bob"].Post("/api/v1/tickets/T-1/revoke", map[string]any{"reason": "enough"}); a.Status != http.StatusOK {
 		t.Fatalf("revoke: %d %s", a.Status, a.Body)
 	}
-	eventually(t, "the statement is gone", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 0 })
+	eventually.True(t, "the statement is gone", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 0 })
 	asked := func(verb, resource string) func() bool {
 		return func() bool {
 			requests, err := c.Requests()
@@ -75,8 +76,8 @@ func TestLeastPrivilege(t *testing.T) {
 			return false
 		}
 	}
-	eventually(t, "the ledger is anchored", asked("create", "configmaps"))
-	eventually(t, "Events are followed", asked("watch", "events"))
+	eventually.True(t, "the ledger is anchored", asked("create", "configmaps"))
+	eventually.True(t, "Events are followed", asked("watch", "events"))
 	p.stop()
 	if strings.Contains(strings.ToLower(log.b.String()), "forbidden") {
 		t.Errorf("the log has Forbidden: %s", log.b.String())

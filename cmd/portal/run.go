@@ -64,11 +64,11 @@ const (
 	reviewEvery  = 10 * time.Second
 	// packagesEvery is the interval of the work on versions of access packages that existing holders are given.
 	packagesEvery = 5 * time.Second
-	// downgradeMaxWait is how long a request for a downgrade waits for its completion. The downgrade then continues in the
+	// fleetDowngradeMaxWait is how long a request for a fleet downgrade waits for its completion. The downgrade then continues in the
 	// background.
-	downgradeMaxWait = 5 * time.Second
-	jobLease         = 5 * time.Second // longer than the timeout of a write
-	workers          = 4               // jobs of one resource run in order, those of different resources concurrently
+	fleetDowngradeMaxWait = 5 * time.Second
+	jobLease              = 5 * time.Second // longer than the timeout of a write
+	workers               = 4               // jobs of one resource run in order, those of different resources concurrently
 	// gcPercent is the GC percentage. The long-lived heap is small compared with short-lived response data, so a larger heap
 	// halves the work of the garbage collector. The environment variable GOGC overrides it.
 	gcPercent = 200
@@ -240,14 +240,14 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	replica := rand.Text()
 	rollouts := rollout.NewService(rollout.Config{Store: states, Writer: writer, Host: h, Catalog: directory.Catalog,
 		Organizations: tickets.Organizations, Now: wallclock.Now, Log: log})
-	downgrader := &rollout.Downgrader{
+	downgrader := &rollout.FleetDowngrader{
 		Service: rollout.NewService(
 			rollout.Config{Store: states, Writer: h.UnlimitedWriter(), Host: h, Catalog: directory.Catalog, Organizations: tickets.Organizations,
 				Now: wallclock.Now, Log: log},
 		),
 		Objects: rolloutapi.ProtectedBy(h),
 		ClassOf: h.ClassOf,
-		MaxWait: downgradeMaxWait,
+		MaxWait: fleetDowngradeMaxWait,
 		Running: ctx,
 	}
 	guard := &rollout.Watcher{
@@ -302,24 +302,24 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 			Issuer: o.issuer, ClientID: o.clientID, ClientSecret: o.clientSecret, Claims: o.claims, Web: dist, Hub: hub, Metrics: registry,
 			Stats:  counted(store, credentials),
 			Tracer: traces.Tracer(), TraceURL: o.traceURL, Now: wallclock.Now, Log: log},
-		Host:           h,
-		Flows:          flows,
-		EvidenceWindow: o.evidenceWindow,
-		Insight:        seen,
-		Rollout:        rollouts,
-		Downgrader:     downgrader,
-		Inbox:          notifications,
-		Slack:          channels.Slack,
-		Receivers:      channels.Receivers,
-		Channels:       channels.People,
-		SavedViews:     savedviewstore.New(db),
-		Packages:       packages,
-		Reviews:        reviews,
-		ReviewStore:    reviewStore,
-		Workloads:      registrar,
-		Ledger:         ledgerstore.NewReader(db),
-		Demo:           o.demo,
-		Witnesses:      func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) },
+		Host:            h,
+		Flows:           flows,
+		EvidenceWindow:  o.evidenceWindow,
+		Insight:         seen,
+		Rollout:         rollouts,
+		FleetDowngrader: downgrader,
+		Inbox:           notifications,
+		Slack:           channels.Slack,
+		Receivers:       channels.Receivers,
+		Channels:        channels.People,
+		SavedViews:      savedviewstore.New(db),
+		Packages:        packages,
+		Reviews:         reviews,
+		ReviewStore:     reviewStore,
+		Workloads:       registrar,
+		Ledger:          ledgerstore.NewReader(db),
+		Demo:            o.demo,
+		Witnesses:       func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) },
 	})
 	if err != nil {
 		return err

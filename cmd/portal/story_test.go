@@ -24,6 +24,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 type ticket struct {
@@ -114,21 +115,6 @@ func (f *fleet) report(states map[string]v1alpha1.MemberState) {
 	}
 }
 
-// eventually polls, because what is waited for happens in other processes' time.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	timeout := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-timeout:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // program is a running portal.
 type program struct {
 	base string
@@ -158,7 +144,7 @@ func startLogged(t testing.TB, o options, log *slog.Logger) *program {
 		}
 	}
 	t.Cleanup(p.stop)
-	eventually(t, "the portal is ready", func() bool {
+	eventually.True(t, "the portal is ready", func() bool {
 		res, err := http.Get(p.base + "/readyz")
 		if err != nil {
 			return false
@@ -235,7 +221,7 @@ func TestStory(t *testing.T) {
 			t.Fatalf("%s: %d %s", who, a.Status, a.Body)
 		}
 	}
-	eventually(t, "the statement is written", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
+	eventually.True(t, "the statement is written", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
 	acp, _ := f.policy()
 	if st := acp.Spec.Statements[0]; st.SID != "t-1-1" || st.NotAfter == nil || st.Subjects[0] != portaltest.App888 ||
 		acp.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal {
@@ -243,14 +229,14 @@ func TestStory(t *testing.T) {
 	}
 
 	at := map[string]time.Time{}
-	eventually(t, "the ticket says that it is written", func() bool { x = get("alice", id); return x.State == "applying" })
+	eventually.True(t, "the ticket says that it is written", func() bool { x = get("alice", id); return x.State == "applying" })
 	for _, e := range x.Events {
 		at[e.Kind] = e.At
 	}
 	t.Logf("from the last approval to the written statement: %s", at["written"].Sub(at["approved"]))
 
 	f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
-	eventually(t, "the ticket says which member is missing", func() bool {
+	eventually.True(t, "the ticket says which member is missing", func() bool {
 		x = get("alice", id)
 		return x.State == "applying" && slices.Equal(x.Items[0].WaitingFor, []string{"m2"}) && strings.Contains(x.Items[0].Message.Text, "m2")
 	})
@@ -258,7 +244,7 @@ func TestStory(t *testing.T) {
 	p.stop()
 	start(t, o)
 	f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberRealized})
-	eventually(t, "the ticket is effective", func() bool { x = get("alice", id); return x.State == "effective" })
+	eventually.True(t, "the ticket is effective", func() bool { x = get("alice", id); return x.State == "effective" })
 	realized := 0
 	for _, e := range x.Events {
 		if e.Kind == "realized" {
@@ -272,13 +258,13 @@ func TestStory(t *testing.T) {
 	if a := people["bob"].Post("/api/v1/tickets/"+id+"/revoke", map[string]any{"reason": "enough"}); a.Status != http.StatusOK {
 		t.Fatalf("revoke: %d %s", a.Status, a.Body)
 	}
-	eventually(t, "the statement is gone", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 0 })
+	eventually.True(t, "the statement is gone", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 0 })
 	if x = get("alice", id); x.State != "revoking" {
 		t.Errorf("until every member is without it, it is being revoked: %s", x.State)
 	}
 	f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
 	f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberRealized})
-	eventually(t, "the ticket is revoked", func() bool { return get("alice", id).State == "revoked" })
+	eventually.True(t, "the ticket is revoked", func() bool { return get("alice", id).State == "revoked" })
 }
 
 // TestVanishedStatement removes a granted statement with kubectl.
@@ -302,7 +288,7 @@ func TestVanishedStatement(t *testing.T) {
 		}
 	}
 	state := func() (x ticket) { who["alice"].Get("/api/v1/tickets/T-1").Into(t, &x); return x }
-	eventually(t, "written", func() bool { return state().State == "applying" })
+	eventually.True(t, "the statement is written", func() bool { return state().State == "applying" })
 	acp, err := f.policy()
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +297,7 @@ func TestVanishedStatement(t *testing.T) {
 	if err := f.c.Update(t.Context(), acp); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the ticket says that it is no longer in force", func() bool {
+	eventually.True(t, "the ticket says that it is no longer in force", func() bool {
 		x := state()
 		return x.State == "failed" && strings.Contains(x.Items[0].Message.Text, "No longer in force")
 	})

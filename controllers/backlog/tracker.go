@@ -56,9 +56,10 @@ func (t *Tracker) UpdateAll() {
 	}
 }
 
-// KubeFedIsBehind reports whether KubeFed has not reported on more than 2*limit objects of the fleet. Then
-// revocations and changes that open are written directly. The factor 2 accounts for the difference in scope:
-// the limit is the queue's limit for one member, whereas the unreported objects of all members are counted together.
+// KubeFedIsBehind reports whether KubeFed has not reported on more than 2*limit objects of the fleet. Then package memberwriter writes
+// revocations and changes that open directly into the members; package writequeue holds back everything else, by the limit of each member.
+// The factor 2 accounts for the difference in scope: the limit is the queue's limit for one member, whereas the unreported objects of all
+// members are counted together.
 func (t *Tracker) KubeFedIsBehind(limit int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -99,7 +99,7 @@ func (r *Reconciler) Ensure(ctx context.Context, view *policycache.View, subject
 			return err
 		}
 	}
-	return r.write(ctx, subject, writes, r.urgent(view, subject, writes))
+	return r.write(ctx, subject, writes, r.takesAccessAway(view, subject, writes))
 }
 
 // writes returns the objects of a subject that have to be written to the host.

@@ -13,7 +13,7 @@ import (
 // it, Grant if a user waits for this subject, otherwise Bulk.
 func (r *Reconciler) priorityOf(view *policycache.View, subject string, writes []*federation.Object, requested bool) writequeue.Priority {
 	switch {
-	case r.urgent(view, subject, writes):
+	case r.takesAccessAway(view, subject, writes):
 		return writequeue.Revocation
 	case requested:
 		return writequeue.Grant
@@ -38,9 +38,9 @@ func (r *Reconciler) revokes(writes []*federation.Object) bool {
 	return false
 }
 
-// urgent reports whether access may be taken away by objects of a subject: the subject loses an address, or it gets one
+// takesAccessAway reports whether access may be taken away by objects of a subject: the subject loses an address, or it gets one
 // and a deny names it, so that members refuse the address only when they have it in the group.
-func (r *Reconciler) urgent(view *policycache.View, subject string, writes []*federation.Object) bool {
+func (r *Reconciler) takesAccessAway(view *policycache.View, subject string, writes []*federation.Object) bool {
 	return r.revokes(writes) || r.adds(writes) && view.Denies(subject, r.Clock.Now())
 }
 

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxSleep is the maximum sleep of the clock. It bounds how late a change of the wall clock is noticed.
+// maxSleep is the maximum sleep of the clock. It bounds how late a change of the wall clock is detected.
 const maxSleep = time.Minute
 
 // Clock enqueues the units that change over time, at the time of the change. Missed instants (of a suspended machine)

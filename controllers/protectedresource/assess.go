@@ -148,8 +148,43 @@ func (f *facts) clusterState(
 	cluster string,
 	unprotected bool,
 ) (out v1alpha1.ClusterState, confirmed, relevant bool) {
+	observations := f.objectStates(done, byKey, objects, cluster)
+	if len(observations) == 0 && !unprotected {
+		return v1alpha1.ClusterState{}, false, false
+	}
+	before := f.LastStates[cluster]
+	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster)}
+	why := f.worstState(&out, observations, before)
+	confirmed = out.Propagated
+	// An object that was read back has arrived. KubeFed reports it some milliseconds later, which would cause another
+	// status write for every unit.
+	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
+	switch {
+	case len(observations) == 0:
+		out.State, why = v1alpha1.MemberPending, message.StateWithoutIstio()
+	case out.State == v1alpha1.MemberRealized && f.Wanted:
+		out.State, why = f.effectState(&done.Plan, &out)
+	}
+	if state, reason := f.suspendedState(cluster); state != "" {
+		out.State, why = state, reason
+	}
+	statusfields.SetMessage(&out, why)
+	if out.State == v1alpha1.MemberUnreachable {
+		// The last known revision is better than a claim that the object does not exist.
+		out.ObservedRevision = before.ObservedRevision
+	}
+	out.Since = before.Since
+	if out.Since == nil || before.State != out.State || before.ObservedRevision != out.ObservedRevision {
+		now := metav1.NewMicroTime(f.Now.Truncate(time.Millisecond)) // groups of members keep milliseconds
+		out.Since = &now
+	}
+	return out, confirmed, true
+}
+
+// objectStates returns the states of those objects of the unit that a member must have, has, or may have.
+func (f *facts) objectStates(done *outcome, byKey map[string]hostObject, objects []string, cluster string) []objectState {
 	p := &done.Plan
-	var sight []objectState
+	var out []objectState
 	for _, name := range objects {
 		s := objectState{
 			Label:        objectLabel(name),
@@ -173,16 +208,17 @@ func (f *facts) clusterState(
 			s.SharedWith = report.SharedWith
 		}
 		if s.relevant() {
-			sight = append(sight, s)
+			out = append(out, s)
 		}
 	}
-	if len(sight) == 0 && !unprotected {
-		return v1alpha1.ClusterState{}, false, false
-	}
-	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
-	before := f.LastStates[cluster]
+	return out
+}
+
+// worstState sets the revisions of the unit in a member, whether all of its objects and groups are propagated, and the worst of their states,
+// and returns the reason for the state. before is the state of the last report.
+func (f *facts) worstState(out *v1alpha1.ClusterState, observations []objectState, before v1alpha1.ClusterState) (why message.Message) {
+	out.State, out.Propagated = v1alpha1.MemberRealized, true
 	var desired, observed []string
-	var why message.Message
 	worst := func(s *objectState) {
 		state, reason := s.state()
 		if slices.Index(severity, state) > slices.Index(severity, out.State) {
@@ -190,7 +226,7 @@ func (f *facts) clusterState(
 		}
 		out.Propagated = out.Propagated && s.Propagated
 	}
-	for _, s := range sight {
+	for _, s := range observations {
 		desired = append(desired, s.Desired)
 		if s.Observation.Object != nil {
 			observed = append(observed, s.Observation.Object.Revision)
@@ -200,40 +236,17 @@ func (f *facts) clusterState(
 	}
 	out.DesiredRevision, out.ObservedRevision = combinedRevision(desired), combinedRevision(observed)
 	was := before.DesiredRevision == out.DesiredRevision && (before.State == v1alpha1.MemberRealized || before.State == v1alpha1.MemberDrifted)
-	for _, s := range sight {
+	for _, s := range observations {
 		s.WasRealized = was
 		worst(&s)
 	}
 	if strings.Join(desired, "") != "" {
-		for _, s := range f.groupsIn(cluster) {
+		for _, s := range f.groupsIn(string(out.Name)) {
 			s.WasRealized = was && slices.Contains(f.LastReport.Groups, s.Name)
 			worst(&s)
 		}
 	}
-	confirmed = out.Propagated
-	// An object that was read back has arrived. KubeFed reports it some milliseconds later, which would cause another
-	// status write for every unit.
-	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
-	switch {
-	case len(sight) == 0:
-		out.State, why = v1alpha1.MemberPending, message.StateWithoutIstio()
-	case out.State == v1alpha1.MemberRealized && f.Wanted:
-		out.State, why = f.effectState(p, &out)
-	}
-	if state, reason := f.suspendedState(cluster); state != "" {
-		out.State, why = state, reason
-	}
-	statusfields.SetMessage(&out, why)
-	if out.State == v1alpha1.MemberUnreachable {
-		// The last known revision is better than a claim that the object does not exist.
-		out.ObservedRevision = before.ObservedRevision
-	}
-	out.Since = before.Since
-	if out.Since == nil || before.State != out.State || before.ObservedRevision != out.ObservedRevision {
-		now := metav1.NewMicroTime(f.Now.Truncate(time.Millisecond)) // groups of members keep milliseconds
-		out.Since = &now
-	}
-	return out, confirmed, true
+	return why
 }
 
 // effectState returns the state of a member that has all objects of the unit as it is wanted, by whether they have their effect there.
@@ -353,14 +366,8 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 		return v1alpha1.MemberUnreachable, o.Message
 	case s.Orphan && o.Object != nil:
 		return v1alpha1.MemberLeaked, message.StateOrphan()
-	case s.Desired == "" && s.Deferred:
-		return v1alpha1.MemberPending, s.waiting(message.StateToBeRemoved(s.what()))
-	case s.Desired == "" && o.Object == nil:
-		return v1alpha1.MemberPending, message.StateRemovalUnconfirmed()
-	case s.Desired == "" && (!s.Settled || s.EngineStatus == federation.WaitingForRemoval):
-		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.what())
 	case s.Desired == "":
-		return v1alpha1.MemberLeaked, message.StateLeaked(s.named())
+		return s.removalState()
 	case o.Object == nil && s.WasRealized && !s.Deferred:
 		// The deleted object contained the only record of its last writer.
 		return v1alpha1.MemberDrifted, message.StateDeleted(s.named())
@@ -382,6 +389,19 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 	default:
 		return v1alpha1.MemberPending, s.waiting(s.older())
 	}
+}
+
+// removalState returns the state of an object that a reachable member must not have, and why.
+func (s *objectState) removalState() (v1alpha1.MemberState, message.Message) {
+	switch {
+	case s.Deferred:
+		return v1alpha1.MemberPending, s.waiting(message.StateToBeRemoved(s.what()))
+	case s.Observation.Object == nil:
+		return v1alpha1.MemberPending, message.StateRemovalUnconfirmed()
+	case !s.Settled || s.EngineStatus == federation.WaitingForRemoval:
+		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.what())
+	}
+	return v1alpha1.MemberLeaked, message.StateLeaked(s.named())
 }
 
 // mayRevert reports whether another engine may still write an earlier version while the member moves. KubeFed may write one over that of

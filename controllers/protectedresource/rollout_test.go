@@ -105,7 +105,7 @@ func TestWavesOfAResource(t *testing.T) {
 	if err != nil || len(p.Writes) != 1 || slices.ContainsFunc([]string{"m1", "m2", "m3", "m4"}, func(m string) bool {
 		return closes(federation.CiliumPolicy, p.Writes[0].SpecIn(m))
 	}) {
-		t.Errorf("a downgrade waits: %d writes, %v", len(p.Writes), err)
+		t.Errorf("a change that opens waits: %d writes, %v", len(p.Writes), err)
 	}
 	s.spec.Mode = v1alpha1.ModeEnforce
 

@@ -14,7 +14,8 @@ import (
 )
 
 // Priorities of requests; the queue returns the highest first. They are derived from the object that changed, before the unit is compiled.
-// Package writequeue has the priorities of writes, which are derived from the compiled unit.
+// Package policycache determines the priority of a changed object (priority.go). Package writequeue has the priorities of writes, which are
+// derived from the compiled unit.
 const (
 	// Opening is the priority of a change by which a member may have to enforce less than before.
 	Opening = 300

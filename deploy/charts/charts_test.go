@@ -212,7 +212,7 @@ func deref(schema, s map[string]any) map[string]any {
 	return out
 }
 
-// TestEveryValueHasADefault: a value that only the schema knows would be in no documentation.
+// TestEveryValueHasADefault checks that every value of the schema is in values.yaml, from which the documentation is generated.
 func TestEveryValueHasADefault(t *testing.T) {
 	free := regexp.MustCompile(`(^|\.)(settings|resources|global|acp-crds)$`)
 	for _, name := range charts {

@@ -102,7 +102,7 @@ func (c *cluster) namespace(t *testing.T, name string, labels map[string]any) {
 	c.create(t, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "labels": labels}})
 }
 
-// helm returns a configuration for one action: Helm keeps what it discovers for as long as it lives.
+// helm returns a configuration for one action: Helm keeps what it discovers as long as the configuration is used.
 func (c *cluster) helm(t *testing.T, namespace string) *action.Configuration {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(false)

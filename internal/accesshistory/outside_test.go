@@ -254,7 +254,7 @@ func TestPeriodsOfOutsideChanges(t *testing.T) {
 	periods, cut, err := w.records().Periods(t.Context(), app(1))
 	want := []string{"unknown Enforce <- records mode", "none Enforce <- mode", "allowed Enforce <- outside", "none Enforce <- expired",
 		"unknown Enforce <- outside", "none Enforce <- outside"}
-	if d := cmp.Diff(want, told(periods)); d != "" || cut || err != nil {
+	if d := cmp.Diff(want, describe(periods)); d != "" || cut || err != nil {
 		t.Errorf("%v %v %s", err, cut, d)
 	}
 }

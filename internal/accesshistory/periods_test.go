@@ -12,8 +12,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// told returns periods as text: what could be reached, in which mode, by which tickets, and what began them.
-func told(periods []Period) []string {
+// describe returns periods as text: what could be reached, in which mode, by which tickets, and what began them.
+func describe(periods []Period) []string {
 	out := []string{}
 	for _, p := range periods {
 		text := string(p.Reach)
@@ -75,7 +75,7 @@ func TestWhen(t *testing.T) {
 			r := w.records()
 			r.Begin = begin
 			periods, cut, err := r.Periods(t.Context(), app(1))
-			if d := cmp.Diff(tc.want, told(periods)); d != "" || cut || err != nil {
+			if d := cmp.Diff(tc.want, describe(periods)); d != "" || cut || err != nil {
 				t.Errorf("%s: %v %s", tc.reason, cut, d)
 			}
 			for i := 1; i < len(periods); i++ {

@@ -51,61 +51,33 @@ func (s *Service) Decide(ctx context.Context, a approval.Actor, id int64, choice
 	if !x.Deciding(now) {
 		return nil, fail(approval.CodeConflict, message.ReviewNotOpen())
 	}
-	byLine, numbers := map[int]Choice{}, make([]int, 0, len(choices))
-	for i, c := range choices {
-		if err := c.check(fmt.Sprintf("decisions[%d].", i)); err != nil {
-			return nil, err
-		}
-		if _, twice := byLine[c.Line]; twice {
-			return nil, invalid(fmt.Sprintf("decisions[%d].line", i), message.ReviewLineTwice(c.Line))
-		}
-		byLine[c.Line] = c
-		numbers = append(numbers, c.Line)
+	byLine, numbers, err := choicesByLine(choices)
+	if err != nil {
+		return nil, err
 	}
 	// The grants are read before the lines are locked; what changes after this is found by the worker.
 	grants, standing, err := s.grantsOf(ctx, id, numbers)
 	if err != nil {
 		return nil, err
 	}
-	refused := map[int]error{}
+	staleGrants := map[int]error{}
 	lines, failed, err := s.Store.ChangeLines(ctx, id, numbers, func(x Campaign, l *Line) (bool, News, error) {
-		delete(refused, l.Number) // the transaction may run again
+		delete(staleGrants, l.Number) // the transaction may run again
 		c := byLine[l.Number]
-		behalf, ok := capacity(s.Catalog(), a, l)
-		switch {
-		case !x.Deciding(now):
-			return false, News{}, fail(approval.CodeConflict, message.ReviewNotOpen())
-		case !ok && !s.Shows(a, l):
-			return false, News{}, ErrNotFound
-		case !ok:
-			return false, News{}, fail(approval.CodeForbidden, message.ReviewNotReviewer())
-		case !l.decidable():
-			return false, News{}, fail(approval.CodeConflict, message.ReviewLineDecided())
-		case l.Version != c.Version:
-			return false, News{}, fail(approval.CodeStale, message.ReviewLineChanged())
+		behalf, err := s.checkDecidable(x, a, l, c.Version, now)
+		if err != nil {
+			return false, News{}, err
 		}
 		if g := grants[l.Number]; !standing[l.Number] || g.Version != l.Grant {
 			if l.State == LineDone { // kept, and changed since: the outcome stays
 				return false, News{}, fail(approval.CodeConflict, message.ReviewKeptAndChanged())
 			}
-			refused[l.Number] = fail(approval.CodeStale, message.ReviewGrantChanged())
+			staleGrants[l.Number] = fail(approval.CodeStale, message.ReviewGrantChanged())
 			changed, news := l.follow(&x, g, standing[l.Number], now)
 			return changed, news, nil
 		}
-		if err := c.reasoned(l); err != nil {
+		if err := l.decide(c, a.ID, behalf, now); err != nil {
 			return false, News{}, err
-		}
-		until := now.AddDate(0, 0, c.Days).Truncate(time.Second)
-		if c.Decision == Shorten && !l.End.IsZero() && !until.Before(l.End) {
-			return false, News{}, invalid("days", message.ReviewEndsEarlier())
-		}
-		l.Decision, l.DecidedBy, l.OnBehalfOf, l.DecidedAt, l.Comment, l.Silent, l.Until = c.Decision, a.ID, behalf, now, c.Comment, false, time.Time{}
-		l.State, l.Outcome, l.OutcomeAt = LineDecided, "", time.Time{}
-		switch c.Decision {
-		case Shorten:
-			l.Until = until
-		case Keep:
-			l.done(OutcomeKept, now)
 		}
 		return true, News{Entries: []ledger.Entry{l.entry(now, a.ID, "review.decided")}}, nil
 	})
@@ -121,11 +93,66 @@ func (s *Service) Decide(ctx context.Context, a approval.Actor, id int64, choice
 		out[i] = Result{Line: found[n], Err: notFound(failed[n])}
 		out[i].Line.Number, out[i].Line.Campaign = n, id
 		if out[i].Err == nil {
-			out[i].Err = refused[n]
+			out[i].Err = staleGrants[n]
 		}
 	}
 	s.Requeue()
 	return out, nil
+}
+
+// choicesByLine checks the form of choices, and returns them by line, with the numbers of the lines in the order of the choices.
+func choicesByLine(choices []Choice) (map[int]Choice, []int, error) {
+	byLine, numbers := map[int]Choice{}, make([]int, 0, len(choices))
+	for i, c := range choices {
+		if err := c.check(fmt.Sprintf("decisions[%d].", i)); err != nil {
+			return nil, nil, err
+		}
+		if _, twice := byLine[c.Line]; twice {
+			return nil, nil, invalid(fmt.Sprintf("decisions[%d].line", i), message.ReviewLineTwice(c.Line))
+		}
+		byLine[c.Line] = c
+		numbers = append(numbers, c.Line)
+	}
+	return byLine, numbers, nil
+}
+
+// checkDecidable returns the error if an actor may not decide a line now, or was shown another version of it; otherwise the person on whose
+// behalf they decide, or "".
+func (s *Service) checkDecidable(x Campaign, a approval.Actor, l *Line, version int64, now time.Time) (behalf string, err error) {
+	behalf, ok := capacity(s.Catalog(), a, l)
+	switch {
+	case !x.Deciding(now):
+		return "", fail(approval.CodeConflict, message.ReviewNotOpen())
+	case !ok && !s.Shows(a, l):
+		return "", ErrNotFound
+	case !ok:
+		return "", fail(approval.CodeForbidden, message.ReviewNotReviewer())
+	case !l.decidable():
+		return "", fail(approval.CodeConflict, message.ReviewLineDecided())
+	case l.Version != version:
+		return "", fail(approval.CodeStale, message.ReviewLineChanged())
+	}
+	return behalf, nil
+}
+
+// decide records a choice in a line whose grant is as it was shown. With an error the line is unchanged.
+func (l *Line) decide(c Choice, person, behalf string, now time.Time) error {
+	if err := c.reasoned(l); err != nil {
+		return err
+	}
+	until := now.AddDate(0, 0, c.Days).Truncate(time.Second)
+	if c.Decision == Shorten && !l.End.IsZero() && !until.Before(l.End) {
+		return invalid("days", message.ReviewEndsEarlier())
+	}
+	l.Decision, l.DecidedBy, l.OnBehalfOf, l.DecidedAt, l.Comment, l.Silent, l.Until = c.Decision, person, behalf, now, c.Comment, false, time.Time{}
+	l.State, l.Outcome, l.OutcomeAt = LineDecided, "", time.Time{}
+	switch c.Decision {
+	case Shorten:
+		l.Until = until
+	case Keep:
+		l.done(OutcomeKept, now)
+	}
+	return nil
 }
 
 // MayDecide reports whether an actor may decide a line while its campaign takes decisions.
@@ -167,7 +194,7 @@ func (c *Choice) check(path string) error {
 }
 
 // reasoned returns an error if a decision needs a reason and has none: everything that takes access away, and keeping what
-// the evidence speaks against.
+// the evidence recommends to end.
 func (c *Choice) reasoned(l *Line) error {
 	if c.Comment != "" || c.Decision == Keep && (l.Recommendation == Keep || l.Recommendation == None) {
 		return nil

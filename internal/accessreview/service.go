@@ -64,9 +64,17 @@ type Input struct {
 	RemindEvery time.Duration
 }
 
-// check returns the first error of an input. The rules default to the owner of the resource.
+// check sets the defaults of an input, and returns the first error of it.
 func (s *Service) check(in *Input, now time.Time) error {
-	c := s.Catalog()
+	in.setDefaults()
+	if err := in.checkLimits(now); err != nil {
+		return err
+	}
+	return in.checkNames(s.Catalog())
+}
+
+// setDefaults sets what the caller left out. The rules default to the owner of the resource.
+func (in *Input) setDefaults() {
 	in.Name = strings.TrimSpace(in.Name)
 	if len(in.Rules) == 0 {
 		in.Rules = []Rule{RuleResourceOwner}
@@ -77,6 +85,10 @@ func (s *Service) check(in *Input, now time.Time) error {
 	if in.Silence != SilenceShorten {
 		in.Grace = 0
 	}
+}
+
+// checkLimits returns the error of the first field that is outside of its limits.
+func (in *Input) checkLimits(now time.Time) error {
 	length := in.Deadline.Sub(now)
 	switch {
 	case in.Name == "" || utf8.RuneCountInString(in.Name) > MaxName:
@@ -98,6 +110,11 @@ func (s *Service) check(in *Input, now time.Time) error {
 	case in.RemindEvery != 0 && (in.RemindEvery < time.Hour || in.RemindEvery > MaxLength):
 		return invalid("remindEveryDays", message.FieldRange(1, 180))
 	}
+	return nil
+}
+
+// checkNames returns the error of the first value that is neither one of the API's nor a name of the catalog.
+func (in *Input) checkNames(c *catalog.Catalog) error {
 	for _, x := range in.Scope.Sensitivities {
 		if x != catalog.SensitivityLow && x != catalog.SensitivityMedium && x != catalog.SensitivityHigh {
 			return invalid("scope.sensitivities", message.ReviewSensitivityUnknown())

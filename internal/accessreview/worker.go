@@ -44,13 +44,13 @@ func NewWorker(s *Service, name string, e EvidenceReader, every time.Duration, l
 	return w
 }
 
-// Run works until the context ends.
+// Run processes the due steps of campaigns, every Every and when the service requests it, until the context ends.
 func (w *Worker) Run(ctx context.Context) {
 	t := time.NewTicker(w.Every)
 	defer t.Stop()
 	for {
 		if err := w.Once(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errNotLeading) {
-			w.Log.Warn("access reviews could not be worked on; it is tried again", "error", err)
+			w.Log.Warn("access reviews could not be processed; retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():

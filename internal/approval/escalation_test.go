@@ -128,7 +128,7 @@ func TestOnCallDoesNotLockPoliciesOfOthers(t *testing.T) {
 	m.is(x.Number, approval.StateApproved)
 }
 
-// TestLimitedStepsHaveReminders: who is on call next learns of a request by a reminder, so a limited step has them also without a timeout.
+// TestLimitedStepsHaveReminders checks that a step that is limited to people on call has reminders also without a timeout: they notify the person who is on call next.
 func TestLimitedStepsHaveReminders(t *testing.T) {
 	own := escalatingTo(onCallStep(""), "person:zoe")
 	own.Timeout.RemindEvery = &metav1.Duration{Duration: 2 * time.Hour}

@@ -285,7 +285,7 @@ func (a about) setRules(step *Step, s v1alpha1.ApprovalStep, policy, team bool) 
 }
 
 // limit sets the limit of a policy's step. The approvers of a limited step are reminded, also if the policy does not say so, because
-// the person who is on call next learns of the request by a reminder.
+// the person who is on call next is notified of the request by a reminder.
 func (s *Step) limit(of v1alpha1.ApprovalStep) {
 	s.OnCall = limitOf(of)
 	if !s.OnCall.IsZero() && s.Remind == 0 && (s.Timeout == 0 || s.OnTimeout != v1alpha1.TimeoutRemind) {

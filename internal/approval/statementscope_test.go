@@ -237,7 +237,7 @@ func added(t *testing.T) *catalog.Catalog {
 `)
 }
 
-// TestStatementIsVoidedByAResource checks that a resource which a prefix covers later makes the approvals void until its owner agrees.
+// TestStatementIsVoidedByAResource checks that a resource which a prefix covers later makes the approvals void until its owner approves.
 func TestStatementIsVoidedByAResource(t *testing.T) {
 	m := quiet(t)
 	r := statementOn(v1alpha1.EffectAllow, 100*time.Hour, "a")

@@ -39,7 +39,7 @@ func (w *world) edit(resource string, generation int64, change func(*v1alpha1.Ac
 	}
 }
 
-// follow is what the portal does when it hears of a change.
+// follow is what the portal does when it reads a change.
 func (w *world) follow(resource string) {
 	w.t.Helper()
 	f := approval.NewFollower(w.svc, statuses{w}, nil, time.Minute, slog.New(slog.DiscardHandler))

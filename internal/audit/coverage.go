@@ -15,7 +15,7 @@ type Coverage struct {
 	Watched time.Duration
 	// Lost is the number of flows known to be missing, counted on the day on which the loss ended.
 	Lost int64
-	// GapTime is the part of the day that lies in gaps.
+	// GapTime is the part of the day that is in gaps.
 	GapTime time.Duration
 }
 

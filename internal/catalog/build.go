@@ -8,7 +8,7 @@ import (
 )
 
 // Unique removes the records that contradict each other, and adds a problem for each. Of records with one kind and id
-// it removes all, because it is unknown which of them is meant, and any of them may come from a person who wants what
+// it removes all, because it is unknown which of them is meant, and any of them may come from a person who claims what
 // the other one owns; of two records with one resource name it removes the later one. A record that could not be read
 // counts as one of its kind and id.
 func (r *SourceContent) Unique() {

@@ -149,7 +149,8 @@ func (j *joinFlags) checkEnforcer() error {
 	return nil
 }
 
-func (j *joinFlags) run(cmd *cobra.Command, name string) error {
+// check checks the flags with each other, and the name of the member.
+func (j *joinFlags) check(name string) error {
 	if j.memberContext == "" && j.memberKubeconfig == "" {
 		return usage("which cluster? Give --member-context, --member-kubeconfig, or both")
 	}
@@ -173,6 +174,13 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if j.profile != "" && (j.endpoint != "" || j.proxy != "") {
 		return usage("--from-profile takes the address and the proxy from the ClusterProfile: leave out --api-endpoint and --proxy-url")
+	}
+	return nil
+}
+
+func (j *joinFlags) run(cmd *cobra.Command, name string) error {
+	if err := j.check(name); err != nil {
+		return err
 	}
 	host, config, err := j.host()
 	if err != nil {

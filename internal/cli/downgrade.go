@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/internal/federation"
-	"github.com/acp-io/acp/internal/federation/downgrade"
+	"github.com/acp-io/acp/internal/federation/memberdowngrade"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
@@ -69,7 +69,7 @@ The exit code is 1 if you did not confirm, or if a policy stays closed.`,
 }
 
 // contact prints which user acts in which member, because the current context may not be intended.
-func (d *downgradeFlags) contact(ctx context.Context) (*downgrade.Operator, error) {
+func (d *downgradeFlags) contact(ctx context.Context) (*memberdowngrade.Operator, error) {
 	if d.context == "" && d.kubeconfig == "" {
 		return nil, usage("which member? Give --context, --kubeconfig, or both")
 	}
@@ -77,9 +77,9 @@ func (d *downgradeFlags) contact(ctx context.Context) (*downgrade.Operator, erro
 	if err != nil {
 		return nil, err
 	}
-	operator, err := downgrade.NewOperator(ctx, config)
+	operator, err := memberdowngrade.NewOperator(ctx, config)
 	switch {
-	case errors.Is(err, downgrade.ErrNotAdmitted):
+	case errors.Is(err, memberdowngrade.ErrNotAdmitted):
 		return nil, invalid(err)
 	case err != nil:
 		return nil, invalid(fmt.Errorf("%w\nif the member's API server is gone, too: kubectl acp downgrade --nodes", err))
@@ -116,11 +116,11 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 	if d.dryRun {
 		return nil
 	}
-	if !d.yes && !d.agrees() {
+	if !d.yes && !d.confirmed() {
 		fmt.Fprintln(d.streams.Err, "nothing was changed")
 		return errFindings
 	}
-	result, err := operator.Downgrade(ctx, downgrade.Options{Reason: d.reason, Now: d.streams.Now, Opened: func(written int, took time.Duration) {
+	result, err := operator.Downgrade(ctx, memberdowngrade.Options{Reason: d.reason, Now: d.streams.Now, Opened: func(written int, took time.Duration) {
 		fmt.Fprintf(out, "%s: %d policies were opened in %.1f s; looking whether that stays\n", d.title(), written, took.Seconds())
 	}})
 	if err != nil {
@@ -138,8 +138,8 @@ func (d *downgradeFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// agrees prompts the user for the member's name, so that nothing is opened by accident.
-func (d *downgradeFlags) agrees() bool {
+// confirmed prompts the user for the member's name, and reports whether they typed it, so that nothing is opened by accident.
+func (d *downgradeFlags) confirmed() bool {
 	word := either(d.context, "yes")
 	fmt.Fprintf(d.streams.Err, "type %s to go on: ", word)
 	line, err := bufio.NewReader(d.streams.In).ReadString('\n')
@@ -160,7 +160,7 @@ func (d *downgradeFlags) procedure(cmd *cobra.Command) error {
 			return invalid(fmt.Errorf("%w: give --cilium-version", err))
 		}
 	}
-	text, err := downgrade.Nodes(version)
+	text, err := memberdowngrade.Nodes(version)
 	if err != nil {
 		return invalid(err)
 	}
@@ -192,7 +192,7 @@ current policies. Until then everything stays open. Without a control plane, no 
 				return err
 			}
 			mark, err := operator.Resume(cmd.Context())
-			if errors.Is(err, downgrade.ErrNotDowngraded) {
+			if errors.Is(err, memberdowngrade.ErrNotDowngraded) {
 				fmt.Fprintf(s.Out, "%s is not downgraded\n", d.title())
 				return nil
 			}

@@ -23,7 +23,7 @@ var (
 	// ErrConflict means that a row with the same key exists already.
 	ErrConflict = errors.New("the row exists already")
 	// ErrNewerSchema means that a newer program has migrated the database to a schema on which this program cannot work.
-	ErrNewerSchema = errors.New("the database has a newer schema than this program knows")
+	ErrNewerSchema = errors.New("the database has a newer schema than this program supports")
 )
 
 // Error is an error of the database. errors.Is finds ErrUnavailable, ErrOutcomeUnknown or ErrConflict in it. Detail says

@@ -16,7 +16,7 @@ import (
 )
 
 // toy is an enforcer for a dataplane that does not exist. It is the example of docs/enforcers.md: everything that a
-// third enforcer needs, in one type. Its dataplane knows clients by their names, whole connections, and single ports.
+// third enforcer needs, in one type. Its dataplane identifies clients by their names, whole connections, and single ports.
 type toy struct{}
 
 var _ enforcer.Enforcer = toy{}

@@ -30,8 +30,8 @@ const (
 	Overridden FindingKind = "overridden"
 	// Quarantined is a member that KubeFed does not write to, because it would block the distribution to all members.
 	Quarantined FindingKind = "quarantined"
-	// Downgraded is a member whose policies an operator changed to allow all traffic.
-	Downgraded FindingKind = "downgraded"
+	// MemberDowngraded is a member whose policies an operator changed to allow all traffic.
+	MemberDowngraded FindingKind = "downgraded"
 	// Unreachable is a member that cannot be read.
 	Unreachable FindingKind = "unreachable"
 	// Preflight is a finding of the preflight of a member.
@@ -50,7 +50,7 @@ const (
 
 // FindingKinds returns all kinds.
 func FindingKinds() []FindingKind {
-	return []FindingKind{Leak, Drift, Orphan, Overridden, Quarantined, Downgraded, Unreachable, Preflight, Guard, NotPushed, Rejected, Disagreement, Capacity}
+	return []FindingKind{Leak, Drift, Orphan, Overridden, Quarantined, MemberDowngraded, Unreachable, Preflight, Guard, NotPushed, Rejected, Disagreement, Capacity}
 }
 
 // Finding is a problem that should be examined.
@@ -356,7 +356,7 @@ func ofMember(m *v1alpha1.MemberCluster) []Finding {
 	case v1alpha1.MemberClusterQuarantined:
 		f.Kind, f.Severity = Quarantined, v1alpha1.FindingStops
 	case v1alpha1.MemberClusterDowngraded:
-		f.Kind = Downgraded
+		f.Kind = MemberDowngraded
 	case v1alpha1.MemberClusterUnreachable:
 		f.Kind = Unreachable
 	default:

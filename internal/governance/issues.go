@@ -33,7 +33,7 @@ const (
 // ExpiresSoon is the time before its end in which a statement counts as expiring.
 const ExpiresSoon = 14 * 24 * time.Hour
 
-// Issue is an issue of a statement.
+// Issue is one reason why a statement of a policy should be changed or removed, such as that it is expired, refused or has no effect.
 type Issue struct {
 	Kind    IssueKind
 	Message message.Message

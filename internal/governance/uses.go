@@ -1,10 +1,8 @@
 package governance
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
@@ -73,7 +71,7 @@ func (u *Uses) Filters() []audit.Filter {
 		out = append(out, audit.Filter{Subjects: names})
 	}
 	u.beyond = map[policy.Ref]bool{}
-	for i, ref := range slices.SortedFunc(maps.Keys(statements), compareRefs) {
+	for i, ref := range slices.SortedFunc(maps.Keys(statements), policy.Ref.Compare) {
 		if i >= mostStatements {
 			u.beyond[ref] = true
 			continue
@@ -92,10 +90,6 @@ func (e *Edge) byStatement() bool {
 // its kind, or if it is an allow that is found by its statement, because no statement decides about a resource in Observe.
 func (u *Uses) Complete(e *Edge) bool {
 	return !e.byStatement() || !u.beyond[e.Ref] && e.Effect == policy.Deny
-}
-
-func compareRefs(a, b policy.Ref) int {
-	return cmp.Or(strings.Compare(a.Policy, b.Policy), strings.Compare(a.SID, b.SID))
 }
 
 // Add records a connection that a statement decided.

@@ -4694,7 +4694,7 @@ func NotificationFlowsUnwatchedTitle(subject Message, member string) Message {
 	return build("notification.flows-unwatched.title", param{"member", member}, param{"subject", subject})
 }
 
-// NotificationFooter is "You get this because ACP knows that it concerns you. Choose what you get in your profile: {url}".
+// NotificationFooter is "You get this because it concerns you. Choose what you get in your profile: {url}".
 func NotificationFooter(url string) Message {
 	return build("notification.footer", param{"url", url})
 }

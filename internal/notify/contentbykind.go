@@ -205,14 +205,14 @@ var rolloutMessages = messagesByEvent{
 	EventTemporaryAuditEnded: func(d contentData) (title, body message.Message) {
 		return message.NotificationTemporaryAuditEndedTitle(d.Actor, d.subject), message.NotificationTemporaryAuditEndedBody(d.Actor)
 	},
-	EventDowngrade: func(d contentData) (title, body message.Message) {
+	EventFleetDowngrade: func(d contentData) (title, body message.Message) {
 		body = message.NotificationDowngradeBody(d.Actor, d.Until)
 		if d.Count == 1 {
 			return message.NotificationDowngradeTitleOne(d.Actor, d.Until), body
 		}
 		return message.NotificationDowngradeTitle(d.Actor, int(d.Count), d.Until), body
 	},
-	EventDowngradeEnded: func(d contentData) (title, body message.Message) {
+	EventFleetDowngradeEnded: func(d contentData) (title, body message.Message) {
 		body = message.NotificationDowngradeEndedBody(d.Actor)
 		if d.Count == 1 {
 			return message.NotificationDowngradeEndedTitleOne(d.Actor), body

@@ -132,7 +132,7 @@ func (x *messageBuilder) askApprovers(e approval.Event) {
 	for _, i := range items {
 		it := &x.ticket.Items[i]
 		if s := step(it); s != nil && !s.OnCall.IsZero() {
-			// While nobody can decide, every approver is told that the step waits.
+			// While nobody can decide, every approver is notified that the step waits.
 			limited[i] = it.Eligible(s, x.people.OnCall()).People
 		}
 	}

@@ -15,10 +15,10 @@ const (
 	EventTemporaryAudit = "temporary-audit"
 	// EventTemporaryAuditEnded says that a person ended a temporary audit.
 	EventTemporaryAuditEnded = "temporary-audit-ended"
-	// EventDowngrade says that many resources are in Audit for some time.
-	EventDowngrade = "downgrade"
-	// EventDowngradeEnded says that a person ended a downgrade.
-	EventDowngradeEnded = "downgrade-ended"
+	// EventFleetDowngrade says that a person began a fleet downgrade: many resources are in Audit for some time.
+	EventFleetDowngrade = "downgrade"
+	// EventFleetDowngradeEnded says that a person ended a fleet downgrade.
+	EventFleetDowngradeEnded = "downgrade-ended"
 	// EventRolloutStopped says that the guard stopped a rollout.
 	EventRolloutStopped = "stopped"
 	// EventWavesHalted says that the waves of a resource were halted automatically.

@@ -57,7 +57,7 @@ func (s *Snapshot) Analyze(at time.Time) []Finding {
 			out = append(out, f)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Finding) int { return cmp.Or(compareRefs(a.Ref, b.Ref), cmp.Compare(a.Kind, b.Kind)) })
+	slices.SortStableFunc(out, func(a, b Finding) int { return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Kind, b.Kind)) })
 	return out
 }
 

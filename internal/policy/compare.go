@@ -117,7 +117,7 @@ func changedProtections(old, new *Snapshot) []string {
 func changedStatements(old, new []*statement) []*statement {
 	var out []*statement
 	for len(old) > 0 && len(new) > 0 {
-		switch order := compareRefs(old[0].ref, new[0].ref); {
+		switch order := old[0].ref.Compare(new[0].ref); {
 		case order < 0:
 			out, old = append(out, old[0]), old[1:]
 		case order > 0:

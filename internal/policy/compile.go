@@ -171,7 +171,7 @@ func (s *Snapshot) overriderOf(allow *statement, c *resourceClass, overriders ma
 	}
 	for deny, ports := range overriders {
 		if portsOverlap(ports, c.portsOf(allow)) && s.mayShareSource(deny, allow) &&
-			(first == nil || compareRefs(deny.ref, first.ref) < 0) {
+			(first == nil || deny.ref.Compare(first.ref) < 0) {
 			first = deny
 		}
 	}

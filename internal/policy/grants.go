@@ -125,7 +125,7 @@ func (s *Snapshot) numbersBy(subject string) []uint32 {
 func sortedGrants(grants []Grant) []Grant {
 	slices.SortFunc(grants, func(a, b Grant) int {
 		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Resource, b.Resource),
-			compareRefs(a.Ref, b.Ref), cmp.Compare(a.Effect, b.Effect))
+			a.Ref.Compare(b.Ref), cmp.Compare(a.Effect, b.Effect))
 	})
 	return grants
 }

@@ -42,6 +42,6 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 
 // sortedRefs sorts and removes duplicates in place.
 func sortedRefs(refs []Ref) []Ref {
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, Ref.Compare)
 	return slices.Compact(refs)
 }

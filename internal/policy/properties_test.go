@@ -86,7 +86,7 @@ func mustJSON(t *testing.T, v any) string {
 }
 
 // dataplane decides a connection by the rules of units, as an engine would in which allows add up, denies win, and any
-// unit in Enforce closes the pod. It knows labels and addresses, no names.
+// unit in Enforce closes the pod. It compares labels and addresses, no names.
 type dataplane struct {
 	units  []Unit
 	groups []ExternalGroup

@@ -19,11 +19,12 @@ type Ref struct {
 // String returns "<policy>/<sid>".
 func (r Ref) String() string { return r.Policy + "/" + r.SID }
 
-func compareRefs(a, b Ref) int {
-	if c := strings.Compare(a.Policy, b.Policy); c != 0 {
+// Compare orders refs by policy, then by sid. It returns a negative number, 0, or a positive one, as cmp.Compare.
+func (r Ref) Compare(o Ref) int {
+	if c := strings.Compare(r.Policy, o.Policy); c != 0 {
 		return c
 	}
-	return strings.Compare(a.SID, b.SID)
+	return strings.Compare(r.SID, o.SID)
 }
 
 // Effect is the effect of a statement.
@@ -163,7 +164,7 @@ type Refusal struct {
 }
 
 func compareRefusals(a, b Refusal) int {
-	return cmp.Or(compareRefs(a.Ref, b.Ref), cmp.Compare(a.Reason, b.Reason),
+	return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Reason, b.Reason),
 		cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Message.Text, b.Message.Text))
 }
 

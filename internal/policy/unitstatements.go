@@ -160,7 +160,7 @@ func (s *Snapshot) overriding(st *statement, c *resourceClass, overriders map[*s
 	}
 	for deny, ports := range overriders {
 		if portsOverlap(ports, c.portsOf(st)) && s.mayShareSource(deny, st) &&
-			(first == Ref{} || compareRefs(deny.ref, first) < 0) {
+			(first == Ref{} || deny.ref.Compare(first) < 0) {
 			first = deny.ref
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // TestAccessUses checks the last use of each statement: only connections that it decided count, between the two names of its row, and
-// nobody learns about connections of others.
+// nobody sees connections of others.
 func TestAccessUses(t *testing.T) {
 	x := newSite(t)
 	p := x.host.input.Policies[0]

@@ -24,7 +24,7 @@ func (d *deadlines) SetWriteDeadline(at time.Time) error {
 }
 
 // TestBulkDecisionsOutlastTheWriteTimeout checks that the response to many decisions is not cut off: a browser sends a request again whose
-// connection ends without a response, and would be told that every ticket has changed since.
+// connection ends without a response, and would get the error that every ticket has changed since.
 func TestBulkDecisionsOutlastTheWriteTimeout(t *testing.T) {
 	x := newSite(t)
 	secret := x.token("dave", credential.ScopeTicketsDecide)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestFraming checks for every kind of response whose pages may frame it: those of the configured origins, and only the page of one
-// application or resource with embed=1. The page must then be told, because what it shows in a frame is read only.
+// application or resource with embed=1. Such a page contains a mark of that, because what it shows in a frame is read only.
 func TestFraming(t *testing.T) {
 	x := newSite(t)
 	embedding := x.config

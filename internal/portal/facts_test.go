@@ -187,7 +187,7 @@ func TestTicketFactsEndWithTheDecision(t *testing.T) {
 	}
 }
 
-// TestFactsOfEarlierTickets checks that an approver learns the states and dates of earlier tickets about the same application and resource, and
+// TestFactsOfEarlierTickets checks that an approver sees the states and dates of earlier tickets about the same application and resource, and
 // of no others, and that a ticket is named only to those who may open it.
 func TestFactsOfEarlierTickets(t *testing.T) {
 	x := newSite(t)

@@ -46,9 +46,9 @@ type Config struct {
 	// Insight evaluates flows of resources, and Rollout manages their rollout.
 	Insight *rollout.Insight
 	Rollout *rollout.Service
-	// Downgrader begins and ends downgrades: temporary audits of many resources.
-	Downgrader *rollout.Downgrader
-	Inbox      notificationapi.Inbox
+	// FleetDowngrader begins and ends downgrades: temporary audits of many resources.
+	FleetDowngrader *rollout.FleetDowngrader
+	Inbox           notificationapi.Inbox
 	// Slack is the bot in whose messages people can decide; nil if nobody can.
 	Slack *slack.Bot
 	// Receivers are the receivers of webhooks that may decide for people, by name.
@@ -144,7 +144,7 @@ func newAPI(s *core.Server, c Config) *api {
 		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels},
 		packageAPI:      &packageapi.API{Data: data, Packages: c.Packages},
 		reviewAPI:       &reviewapi.API{Data: data, Server: s, Reviews: c.Reviews, Store: c.ReviewStore},
-		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, Downgrader: c.Downgrader},
+		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, FleetDowngrader: c.FleetDowngrader},
 		ticketAPI:       &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},
 		streams:         s,
 	}

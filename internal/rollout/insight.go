@@ -116,11 +116,11 @@ func (f flowAssessor) assessAll(
 	if err != nil {
 		return nil, err
 	}
-	clients := map[string]*clientele{}
+	clients := map[string]*observedClients{}
 	err = f.Flows.Totals(ctx, audit.Filter{Since: now.Add(-f.Window), Until: now, Resources: resources}, func(t audit.Total) error {
 		c := clients[t.Resource]
 		if c == nil {
-			c = &clientele{subjects: map[string]bool{}, sources: map[string]bool{}}
+			c = &observedClients{subjects: map[string]bool{}, sources: map[string]bool{}}
 			clients[t.Resource] = c
 		}
 		c.add(snap, &t, now)
@@ -153,9 +153,9 @@ func (f flowAssessor) assessAll(
 	return out, nil
 }
 
-// clientele contains the clients of one resource. The value of a subject reports whether no statement allows it. Sources are clients without
+// observedClients contains the clients of one resource. The value of a subject reports whether no statement allows it. Sources are clients without
 // a name.
-type clientele struct {
+type observedClients struct {
 	subjects map[string]bool
 	sources  map[string]bool
 }
@@ -163,7 +163,7 @@ type clientele struct {
 // ownNode is the description of the destination's own node, which is always let in.
 const ownNode = "reserved:host"
 
-func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
+func (c *observedClients) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
 	if t.Subject == "" {
 		if t.Source != ownNode && t.Decision != policy.Allowed {
 			c.sources[t.Source] = true

@@ -372,7 +372,7 @@ func (w *world) actions() []string {
 	return out
 }
 
-// told are the notified people by event of a resource.
+// told contains the notified people by event of a resource.
 func (w *world) told() map[string][]string {
 	w.t.Helper()
 	changes, err := notifystore.New(w.db).Changes(w.t.Context(), 100)

@@ -25,7 +25,7 @@ const howToClickHouseServer = "run `make clickhouse-server`, or put clickhouse o
 
 var clickHouseServerForTests = sync.OnceValues(startClickHouseServer)
 
-// ClickHouseServer creates an empty database on a ClickHouse server process that speaks the native protocol, and
+// ClickHouseServer creates an empty database on a ClickHouse server process with the native protocol, and
 // returns its DSN. It uses the server in PATH, or else Debian's, which is years too old for the flow store. All tests
 // of a program share the server, which ends with the program, even if it is killed.
 func ClickHouseServer(t testing.TB) (dsn string) {

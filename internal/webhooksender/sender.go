@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,6 +21,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/acp-io/acp/internal/loopback"
 )
 
 const (
@@ -64,17 +65,12 @@ func ParseURL(raw string) (*url.URL, error) {
 		return nil, errors.New("not a URL such as https://hooks.example.com/acp") // The URL is not shown, because some URLs are secrets.
 	}
 	if u.User != nil {
-		return nil, errors.New("the URL holds a password: the receiver knows the portal by its signature")
+		return nil, errors.New("the URL holds a password: the receiver identifies the portal by its signature")
 	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Hostname())) {
 		return nil, errors.New("the URL is not https: only this machine is reached by http")
 	}
 	return u, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // NewClient returns an HTTP client that follows no redirects, so that a receiver cannot direct the portal elsewhere,

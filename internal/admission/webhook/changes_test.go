@@ -21,6 +21,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/externalchanges/event"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 // TestReportedChanges checks that the request determines what is reported, whether or not other objects could be read.
@@ -136,7 +137,7 @@ func TestEventsNameTheUserWhoChangedAnObject(t *testing.T) {
 	if err := c.Create(ctx, configuration(t, address, authority.pem)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the API server asks the webhook", func() bool {
+	eventually.True(t, "the API server calls the webhook", func() bool {
 		err := c.Create(ctx, grant("probe", allow("s", app888, bobs)), client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "validate.acp.io")
 	})
@@ -189,7 +190,7 @@ func TestEventsNameTheUserWhoChangedAnObject(t *testing.T) {
 	}
 	clients := kubernetes.NewForConfigOrDie(server.Config)
 	var got []event.Change
-	until(t, "three changes are reported", func() bool {
+	eventually.True(t, "three changes are reported", func() bool {
 		list, err := clients.EventsV1().
 			Events(event.Namespace).
 			List(ctx, metav1.ListOptions{FieldSelector: "reason=" + event.Reason + ",regarding.uid=" + base.UID})

@@ -22,7 +22,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,10 +29,8 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
-
-// waitTimeout is the timeout for actions of other processes.
-const waitTimeout = 30 * time.Second
 
 // ca signs serving certificates for 127.0.0.1.
 type ca struct {
@@ -164,20 +161,6 @@ func serve(t *testing.T, dir string, h *Handler) string {
 	return s.Address()
 }
 
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(
-		context.Background(),
-		20*time.Millisecond,
-		waitTimeout,
-		true,
-		func(context.Context) (bool, error) { return done(), nil },
-	)
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-}
-
 func TestCertificateIsReadAgain(t *testing.T) {
 	dir, authority := t.TempDir(), newCA(t)
 	authority.issue(t, dir)
@@ -192,9 +175,9 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
-	until(t, "the first certificate is served", func() bool { return served() == 2 })
+	eventually.True(t, "the first certificate is served", func() bool { return served() == 2 })
 	renewed := authority.issue(t, dir)
-	until(t, "the renewed certificate is served", func() bool { return served() == renewed })
+	eventually.True(t, "the renewed certificate is served", func() bool { return served() == renewed })
 }
 
 func TestNewExplainsWhatIsWrong(t *testing.T) {
@@ -226,7 +209,7 @@ func TestAgainstAnAPIServer(t *testing.T) {
 	if err := c.Create(ctx, configuration(t, address, authority.pem)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the API server asks the webhook", func() bool {
+	eventually.True(t, "the API server calls the webhook", func() bool {
 		err := c.Create(ctx, grant("probe", allow("s", app888, bobs)), client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "validate.acp.io")
 	})

@@ -32,6 +32,8 @@ type indexScan struct {
 
 // indexScans returns the narrowest scans for a filter, and the conditions that remain to be checked for each row. rare is a word
 // that few tickets have, or empty.
+//
+//nolint:gocyclo // a list of the indexes in the order of their precedence, one case for each; parts of it would hide the order
 func indexScans(f approval.Filter, rare string) (scans []indexScan, rest approval.Filter) {
 	// A person may see what waits for them and what they decided or requested, so that visibility needs no check.
 	if v := f.VisibleTo; v != nil && (f.Requester == v.Person || f.DecidedBy == v.Person ||

@@ -39,7 +39,7 @@ func (m *model) append(b *audit.Batch) {
 		k := modelKey{r.Bucket, r.Edge}
 		if have, ok := m.rollups[k]; ok {
 			r.Count += have.Count
-			r.FirstSeen, r.LastSeen = earlier(r.FirstSeen, have.FirstSeen), latest(r.LastSeen, have.LastSeen)
+			r.FirstSeen, r.LastSeen = audit.Earlier(r.FirstSeen, have.FirstSeen), audit.Later(r.LastSeen, have.LastSeen)
 		}
 		m.rollups[k] = r
 	}
@@ -47,7 +47,7 @@ func (m *model) append(b *audit.Batch) {
 		k := lossKey{l.Cluster, l.Node, l.Reason, l.To.Truncate(audit.BucketWidth)}
 		if have, ok := m.losses[k]; ok {
 			l.Count += have.Count
-			l.From, l.To = earlier(l.From, have.From), latest(l.To, have.To)
+			l.From, l.To = audit.Earlier(l.From, have.From), audit.Later(l.To, have.To)
 		}
 		m.losses[k] = l
 	}
@@ -68,7 +68,7 @@ func (m *model) prune(r audit.Retention) {
 		}
 	}
 	m.flows = slices.DeleteFunc(m.flows, func(f audit.Flow) bool { return f.Time.Before(r.Flows) })
-	m.covered = latest(m.covered, r.Losses)
+	m.covered = audit.Later(m.covered, r.Losses)
 }
 
 func (m *model) totals(f audit.Filter) []audit.Total {
@@ -83,7 +83,7 @@ func (m *model) totals(f audit.Filter) []audit.Total {
 			byEdge[k.edge] = t
 		}
 		t.Count += r.Count
-		t.FirstSeen, t.LastSeen = earlier(t.FirstSeen, r.FirstSeen), latest(t.LastSeen, r.LastSeen)
+		t.FirstSeen, t.LastSeen = audit.Earlier(t.FirstSeen, r.FirstSeen), audit.Later(t.LastSeen, r.LastSeen)
 		if day := r.Bucket.Truncate(24 * time.Hour); !slices.ContainsFunc(t.Days, day.Equal) {
 			t.Days = append(t.Days, day)
 		}
@@ -155,18 +155,4 @@ func compareEdges(a, b audit.Edge) int {
 		cmp.Compare(a.OtherSubjects, b.OtherSubjects),
 		cmp.Compare(a.OtherResources, b.OtherResources),
 	)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

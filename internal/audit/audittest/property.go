@@ -280,7 +280,7 @@ func compareLosses(t *testing.T, s audit.Store, m *model, since, until time.Time
 	if diff := cmp.Diff(want, allLosses(t, s, audit.LossQuery{Since: since, Until: until}), sorted, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("Losses from %v to %v (-want +got):\n%s", since, until, diff)
 	}
-	since = latest(since, m.covered)
+	since = audit.Later(since, m.covered)
 	got, err := s.Coverage(t.Context(), since, until)
 	if err != nil {
 		t.Fatalf("Coverage: %v", err)

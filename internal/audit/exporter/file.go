@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// File follows a file that Hubble's exporter writes, across its rotation by renaming or by truncation. Rotated files lie in the
+// File follows a file that Hubble's exporter writes, across its rotation by renaming or by truncation. Rotated files are in the
 // same directory with the names that the exporter gives them, NAME-TIME.EXT, optionally compressed with the suffix .gz. They are
 // read first, oldest first, so that a restart reads what was written in the meantime.
 type File struct {

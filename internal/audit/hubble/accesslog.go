@@ -250,7 +250,7 @@ func (t *ingester) ingestAccessLine(s *scannedLine) {
 // ingestAccess counts an entry of the access log: a request, or a connection that is not HTTP. If the member's Hubble is a source,
 // too, it counts the connections of resources that Cilium enforces, so that the log contributes only what Istio refused of them.
 func (t *ingester) ingestAccess(e *event, ends *ends, id uint64, at, now time.Time) skip {
-	opened := earlier(e.opened, now)
+	opened := audit.Earlier(e.opened, now)
 	k := t.cacheFor(opened)
 	p := ends.pair(e, e.verdict)
 	if t.cfg.BesideHubble {
@@ -275,7 +275,7 @@ func (t *ingester) ingestAccess(e *event, ends *ends, id uint64, at, now time.Ti
 		p.verdict = flowpb.Verdict_AUDIT
 		r = t.decider.decide(k, p, opened)
 	}
-	taken := audit.Event{SeenEvent: audit.SeenEvent{ID: id, Time: earlier(at, now)}}
+	taken := audit.Event{SeenEvent: audit.SeenEvent{ID: id, Time: audit.Earlier(at, now)}}
 	t.record(&taken, e, k, r, ends)
 	t.emit(taken)
 	return skipNone

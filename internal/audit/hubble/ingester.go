@@ -133,7 +133,7 @@ func (t *ingester) ingestFlow(e *event) {
 		why = t.count(e, cl, id, at, now)
 	}
 	if why != skipNone {
-		t.seen.advance(earlier(at, now))
+		t.seen.advance(audit.Earlier(at, now))
 		t.counters.skipped[why].Inc()
 	}
 	t.publish()
@@ -148,7 +148,7 @@ func (t *ingester) checkGap(id uint64, at, now time.Time) {
 	}
 	t.overlapExpected = false
 	if at.After(t.seen.position) && !t.seen.has(id) {
-		t.cfg.Sink.AddLoss(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: t.seen.position, To: earlier(at, now)})
+		t.cfg.Sink.AddLoss(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: t.seen.position, To: audit.Earlier(at, now)})
 	}
 }
 
@@ -160,10 +160,10 @@ func (t *ingester) damaged(until time.Time, why error) {
 	}
 	t.cfg.Log.Warn("an unknown number of flows is lost: a file of the exporter is damaged; reading continues with the next file", "error", why)
 	t.counters.damaged.Inc()
-	until = earlier(until, t.cfg.Now()).UTC()
+	until = audit.Earlier(until, t.cfg.Now()).UTC()
 	from := until
 	if !t.seen.position.IsZero() {
-		from = earlier(t.seen.position, until)
+		from = audit.Earlier(t.seen.position, until)
 	}
 	t.cfg.Sink.AddLoss(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: from, To: until})
 }
@@ -204,7 +204,7 @@ func (t *ingester) count(e *event, cl class, id uint64, at, now time.Time) skip 
 	ends, err := t.ends(e)
 	if err != nil {
 		if t.seen.observe(id, at, now) {
-			at = earlier(at, now)
+			at = audit.Earlier(at, now)
 			t.emit(audit.Event{SeenEvent: audit.SeenEvent{ID: id, Time: at}, Loss: t.unreadable(e.node, at, err)})
 		}
 		return skipNone
@@ -230,7 +230,7 @@ func (t *ingester) count(e *event, cl class, id uint64, at, now time.Time) skip 
 	// A time in the future means that the node's clock is wrong. Such an event is treated as one of the present: otherwise grants
 	// would be decided as expired, counts would be stored in minutes that no query reads, and the event would have to be
 	// remembered until that time.
-	at = earlier(at, now)
+	at = audit.Earlier(at, now)
 	k := t.cacheFor(at)
 	p := ends.pair(e, verdict)
 	if !open && t.countedByIstio(k, &p) {
@@ -331,11 +331,4 @@ func (t *ingester) progress() (position, forget time.Time) {
 		forget = time.Unix(0, n).UTC()
 	}
 	return position, forget
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -46,7 +46,7 @@ func (t *ingester) ingestLost(r *observerpb.GetFlowsResponse) {
 		t.cfg.Sink.AddLoss(loss)
 		return
 	}
-	// A report of lost events lies in the source's ring like a flow, and is delivered again like a flow.
+	// A report of lost events is in the source's ring like a flow, and is delivered again like a flow.
 	at, id := r.GetTime().AsTime(), identifyLost(r)
 	if at.Before(t.since) {
 		t.counters.repeated.Inc()
@@ -57,7 +57,7 @@ func (t *ingester) ingestLost(r *observerpb.GetFlowsResponse) {
 		t.counters.repeated.Inc()
 		return
 	}
-	t.emit(audit.Event{SeenEvent: audit.SeenEvent{Time: earlier(at, now), ID: id}, Loss: &loss})
+	t.emit(audit.Event{SeenEvent: audit.SeenEvent{Time: audit.Earlier(at, now), ID: id}, Loss: &loss})
 }
 
 // identifyLost returns a hash of a report of lost events, which has no UUID. It is the same each time the report is delivered.

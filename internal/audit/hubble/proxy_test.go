@@ -96,7 +96,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// TestSOCKS5 connects through a proxy that speaks SOCKS5 as far as the client needs it.
+// TestSOCKS5 connects through a proxy with the part of SOCKS5 that the client needs.
 func TestSOCKS5(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

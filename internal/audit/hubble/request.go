@@ -105,7 +105,7 @@ func (d *decider) resourcesOf(k *decisionCache, to *audit.Endpoint) (names []str
 // them refuses is counted.
 func (t *ingester) ingestRequest(e *event, ends *ends, id uint64, at, now time.Time) skip {
 	seenAt := at
-	at = earlier(at, now)
+	at = audit.Earlier(at, now)
 	k := t.cacheFor(at)
 	p := ends.pair(e, e.verdict)
 	if t.countedByIstio(k, &p) {

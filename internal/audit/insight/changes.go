@@ -71,7 +71,7 @@ func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision
 	key := lineKey{t.Cluster, t.Subject, t.Source, t.Destination, portOf(&t.Edge), before.Verdict, after.Verdict}
 	if line := c.open[key]; line != nil {
 		line.Count += t.Count
-		line.First, line.Last = earlier(line.First, t.FirstSeen), latest(line.Last, t.LastSeen)
+		line.First, line.Last = audit.Earlier(line.First, t.FirstSeen), audit.Later(line.Last, t.LastSeen)
 		return
 	}
 	line := &ImpactLine{

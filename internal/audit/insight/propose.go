@@ -175,7 +175,7 @@ func (l *line) see(t *audit.Total, state State, by policy.Decision) {
 		l.first = t.FirstSeen
 	}
 	l.alive = l.alive || t.Count == 0
-	l.last = latest(l.last, t.LastSeen)
+	l.last = audit.Later(l.last, t.LastSeen)
 	l.count += t.Count
 	for _, d := range t.Days {
 		l.days[d] = struct{}{}
@@ -233,7 +233,7 @@ func (g *gathering) finish(observed int) Proposal {
 			Evidence: l.evidence(observed),
 		}
 		if line.State == StateCovered || line.State == StateDenied && l.refused {
-			line.Statements = slices.SortedFunc(maps.Keys(l.statements), compareRefs)
+			line.Statements = slices.SortedFunc(maps.Keys(l.statements), policy.Ref.Compare)
 		}
 		p.Lines = append(p.Lines, line)
 	}
@@ -263,8 +263,4 @@ func (g *gathering) finish(observed int) Proposal {
 	})
 	p.Policy = p.PolicyFor(ProposalLine.Wanted)
 	return p
-}
-
-func compareRefs(a, b policy.Ref) int {
-	return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.SID, b.SID))
 }

@@ -56,9 +56,9 @@ func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []str
 		}
 	}
 	j := newDecider(newPolicyState(in.Snapshot, in.Now))
-	found := make(map[string]*clientele, len(resources))
+	found := make(map[string]*observedClients, len(resources))
 	for _, name := range resources {
-		found[name] = &clientele{clients: map[string]client{}}
+		found[name] = &observedClients{clients: map[string]client{}}
 	}
 	if len(resources) > 0 {
 		err := r.Totals(ctx, audit.Filter{Since: since, Until: in.Now, Resources: resources}, func(t audit.Total) error {
@@ -97,14 +97,14 @@ func (in *EvidenceInput) placedIn(resource string) ([]string, bool) {
 }
 
 // unknown returns the score of a resource whose members are not known, because the watched members may not be all.
-func (c *clientele) unknown(in *EvidenceInput) Score {
+func (c *observedClients) unknown(in *EvidenceInput) Score {
 	s := c.score(&Watch{}, in)
 	s.Parts[0].Missing = message.EvidencePlacementUnknown()
 	return s
 }
 
-// clientele collects the clients of one resource.
-type clientele struct {
+// observedClients collects the clients of one resource.
+type observedClients struct {
 	connections, unattributed int64
 	clients                   map[string]client // by name, or by a description of the source
 }
@@ -117,7 +117,7 @@ type client struct {
 	decided bool
 }
 
-func (c *clientele) add(j *decider, t *audit.Total) {
+func (c *observedClients) add(j *decider, t *audit.Total) {
 	if t.Subject == "" && t.Source == ownNode {
 		return
 	}
@@ -132,14 +132,14 @@ func (c *clientele) add(j *decider, t *audit.Total) {
 	if !known {
 		was = client{first: t.FirstSeen, named: t.Subject != "", allowed: true}
 	}
-	was.first = earlier(was.first, t.FirstSeen)
+	was.first = audit.Earlier(was.first, t.FirstSeen)
 	was.allowed = was.allowed && allowed
 	// The verdict about a request is not a verdict about the opening of its connection.
 	was.decided = was.decided || t.Verdict != audit.VerdictUnknown && t.Protocol != audit.ProtocolHTTP
 	c.clients[who] = was
 }
 
-func (c *clientele) score(w *Watch, in *EvidenceInput) Score {
+func (c *observedClients) score(w *Watch, in *EvidenceInput) Score {
 	s := Score{Threshold: in.Threshold, Parts: []Part{
 		observedPart(w, in.Window), weeklyPart(w), lossPart(w), c.newcomersPart(w, in), c.unattributedPart(w), c.longLivedPart(w),
 	}}
@@ -252,7 +252,7 @@ func lossPart(w *Watch) Part {
 		func() message.Message { return message.EvidenceFlowsLost(int(m.Lost), m.Cluster, percent(share)) })
 }
 
-func (c *clientele) newcomersPart(w *Watch, in *EvidenceInput) Part {
+func (c *observedClients) newcomersPart(w *Watch, in *EvidenceInput) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
 		return part(PartNewcomers, ofEach, 0, message.EvidenceNotWatched)
 	}
@@ -271,7 +271,7 @@ func (c *clientele) newcomersPart(w *Watch, in *EvidenceInput) Part {
 		})
 }
 
-func (c *clientele) unattributedPart(w *Watch) Part {
+func (c *observedClients) unattributedPart(w *Watch) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
 		return part(PartUnattributed, ofEach, 0, message.EvidenceNotWatched)
 	}
@@ -282,7 +282,7 @@ func (c *clientele) unattributedPart(w *Watch) Part {
 		})
 }
 
-func (c *clientele) longLivedPart(w *Watch) Part {
+func (c *observedClients) longLivedPart(w *Watch) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
 		return part(PartLongLived, ofEach, 0, message.EvidenceNotWatched)
 	}

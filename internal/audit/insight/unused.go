@@ -55,7 +55,7 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 			}
 		}
 		for _, ref := range allowing {
-			used[ref] = latest(used[ref], t.LastSeen)
+			used[ref] = audit.Later(used[ref], t.LastSeen)
 		}
 		for _, ref := range meaning {
 			refused[ref] = refused[ref] || !t.LastSeen.Before(quiet)
@@ -136,7 +136,7 @@ func (in *UnusedInput) candidates(quiet time.Time) []policy.PolicyStatement {
 	for _, name := range in.Resources {
 		all = append(all, in.Snapshot.StatementsAbout(name)...)
 	}
-	slices.SortFunc(all, func(a, b policy.PolicyStatement) int { return compareRefs(a.Ref, b.Ref) })
+	slices.SortFunc(all, func(a, b policy.PolicyStatement) int { return a.Ref.Compare(b.Ref) })
 	all = slices.CompactFunc(all, func(a, b policy.PolicyStatement) bool { return a.Ref == b.Ref })
 	return slices.DeleteFunc(all, func(w policy.PolicyStatement) bool {
 		st := w.Statement

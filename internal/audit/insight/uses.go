@@ -77,7 +77,7 @@ func Uses(ctx context.Context, r Reader, in UsesInput) (map[policy.Ref]Use, erro
 		for _, ref := range allowing {
 			if n := count(ref); n > 0 {
 				u := out[ref]
-				u.LastUsed, u.Count = latest(u.LastUsed, t.LastSeen), u.Count+n
+				u.LastUsed, u.Count = audit.Later(u.LastUsed, t.LastSeen), u.Count+n
 				out[ref] = u
 			}
 		}
@@ -208,7 +208,7 @@ func (w *Watch) from(since time.Time) *Watch {
 			}
 			cut.Days = append(cut.Days, d)
 			cut.Lost += d.Lost
-			out.Since = earlier(out.Since, d.From)
+			out.Since = audit.Earlier(out.Since, d.From)
 		}
 		if len(m.Days) > 0 {
 			cut.Seen = m.Seen * int64(len(cut.Days)) / int64(len(m.Days))

@@ -70,7 +70,7 @@ func WatchedDays(ctx context.Context, r Reader, since, until time.Time, named []
 	if err != nil {
 		return nil, fmt.Errorf("ask what was watched: %w", err)
 	}
-	recent, err := r.Coverage(ctx, latest(since, until.Add(-RecentWatch)), until)
+	recent, err := r.Coverage(ctx, audit.Later(since, until.Add(-RecentWatch)), until)
 	if err != nil {
 		return nil, fmt.Errorf("ask what was watched lately: %w", err)
 	}
@@ -105,7 +105,7 @@ func WatchedDays(ctx context.Context, r Reader, since, until time.Time, named []
 func (w *Watch) blank(name string) MemberWatch {
 	m := MemberWatch{Cluster: name}
 	for start := w.Since.Truncate(day); start.Before(w.Until); start = start.Add(day) {
-		m.Days = append(m.Days, DayWatch{From: latest(start, w.Since), To: earlier(start.Add(day), w.Until)})
+		m.Days = append(m.Days, DayWatch{From: audit.Later(start, w.Since), To: audit.Earlier(start.Add(day), w.Until)})
 	}
 	return m
 }
@@ -184,18 +184,4 @@ func (m *MemberWatch) Watched() (sum time.Duration) {
 		sum += d.Watched
 	}
 	return sum
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 const bobs = "trnv1:rsc:trip-com:redis:clusters:bobs-cluster"
@@ -164,18 +165,6 @@ func start(t *testing.T, h *host) *Source {
 	return s
 }
 
-// until polls: a snapshot is swapped without telling anyone, which is what makes it cheap to read.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		if ok() {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatalf("waited in vain for %s", what)
-}
-
 func word(s *Source) policy.Verdict {
 	return s.Snapshot().Decide(policy.Query{Resources: []string{bobs}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: time.Now()}).Verdict
 }
@@ -201,9 +190,9 @@ func TestSnapshotFollowsTheHost(t *testing.T) {
 		h.changes["protectedresources"] <- e
 	}
 	change("MODIFIED", resource(2, "2", v1alpha1.ModeEnforce))
-	until(t, "the change of the mode", func() bool { return word(s) == policy.DefaultDenied })
+	eventually.True(t, "the change of the mode is read", func() bool { return word(s) == policy.DefaultDenied })
 	change("DELETED", resource(2, "3", v1alpha1.ModeEnforce))
-	until(t, "the removal", func() bool { return word(s) == policy.Unmanaged })
+	eventually.True(t, "the removal is read", func() bool { return word(s) == policy.Unmanaged })
 }
 
 func TestStatusAloneMakesNoSnapshot(t *testing.T) {
@@ -238,7 +227,7 @@ func TestHostProblems(t *testing.T) {
 			h := newHost()
 			tc.spoil(h)
 			s := start(t, h)
-			until(t, tc.reason, func() bool { return strings.Contains(s.Problem(), tc.want) })
+			eventually.True(t, tc.reason, func() bool { return strings.Contains(s.Problem(), tc.want) })
 			if s.Epochs() != nil {
 				t.Error("there are policies to decide with, though none could be read")
 			}
@@ -255,7 +244,7 @@ func TestHostBecomesAvailableAgain(t *testing.T) {
 	h := newHost()
 	h.served = false
 	s := start(t, h)
-	until(t, "the problem", func() bool { return s.Problem() != "" })
+	eventually.True(t, "the problem is reported", func() bool { return s.Problem() != "" })
 	h.set(func() { h.served = true })
 	if err := s.Wait(t.Context()); err != nil {
 		t.Fatalf("Wait: %v", err)

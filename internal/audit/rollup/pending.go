@@ -94,7 +94,7 @@ const bucketSeconds = int64(audit.BucketWidth / time.Second)
 // add counts an event, and returns the number of connections for which the quota was used up.
 func (p *pending) add(t *audit.Event, ports *portTracker) (dropped int64) {
 	f := p.source(t.Source)
-	f.position, f.forget = latest(f.position, t.Position), latest(f.forget, t.ForgetBefore)
+	f.position, f.forget = audit.Later(f.position, t.Position), audit.Later(f.forget, t.ForgetBefore)
 	f.addSeen(seenEvent{t.Time.Unix(), t.ID})
 	if t.EdgeGroup == nil {
 		return 0
@@ -187,13 +187,13 @@ func (s *sourceState) addSeen(e seenEvent) {
 
 func (p *pending) progress(g audit.Progress) {
 	at := p.source(cmp.Or(g.PositionOf, g.Source))
-	at.position, at.forget = latest(at.position, g.Position), latest(at.forget, g.ForgetBefore)
+	at.position, at.forget = audit.Later(at.position, g.Position), audit.Later(at.forget, g.ForgetBefore)
 	f := p.source(g.Source)
 	if f.watched.Source == "" {
 		f.watched = g.WatchedSpan
 		return
 	}
-	f.watched.From, f.watched.To = earlier(f.watched.From, g.From), latest(f.watched.To, g.To)
+	f.watched.From, f.watched.To = audit.Earlier(f.watched.From, g.From), audit.Later(f.watched.To, g.To)
 }
 
 // maxLossNodes is the number of nodes and reasons of one source that have a separate loss in a batch. It bounds memory, because a
@@ -220,7 +220,7 @@ func (p *pending) addLoss(l audit.Loss) (joined bool) {
 		return joined
 	}
 	sum.Count += l.Count
-	sum.From, sum.To = earlier(sum.From, l.From), latest(sum.To, l.To)
+	sum.From, sum.To = audit.Earlier(sum.From, l.From), audit.Later(sum.To, l.To)
 	return joined
 }
 
@@ -265,18 +265,4 @@ func (s *sourceState) appendTo(b *audit.Batch, source string) {
 			b.Seen = append(b.Seen, audit.SeenEvent{Source: source, Time: time.Unix(e.second, 0).UTC(), ID: e.id})
 		}
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

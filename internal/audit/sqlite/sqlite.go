@@ -101,7 +101,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("read schema version: %w", err)
 	}
 	if have > known {
-		return fmt.Errorf("the schema has version %d and this program knows up to %d: use the newer program, or another file", have, known)
+		return fmt.Errorf("the schema has version %d and this program supports at most %d: use the newer program, or another file", have, known)
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate schema: %w", err)

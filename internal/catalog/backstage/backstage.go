@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/loopback"
 )
 
 const (
@@ -55,7 +55,7 @@ func New(c Config) (*Source, error) {
 	if err != nil { // The error's text contains the whole URL.
 		return nil, fmt.Errorf("backstage source %s: its URL cannot be read: use https://HOST", c.Name)
 	}
-	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Hostname())) {
 		return nil, fmt.Errorf(
 			"backstage source %s: URL %q: use https://HOST, without user and query; the token must not travel in the clear",
 			c.Name,
@@ -69,11 +69,6 @@ func New(c Config) (*Source, error) {
 
 // Every implements catalog.Periodic.
 func (s *Source) Every() time.Duration { return s.c.Every }
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
 
 // Name implements catalog.Source.
 func (s *Source) Name() string { return s.c.Name }

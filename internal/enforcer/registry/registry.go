@@ -52,7 +52,7 @@ type Entry struct {
 	// Effect classifies what the replacement of the spec of one of its policies does to the clients; nil stands for a member without the
 	// policy.
 	Effect func(before, after map[string]any) enforcer.Effect
-	// Audit returns the spec of one of its policies changed so that the policy refuses nobody. A downgrade writes it where only the
+	// Audit returns the spec of one of its policies changed so that the policy refuses nobody. The downgrade of a member writes it where only the
 	// member is available.
 	Audit func(spec map[string]any) map[string]any
 }

@@ -45,7 +45,7 @@ func (s *Store) Rows(ctx context.Context) (map[externalchanges.Key]externalchang
 		}, "SELECT kind, name, uid, generation FROM ledger_objects")
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("read what the ledger knows of objects: %w", err)
+		return nil, false, fmt.Errorf("read what the ledger records of objects: %w", err)
 	}
 	mark := externalchanges.Key{Name: filled}
 	_, ok := out[mark]
@@ -79,7 +79,7 @@ func object(tx *gorm.DB, k externalchanges.Key) (*externalchanges.RecordedObject
 	}, "SELECT o.uid, o.generation, coalesce(c.spec, ''), coalesce(c.created_at, 0), coalesce(c.recorded_at, 0) FROM ledger_objects o "+
 		"LEFT JOIN ledger_contents c ON "+ofObject+" WHERE o.kind = ? AND o.name = ?", k.Kind, k.Name)
 	if err != nil {
-		return nil, fmt.Errorf("read what the ledger knows of an object: %w", err)
+		return nil, fmt.Errorf("read what the ledger records of an object: %w", err)
 	}
 	return out, nil
 }
@@ -117,7 +117,7 @@ func (s *Store) WithoutContent(ctx context.Context) ([]externalchanges.Row, erro
 			" WHERE o.kind <> '' AND c.kind IS NULL ORDER BY o.kind, o.name")
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read of which objects the ledger knows no content: %w", err)
+		return nil, fmt.Errorf("read of which objects the ledger has no content: %w", err)
 	}
 	return out, nil
 }

@@ -137,7 +137,7 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 // noReader is the reason why a member is not read of which the host has no token.
 const noReader = "the host has no token of the member"
 
-// agent returns what the host knows about the work agent of a member whose engine pulls. reader is the configuration with the adapter's
+// agent returns what the host records about the work agent of a member whose engine pulls. reader is the configuration with the adapter's
 // token of the member, or nil.
 func (h *Host) agent(ctx context.Context, c federation.Cluster, reader *rest.Config) preflight.Agent {
 	if !c.Engine.Pulls() {

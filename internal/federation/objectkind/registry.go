@@ -89,7 +89,7 @@ type Entry struct {
 	Optional bool
 }
 
-// registered has one entry for each kind, in the order in which members are told about them. The first is the kind of queries about no
+// registered has one entry for each kind, in the order in which reports list them. The first is the kind of queries about no
 // particular kind, which every host distributes.
 var registered = registryOf([]Entry{
 	{Kind: CiliumPolicy, Enforcer: v1alpha1.EnforcerCilium},

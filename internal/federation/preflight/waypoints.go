@@ -30,7 +30,7 @@ const (
 	waypointTraffic = "istio.io/waypoint-for"
 	// noWaypoint is the value of the labels for no waypoint, and for no traffic.
 	noWaypoint = "none"
-	// waypointClass is the class of the waypoints that are Envoys, which get the policies that ACP knows.
+	// waypointClass is the class of the waypoints that are Envoys, which apply the kinds of policies that ACP reads.
 	waypointClass = "istio-waypoint"
 	// gatewayAccount is the annotation of a Gateway that gives its waypoint another service account than that with its name.
 	gatewayAccount = "networking.istio.io/service-account"

@@ -103,7 +103,7 @@ func (c *Client) get(ctx context.Context, path string, headers map[string]string
 	return body, nil
 }
 
-// Health is an agent's statement about itself.
+// Health is the state that a Cilium agent reports about itself. Message is empty if OK.
 type Health struct {
 	OK      bool
 	Message string

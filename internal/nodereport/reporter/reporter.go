@@ -30,7 +30,7 @@ type Config struct {
 	Agent  Agent
 	Writer Writer
 	Log    *slog.Logger
-	// Interval is the time between two looks at the agent. Heartbeat is the time after which a report is written, and all
+	// Interval is the time between two reads of the agent. Heartbeat is the time after which a report is written, and all
 	// policies are read, although nothing seems to have changed; it must be well below nodereport.StaleAfter.
 	Interval, Heartbeat time.Duration
 	// Now is the clock of the node.
@@ -83,7 +83,7 @@ func (r *Reporter) Reported() bool {
 	return r.written != nil
 }
 
-// step looks at the agent once, and writes the report if it says something else or the last one becomes old.
+// step reads the agent once, and writes the report if it says something else or the last one becomes old.
 func (r *Reporter) step(ctx context.Context) {
 	report := r.look(ctx)
 	if ctx.Err() != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,17 +19,8 @@ import (
 	"github.com/acp-io/acp/deploy"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what)
-		}
-	}
-}
 
 // TestControllerFollowsTheHostCluster: with the role of deploy/access-requests alone, the controller notices objects, labels of
 // namespaces, decisions and tickets whose objects do not exist; and the admission policies hold for people.
@@ -82,13 +72,13 @@ func TestControllerFollowsTheHostCluster(t *testing.T) {
 			RequestedBy: by, Access: []v1alpha1.RequestedAccess{{Resource: redis, Actions: []v1alpha1.Action{"redis:connect"}}}}}
 	}
 	for _, by := range []string{"", "bob"} {
-		eventually(t, "the admission policy is not in force", func() bool {
+		eventually.True(t, "the admission policy is in force", func() bool {
 			err := eve.Create(t.Context(), object(by), client.DryRunAll)
 			return err != nil && strings.Contains(err.Error(), "spec.requestedBy must be")
 		})
 	}
 	label := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"acp.io/app-id":"bank"}}}`))
-	eventually(t, "a user without the right labels the namespace", func() bool {
+	eventually.True(t, "a user without the right cannot label the namespace", func() bool {
 		err := eve.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, label, client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "verb assign")
 	})
@@ -117,16 +107,16 @@ func TestControllerFollowsTheHostCluster(t *testing.T) {
 			return c != nil && string(c.Status) == status && c.Reason == reason
 		}
 	}
-	eventually(t, "the refusal is not reported", has("Accepted", "False", v1alpha1.ReasonNoApplication))
+	eventually.True(t, "the refusal is reported", has("Accepted", "False", v1alpha1.ReasonNoApplication))
 	w.label(`"shop"`)
-	eventually(t, "the label is not noticed", has("Accepted", "True", v1alpha1.ReasonSubmitted))
-	eventually(t, "the ticket without an object is not withdrawn", func() bool { return w.states() == "withdrawn pending" })
+	eventually.True(t, "the label is read", has("Accepted", "True", v1alpha1.ReasonSubmitted))
+	eventually.True(t, "the ticket without an object is withdrawn", func() bool { return w.states() == "withdrawn pending" })
 	w.decide(2, true, "alice", "bob")
-	eventually(t, "the approval is not noticed", has("Approved", "True", v1alpha1.ReasonApproved))
+	eventually.True(t, "the approval is read", has("Approved", "True", v1alpha1.ReasonApproved))
 	if err := eve.Delete(t.Context(), object("eve")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the object is not released", func() bool {
+	eventually.True(t, "the object is released", func() bool {
 		return apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(object("")), object("")))
 	})
 	if w.states() != "withdrawn revoking" {

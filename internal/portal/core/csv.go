@@ -14,7 +14,7 @@ import (
 // formats are the values of the parameter format, the default first.
 var formats = []string{"json", "csv"}
 
-// WantsCSV reports whether the caller wants a table as CSV; another value than the formats is a problem.
+// WantsCSV reports whether the caller requested a table as CSV; another value than the formats is a problem.
 func WantsCSV[S ~string](format *S) (bool, error) {
 	value := string(Value(format))
 	if value != "" && !slices.Contains(formats, value) {

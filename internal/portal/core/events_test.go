@@ -66,7 +66,7 @@ func streamServer(t *testing.T) *Server {
 	}
 }
 
-// TestStreamOfAToken: an event stream lives as long as what it was opened with.
+// TestStreamOfAToken checks that an event stream ends with the token or the session by which it was opened.
 func TestStreamOfAToken(t *testing.T) {
 	x := streamServer(t)
 	made, secret, err := x.Credentials.Create(

@@ -4,10 +4,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -107,8 +105,3 @@ func (s *Server) sameOrigin(c *gin.Context) {
 
 // Origin returns the scheme and the host of the portal's address.
 func (s *Server) Origin() string { return s.PublicURL.Scheme + "://" + s.PublicURL.Host }
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}

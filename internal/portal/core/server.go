@@ -19,6 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/idempotency"
+	"github.com/acp-io/acp/internal/loopback"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/tracing"
@@ -75,7 +76,7 @@ func (c *Config) Validate() error {
 	switch {
 	case u == nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil:
 		return errors.New("--public-url must be an origin such as https://acp.example.com")
-	case u.Scheme == "http" && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !loopback.Is(u.Hostname()):
 		return errors.New("--public-url must be https unless it is on this machine (127.0.0.1, ::1, localhost): cookies and tokens would travel in the clear")
 	case c.Issuer == "" || c.ClientID == "":
 		return errors.New("--oidc-issuer and --oidc-client-id are required: people log in there")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/acp-io/acp/internal/loopback"
 	"github.com/acp-io/acp/internal/message"
 )
 
@@ -59,7 +60,7 @@ func (s *Server) redirectToPublicURL(c *gin.Context) bool {
 		return false
 	}
 	u := url.URL{Scheme: public.Scheme, Host: here}
-	if u.Port() != public.Port() || !loopback(u.Hostname()) || !loopback(public.Hostname()) {
+	if u.Port() != public.Port() || !loopback.Is(u.Hostname()) || !loopback.Is(public.Hostname()) {
 		return false
 	}
 	// The URL is built from the path and the query only, so that they cannot name another host.

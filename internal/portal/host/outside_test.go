@@ -110,7 +110,7 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	}
 	known := func(k externalchanges.Key, generation int64) {
 		t.Helper()
-		until("the ledger knows it", func() bool {
+		until("the ledger has it", func() bool {
 			r, err := store.Object(ctx, k)
 			return err == nil && (r == nil && generation == 0 || r != nil && r.Generation == generation)
 		})

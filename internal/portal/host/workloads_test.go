@@ -19,6 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 var platform = workloads.Actor{ID: "vm-platform", Machine: true}
@@ -64,25 +65,11 @@ func newRegistration(t testing.TB) *registration {
 		workloads.Config{Cluster: x.w, State: x.w.State, Catalog: func() *catalog.Catalog { return catalog.Build(nil) }, Covered: h.SubjectCovered,
 			Record: func(context.Context, ...ledger.Entry) error { return nil }, Now: time.Now},
 	)
-	x.until(t, "the host cluster was seen", func() bool {
+	eventually.True(t, "the host cluster was seen", func() bool {
 		_, err := x.PreviewSync(t.Context(), platform, "vms", nil)
 		return err == nil && h.Ready()
 	})
 	return x
-}
-
-func (r *registration) until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	timeout := time.After(time.Minute)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-timeout:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }
 
 func machines(n int) []workloads.Workload {
@@ -98,7 +85,7 @@ func machines(n int) []workloads.Workload {
 func (r *registration) sync(t testing.TB, in []workloads.Workload) workloads.Sync {
 	t.Helper()
 	var s workloads.Sync
-	r.until(t, "a preview that fits", func() bool {
+	eventually.True(t, "a preview that fits", func() bool {
 		p, err := r.PreviewSync(t.Context(), platform, "vms", in)
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +103,7 @@ func TestWorkloads(t *testing.T) {
 	if s := x.sync(t, all); s.Added != 200 || len(s.Refused) != 0 {
 		t.Fatalf("%+v", s)
 	}
-	x.until(t, "all are seen", func() bool {
+	eventually.True(t, "all are seen", func() bool {
 		s, err := x.PreviewSync(ctx, platform, "vms", all)
 		return err == nil && s.Unchanged == 200
 	})
@@ -165,7 +152,7 @@ func TestWorkloads(t *testing.T) {
 	if err := x.c.Status().Update(ctx, o); err != nil {
 		t.Fatal(err)
 	}
-	x.until(t, "the status is seen", func() bool {
+	eventually.True(t, "the status is seen", func() bool {
 		list, _, err := x.List(platform, workloads.Query{Text: "vm-7.rack", Limit: 1})
 		return err == nil && len(list) == 1 && list[0].Accepted != nil && !*list[0].Accepted && list[0].Message == "it is given to several"
 	})
@@ -221,7 +208,7 @@ func TestGrantsOf(t *testing.T) {
 		}
 	}
 	want := []catalog.Grant{{Subject: app, Resource: cache, Policy: "p", SID: "one"}}
-	x.until(t, "the grant is seen from both ends", func() bool {
+	eventually.True(t, "the grant is seen from both ends", func() bool {
 		return slices.Equal(x.h.GrantsOf(app), want) && slices.Equal(x.h.GrantsOf(cache), want)
 	})
 	if got := x.h.GrantsOf("trnv1:rsc:trip-com:redis:clusters:other"); len(got) != 0 {
@@ -235,7 +222,7 @@ func TestWorkloadsAreDeletedAsTheyWereSeen(t *testing.T) {
 	ctx := t.Context()
 	x.sync(t, machines(2))
 	see := func() (out []workloads.Registered) {
-		x.until(t, "both are seen", func() bool {
+		eventually.True(t, "both are seen", func() bool {
 			var err error
 			out, _, err = x.List(platform, workloads.Query{Limit: 10})
 			return err == nil && len(out) == 2
@@ -288,7 +275,7 @@ func BenchmarkWorkloadsSync(b *testing.B) {
 			b.Fatalf("%+v", s.Refused[:min(3, len(s.Refused))])
 		}
 		b.ReportMetric(time.Since(begin).Seconds(), "s/first")
-		x.until(b, "all are seen", func() bool {
+		eventually.True(b, "all are seen", func() bool {
 			s, err := x.PreviewSync(b.Context(), platform, "vms", all)
 			return err == nil && s.Unchanged == n
 		})

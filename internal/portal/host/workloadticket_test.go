@@ -21,6 +21,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 // registering is an item that registers addresses of application 888.
@@ -137,7 +138,7 @@ func TestRegistrationByTicket(t *testing.T) {
 	h, c, ctx := running.h, running.c, t.Context()
 	until := func(t *testing.T, what string, ok func() bool) {
 		t.Helper()
-		running.until(t, what, ok)
+		eventually.True(t, what, ok)
 	}
 	in := classes()
 	in.ResourceClasses[0].Spec.Enforcers = []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
@@ -125,7 +125,7 @@ func seenClient(p insight.Proposal, subject string) (rollout.SeenClient, bool) {
 		}
 		out.Actions = append(out.Actions, l.Action)
 		out.Count += l.Evidence.Count
-		out.LastSeen = latest(out.LastSeen, l.Evidence.Last)
+		out.LastSeen = audit.Later(out.LastSeen, l.Evidence.Last)
 	}
 	if len(out.Actions) == 0 {
 		return out, false
@@ -137,11 +137,4 @@ func seenClient(p insight.Proposal, subject string) (rollout.SeenClient, bool) {
 	}
 	out.Actions = out.Actions[:min(len(out.Actions), maxNoticeActions)]
 	return out, true
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

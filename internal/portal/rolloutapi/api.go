@@ -13,6 +13,6 @@ type API struct {
 	// Insight evaluates flows of resources, and Rollout manages their rollout.
 	Insight *rollout.Insight
 	Rollout *rollout.Service
-	// Downgrader begins and ends downgrades: temporary audits of many resources.
-	Downgrader *rollout.Downgrader
+	// FleetDowngrader begins and ends downgrades: temporary audits of many resources.
+	FleetDowngrader *rollout.FleetDowngrader
 }

@@ -32,7 +32,7 @@ func (a *API) StartDowngrade(ctx context.Context, r openapi.StartDowngradeReques
 		return nil, err
 	}
 	want := rollout.TemporaryAuditRequest{Until: r.Body.Until, Reason: r.Body.Reason}
-	if _, err := a.Downgrader.Begin(core.RequestContext(ctx), core.Caller(ctx), scope, want); err != nil {
+	if _, err := a.FleetDowngrader.Begin(core.RequestContext(ctx), core.Caller(ctx), scope, want); err != nil {
 		return nil, err
 	}
 	out, err := a.extent(ctx, scope)
@@ -45,36 +45,36 @@ func (a *API) ResumeDowngrade(ctx context.Context, r openapi.ResumeDowngradeRequ
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Downgrader.Resume(core.RequestContext(ctx), core.Caller(ctx), scope, r.Body.Reason); err != nil {
+	if _, err := a.FleetDowngrader.Resume(core.RequestContext(ctx), core.Caller(ctx), scope, r.Body.Reason); err != nil {
 		return nil, err
 	}
 	out, err := a.extent(ctx, scope)
 	return openapi.ResumeDowngrade200JSONResponse(out), err
 }
 
-func downgradeScope(scope openapi.DowngradeScope, class *string) (rollout.DowngradeScope, error) {
+func downgradeScope(scope openapi.DowngradeScope, class *string) (rollout.FleetDowngradeScope, error) {
 	name := core.Value(class)
 	switch {
 	case scope == openapi.DowngradeScopeClass && name != "" && len(name) <= maxClassName:
-		return rollout.DowngradeScope{Class: name}, nil
+		return rollout.FleetDowngradeScope{Class: name}, nil
 	case scope == openapi.DowngradeScopeClass:
-		return rollout.DowngradeScope{}, core.InvalidField("class", message.FieldClassMissing())
+		return rollout.FleetDowngradeScope{}, core.InvalidField("class", message.FieldClassMissing())
 	case scope != "" && scope != openapi.DowngradeScopeAll:
-		return rollout.DowngradeScope{}, core.InvalidField("scope", message.FieldOneOf([]string{"all", "class"}))
+		return rollout.FleetDowngradeScope{}, core.InvalidField("scope", message.FieldOneOf([]string{"all", "class"}))
 	case name != "":
-		return rollout.DowngradeScope{}, core.InvalidField("class", message.FieldClassScope())
+		return rollout.FleetDowngradeScope{}, core.InvalidField("class", message.FieldClassScope())
 	}
-	return rollout.DowngradeScope{}, nil
+	return rollout.FleetDowngradeScope{}, nil
 }
 
 // extent returns the resources that a downgrade concerns, by the cached state of the host cluster.
-func (a *API) extent(ctx context.Context, scope rollout.DowngradeScope) (openapi.Downgrade, error) {
+func (a *API) extent(ctx context.Context, scope rollout.FleetDowngradeScope) (openapi.Downgrade, error) {
 	snap, err := a.Snapshot()
 	if err != nil {
 		return openapi.Downgrade{}, err
 	}
 	in, _ := a.Host.Input()
-	x := rollout.DowngradeExtentOf(in.Resources, classesOf(snap), scope, a.Now())
+	x := rollout.FleetDowngradeExtentOf(in.Resources, classesOf(snap), scope, a.Now())
 	c := a.Catalog()
 	out := openapi.Downgrade{
 		Scope:     openapi.DowngradeScopeAll,
@@ -85,7 +85,7 @@ func (a *API) extent(ctx context.Context, scope rollout.DowngradeScope) (openapi
 		Seconds:   float32(x.Seconds),
 		Classes:   []openapi.DowngradeClass{},
 		Active:    []openapi.ActiveDowngrade{},
-		CanAct:    rollout.MayDowngrade(core.Caller(ctx)),
+		CanAct:    rollout.MayDowngradeFleet(core.Caller(ctx)),
 	}
 	out.Scope, out.Class = scopeView(scope)
 	for _, k := range x.Classes {
@@ -98,7 +98,7 @@ func (a *API) extent(ctx context.Context, scope rollout.DowngradeScope) (openapi
 		v.Scope, v.Class = scopeView(d.Scope)
 		out.Active = append(out.Active, v)
 	}
-	if last, ok := a.Downgrader.Last(); ok && last.Scope == scope {
+	if last, ok := a.FleetDowngrader.Last(); ok && last.Scope == scope {
 		run := openapi.DowngradeRun{
 			Resume:      last.Resume,
 			StartedAt:   last.StartedAt.UTC(),
@@ -117,7 +117,7 @@ func (a *API) extent(ctx context.Context, scope rollout.DowngradeScope) (openapi
 	return out, nil
 }
 
-func scopeView(s rollout.DowngradeScope) (openapi.DowngradeScope, *string) {
+func scopeView(s rollout.FleetDowngradeScope) (openapi.DowngradeScope, *string) {
 	if s.Class == "" {
 		return openapi.DowngradeScopeAll, nil
 	}
@@ -133,7 +133,7 @@ func classesOf(snap *policy.Snapshot) func(resource string) string {
 	}
 }
 
-// ProtectedBy implements Objects of rollout.Downgrader with the cache of the host cluster.
+// ProtectedBy implements Objects of rollout.FleetDowngrader with the cache of the host cluster.
 func ProtectedBy(h views.Host) func() ([]*v1alpha1.ProtectedResource, bool) {
 	return func() ([]*v1alpha1.ProtectedResource, bool) {
 		in, ok := h.Input()

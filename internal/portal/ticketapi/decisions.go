@@ -35,7 +35,7 @@ func (a *API) DecideMany(ctx context.Context, r openapi.DecideManyRequestObject)
 		}
 		choices = append(choices, approval.Choice{Ticket: n, Item: item, Version: it.Version})
 	}
-	// If the response came too late for the connection, a browser would send the request again, and be told that every ticket has changed.
+	// If the response came too late for the connection, a browser would send the request again, and get the error that every ticket has changed.
 	if err := core.ExtendWriteDeadline(ctx, core.BulkTimeout); err != nil {
 		return nil, err
 	}

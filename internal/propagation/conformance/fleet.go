@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/propagation"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 // Fleet is a host and two members, m1 and m2, both of which use the engine under test.
@@ -203,15 +204,5 @@ func (s *scene) live(member string) *unstructured.Unstructured {
 // until waits until check returns nil.
 func (s *scene) until(what string, check func() error) {
 	s.Helper()
-	deadline := time.Now().Add(s.Timeout)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.Fatalf("timed out waiting until %s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond) // poll interval
-	}
+	eventually.NilWithin(s.T, s.Timeout, what, check)
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/acp-io/acp/internal/propagation/direct"
 	"github.com/acp-io/acp/internal/propagation/kubefed"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 const (
@@ -73,7 +74,7 @@ func TestConformance(t *testing.T) { shared.conformance(t) }
 // conformance runs the suite with the fleet's kind.
 func (f *fleet) conformance(t *testing.T) {
 	t.Helper()
-	f.until(t, "the members are read", func() error {
+	eventually.NilWithin(t, timeout, "the members are read", func() error {
 		for name := range f.proxies {
 			if o := f.read.Observe(name, ""); !o.Reachable {
 				return fmt.Errorf("%s: %+v", name, o)
@@ -89,11 +90,11 @@ func (f *fleet) conformance(t *testing.T) {
 		Stop: f.halt, Start: func() { f.start(t) },
 		Quarantine: func(m string) {
 			f.must(t, f.registrations().Suspend(t.Context(), m, message.Verbatim("a test")))
-			f.until(t, "the quarantine is read", func() error { return f.quarantined(m, true) })
+			eventually.NilWithin(t, timeout, "the quarantine is read", func() error { return f.quarantined(m, true) })
 		},
 		Release: func(m string) {
 			f.must(t, f.registrations().Resume(t.Context(), m))
-			f.until(t, "the end of the quarantine is read", func() error { return f.quarantined(m, false) })
+			eventually.NilWithin(t, timeout, "the end of the quarantine is read", func() error { return f.quarantined(m, false) })
 		},
 		Capabilities: f.engine.Capabilities(), Timeout: timeout,
 	})
@@ -385,20 +386,5 @@ func (f *fleet) must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func (f *fleet) until(t *testing.T, what string, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(timeout)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting until %s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond) // poll interval
 	}
 }

@@ -240,7 +240,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// release shuts down the queues of members that no longer use the engine, and forgets its records of them.
+// release shuts down the queues of members that no longer use the engine, and removes its records of them.
 func (e *Engine) release() {
 	used := e.used()
 	e.mu.Lock()

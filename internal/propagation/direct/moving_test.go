@@ -20,13 +20,14 @@ import (
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/propagation/direct"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 // TestLateChangeWhileAMemberMoves checks that a change of the engine that arrives after KubeFed has written a later version of the record
 // does not undo that version: not for a moment, as the member's watch shows.
 func TestLateChangeWhileAMemberMoves(t *testing.T) {
 	f := shared
-	f.until(t, "the members are read", func() error {
+	eventually.NilWithin(t, timeout, "the members are read", func() error {
 		if o := f.read.Observe("m1", ""); !o.Reachable {
 			return errors.New(o.Message.Text)
 		}
@@ -81,7 +82,7 @@ func (f *fleet) registerWith(t *testing.T, secret string) {
 	_, err := f.hostObjects.Resource(federation.ClusterResource).Namespace(kubeFedNamespace).Patch(context.WithoutCancel(t.Context()), "m1",
 		types.MergePatchType, patch, metav1.PatchOptions{})
 	f.must(t, err)
-	f.until(t, "the registration is read", func() error {
+	eventually.NilWithin(t, timeout, "the registration is read", func() error {
 		if c, _ := f.read.Cluster("m1"); c.Secret != secret {
 			return errors.New(c.Secret)
 		}
@@ -146,7 +147,7 @@ func (m *late) call() (answered func()) {
 // untilLanded waits until the delayed change was answered.
 func (m *late) untilLanded() {
 	m.Helper()
-	m.until(m.T, "the delayed change was answered", func() error {
+	eventually.NilWithin(m.T, timeout, "the delayed change was answered", func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if !m.landed {
@@ -173,7 +174,7 @@ func (m *late) record(app string) {
 	if app != "" {
 		next.Placement = []string{"m1"}
 	}
-	m.until(m.T, "the object is recorded", func() error {
+	eventually.NilWithin(m.T, timeout, "the object is recorded", func() error {
 		if e, ok := m.store.Get(m.name); ok {
 			next.Meta.ResourceVersion, next.Meta.UID, next.Meta.Finalizers = e.Meta.ResourceVersion, e.Meta.UID, e.Meta.Finalizers
 		}
@@ -205,7 +206,7 @@ func (m *late) write(app string) {
 // seen waits until m1 has the policy that admits an application, and the engine has settled.
 func (m *late) seen(app string) {
 	m.Helper()
-	m.until(m.T, "m1 has what admits "+app, func() error {
+	eventually.NilWithin(m.T, timeout, "m1 has what admits "+app, func() error {
 		o, _ := m.store.Get(m.name)
 		seen := m.read.Observe("m1", m.name)
 		switch {

@@ -35,6 +35,7 @@ import (
 	"github.com/acp-io/acp/internal/propagation/kubefed"
 	"github.com/acp-io/acp/internal/propagation/ocm"
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
 const (
@@ -48,8 +49,8 @@ const (
 	readerToken = "another-token-for-tests"
 )
 
-// patience bounds how long a test waits for the agent.
-var patience = flag.Duration("patience", 90*time.Second, "how long a test waits for the agent")
+// reportTimeout bounds how long a test waits for the agent.
+var reportTimeout = flag.Duration("report-timeout", 90*time.Second, "how long a test waits for the agent")
 
 // TestWorkAgent runs the suite of all engines, and the cases that only an engine with an agent has, with one fleet.
 func TestWorkAgent(t *testing.T) {
@@ -263,7 +264,7 @@ func (f *fleet) halt() {
 // suite starts an engine, and returns what the suite needs.
 func (f *fleet) suite(t *testing.T) conformance.Fleet {
 	t.Helper()
-	f.until(t, "the agents report", func() error {
+	eventually.NilWithin(t, *reportTimeout, "the agents report", func() error {
 		for name := range f.proxies {
 			if o := f.read.Observe(name, ""); !o.Reachable {
 				return fmt.Errorf("%s: %+v", name, o)
@@ -280,7 +281,7 @@ func (f *fleet) suite(t *testing.T) conformance.Fleet {
 		Stop: f.halt, Start: func() { f.start(t) },
 		Quarantine: func(m string) {
 			f.must(t, registrations.Suspend(t.Context(), m, message.Verbatim("a test")))
-			f.until(t, "the agent confirms the quarantine", func() error {
+			eventually.NilWithin(t, *reportTimeout, "the agent confirms the quarantine", func() error {
 				if c, _ := f.read.Cluster(m); !c.Quarantined || !f.works.Suspended(m) {
 					return fmt.Errorf("%+v", c)
 				}
@@ -289,14 +290,14 @@ func (f *fleet) suite(t *testing.T) conformance.Fleet {
 		},
 		Release: func(m string) {
 			f.must(t, registrations.Resume(t.Context(), m))
-			f.until(t, "the end of the quarantine is read", func() error {
+			eventually.NilWithin(t, *reportTimeout, "the end of the quarantine is read", func() error {
 				if c, _ := f.read.Cluster(m); c.Quarantined {
 					return fmt.Errorf("%+v", c)
 				}
 				return nil
 			})
 		},
-		Capabilities: f.engine.Capabilities(), Timeout: *patience,
+		Capabilities: f.engine.Capabilities(), Timeout: *reportTimeout,
 	}
 }
 
@@ -312,20 +313,5 @@ func (f *fleet) must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func (f *fleet) until(t *testing.T, what string, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(*patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting until %s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond) // poll interval
 	}
 }

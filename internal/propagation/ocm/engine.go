@@ -63,7 +63,7 @@ type Engine struct {
 	mu sync.Mutex
 	// queue is nil until the engine runs.
 	queue priorityqueue.PriorityQueue[place]
-	// progress is what the engine knows about an object in a member besides its ManifestWork.
+	// progress is the engine's record of an object in a member besides its ManifestWork.
 	progress map[place]progress
 }
 
@@ -299,7 +299,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// forgetOld deletes what earlier runs left behind, and forgets the members that no longer use the engine.
+// forgetOld deletes what earlier runs left behind, and removes the records of members that no longer use the engine.
 func (e *Engine) forgetOld(ctx context.Context) {
 	used := map[string]bool{}
 	for _, c := range e.used("") {

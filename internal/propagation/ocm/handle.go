@@ -154,7 +154,7 @@ func (e *Engine) ensure(ctx context.Context, at place, d *desired, w *work) (tim
 
 // absent makes the member lose an object, in these steps, of which all but the second can be taken back:
 //
-//  1. The agent is told not to write the object any more, and confirms it, so that no earlier version is in flight.
+//  1. The ManifestWork no longer lets the agent write the object, and the agent confirms it, so that no earlier version is in flight.
 //  2. The ManifestWork is deleted, which makes the agent delete the object.
 //  3. The agent is asked whether the member has the object.
 //  4. If it has, because somebody created it again or the agent does not own it, the agent takes it over, and the steps begin again.

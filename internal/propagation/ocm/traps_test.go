@@ -20,9 +20,10 @@ import (
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/propagation/conformance"
 	"github.com/acp-io/acp/internal/propagation/ocm"
+	"github.com/acp-io/acp/internal/testenv/eventually"
 )
 
-// traps are the cases in which an agent could leave a member with something else than what the host believes.
+// traps are the cases in which an agent could leave a member with something else than what the host records.
 var traps = map[string]func(*trap){
 	"changed-while-away":       (*trap).changedWhileAway,
 	"work-deleted-while-away":  (*trap).workDeletedWhileAway,
@@ -55,7 +56,7 @@ func (t *trap) record(app string, placement ...string) {
 	want := spec(app)
 	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelRevision: enforcer.Revision(want)}
 	o := &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: t.name}}
-	t.until(t.T, "the object is recorded", func() error {
+	eventually.NilWithin(t.T, *reportTimeout, "the object is recorded", func() error {
 		if e, ok := t.store.Get(t.name); ok {
 			o.Meta = *e.Meta.DeepCopy()
 		}
@@ -117,14 +118,14 @@ func (t *trap) realized(app string) error {
 
 func (t *trap) seen(app string) {
 	t.Helper()
-	t.until(t.T, "the object is realized", func() error { return t.realized(app) })
+	eventually.NilWithin(t.T, *reportTimeout, "the object is realized", func() error { return t.realized(app) })
 }
 
 func (t *trap) away() {
 	t.Helper()
 	t.proxies["m1"].Disconnect()
 	t.Cleanup(func() { t.proxies["m1"].Reconnect() })
-	t.until(t.T, "the agent counts as away", func() error {
+	eventually.NilWithin(t.T, *reportTimeout, "the agent counts as away", func() error {
 		if t.read.Observe("m1", "").Reachable {
 			return fmt.Errorf("it is read")
 		}
@@ -147,8 +148,8 @@ func (t *trap) released() error {
 func (t *trap) removed() {
 	t.Helper()
 	t.record("888")
-	t.until(t.T, "the object is gone", t.released)
-	t.until(t.T, "the record is deleted", func() error {
+	eventually.NilWithin(t.T, *reportTimeout, "the object is gone", t.released)
+	eventually.NilWithin(t.T, *reportTimeout, "the record is deleted", func() error {
 		o, ok := t.store.Get(t.name)
 		if !ok {
 			return nil
@@ -190,7 +191,7 @@ func (t *trap) workDeletedWhileAway() {
 	t.away()
 	t.must(t.T, t.works().Delete(t.Context(), before.GetName(), metav1.DeleteOptions{}))
 	t.proxies["m1"].Reconnect()
-	t.until(t.T, "the ManifestWork is created again", func() error {
+	eventually.NilWithin(t.T, *reportTimeout, "the ManifestWork is created again", func() error {
 		if now := t.work(); now == nil || now.GetUID() == before.GetUID() {
 			return fmt.Errorf("it is the one that is being deleted")
 		}
@@ -230,7 +231,7 @@ func (t *trap) twoWorks() {
 	other.SetName("somebody")
 	_, err := t.works().Create(t.Context(), other, metav1.CreateOptions{})
 	t.must(t.T, err)
-	t.until(t.T, "the agent applied the other one", func() error {
+	eventually.NilWithin(t.T, *reportTimeout, "the agent applied the other one", func() error {
 		u, err := t.policies().Get(t.Context(), t.name, metav1.GetOptions{})
 		if err == nil && len(u.GetOwnerReferences()) < 2 {
 			err = fmt.Errorf("the owners are %v", u.GetOwnerReferences())
@@ -253,7 +254,7 @@ func (t *trap) createdAfterRemoval() {
 	t.record("888", "m1")
 	t.seen("888")
 	t.record("888")
-	t.until(t.T, "the object is gone", t.released)
+	eventually.NilWithin(t.T, *reportTimeout, "the object is gone", t.released)
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": t.name}, "spec": spec("mallory")}}
 	u.SetGroupVersionKind(federation.CiliumPolicy.Target)
 	_, err := t.policies().Create(t.Context(), u, metav1.CreateOptions{})
@@ -272,7 +273,7 @@ func (t *trap) quarantinedWhileAway() {
 	t.away()
 	registrations := federation.Registrations{Host: t.host, Namespace: kubeFedNamespace}
 	t.must(t.T, registrations.Suspend(t.Context(), "m1", message.Verbatim("a test")))
-	t.until(t.T, "no ManifestWork lets the agent write", func() error {
+	eventually.NilWithin(t.T, *reportTimeout, "no ManifestWork lets the agent write", func() error {
 		configs, _, _ := unstructured.NestedSlice(t.work().Object, "spec", "manifestConfigs")
 		strategy, _, _ := unstructured.NestedString(configs[0].(map[string]any), "updateStrategy", "type")
 		if strategy != "ReadOnly" {
@@ -282,7 +283,7 @@ func (t *trap) quarantinedWhileAway() {
 	})
 	t.record("889", "m1")
 	t.proxies["m1"].Reconnect()
-	t.until(t.T, "the agent confirms the quarantine", func() error {
+	eventually.NilWithin(t.T, *reportTimeout, "the agent confirms the quarantine", func() error {
 		if alive := t.read.Observe("m1", "").Reachable; !alive || !t.fleet.works.Suspended("m1") {
 			return fmt.Errorf("the agent answers: %v", alive)
 		}
@@ -340,7 +341,7 @@ func (t *trap) movedAndBack() {
 		}
 	}()
 	t.useEngine(federation.EngineDirect, federation.EngineOCM)
-	t.until(t.T, "the ManifestWorks are deleted", func() error {
+	eventually.NilWithin(t.T, *reportTimeout, "the ManifestWorks are deleted", func() error {
 		n, err := ocm.Remaining(t.Context(), t.host, "m1")
 		if err == nil && n > 0 {
 			err = fmt.Errorf("%d remain", n)

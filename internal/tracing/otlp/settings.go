@@ -7,7 +7,6 @@ package otlp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/acp-io/acp/internal/configuration"
+	"github.com/acp-io/acp/internal/loopback"
 )
 
 // Settings are the settings of tracing. The zero value is off, unless the standard environment variables turn tracing on.
@@ -112,18 +112,13 @@ func (s *Settings) url() (*url.URL, error) {
 		return nil, fmt.Errorf("%s %q: give a URL such as https://otel.example.com:4318", by, endpoint)
 	case u.User != nil:
 		return nil, fmt.Errorf("%s has a user or password: put the header into a file and name it with --tracing-headers-file", by)
-	case u.Scheme == "http" && !s.Insecure && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !s.Insecure && !loopback.Is(u.Hostname()):
 		return nil, fmt.Errorf("%s %q would send spans to another machine without TLS: use https, or allow it with --tracing-insecure", by, endpoint)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = tracesPath
 	}
 	return u, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // Validate checks the settings.

@@ -69,7 +69,7 @@ func status(ctx context.Context, client *supervisor.Client, output string) error
 		return enc.Encode(all)
 	case "":
 	default:
-		return fmt.Errorf("-o knows only json, not %q", output)
+		return fmt.Errorf("-o accepts only json, not %q", output)
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSTATE\tPID\tRSS\tRESTARTS\tUP\tLAST EXIT")

@@ -29,16 +29,16 @@ func commands() []command {
 	}
 }
 
-// errUsage is a wrong command line. By itself it has been explained already.
+// errUsage means that the command line is wrong. As the error itself, without a text of its own, it means that the user was shown why.
 var errUsage = errors.New("usage")
 
-// wrong is the error about a command line.
-type wrong struct{ text string }
+// usageError says what is wrong with a command line. It is an errUsage.
+type usageError struct{ text string }
 
-func (e wrong) Error() string { return e.text }
+func (e usageError) Error() string { return e.text }
 
-// Is makes it errUsage.
-func (e wrong) Is(target error) bool { return target == errUsage }
+// Is makes errors.Is report true for errUsage.
+func (e usageError) Is(target error) bool { return target == errUsage }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -76,7 +76,7 @@ func dispatch(ctx context.Context, args []string) error {
 		}
 		return c.run(ctx, flags, args[1:])
 	}
-	return wrong{fmt.Sprintf("there is no command %q", args[0])}
+	return usageError{fmt.Sprintf("there is no command %q", args[0])}
 }
 
 func usage() {
@@ -99,7 +99,7 @@ func parse(flags *flag.FlagSet, args []string) error {
 		explain()
 		return err
 	case err != nil:
-		return wrong{strings.Replace(err.Error(), "flag provided but not defined: -", "unknown flag: --", 1)}
+		return usageError{strings.Replace(err.Error(), "flag provided but not defined: -", "unknown flag: --", 1)}
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func printParts(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	case kubebuilderAssets:
 		names = []string{parts.Kubernetes}
 	default:
-		return fmt.Errorf("--print knows only %s, not %q", kubebuilderAssets, *show)
+		return fmt.Errorf("--print accepts only %s, not %q", kubebuilderAssets, *show)
 	}
 	selected, err := parts.Select(names...)
 	if err != nil {

@@ -35,9 +35,9 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	flags.Visit(func(f *flag.Flag) { o.PortExplicit = o.PortExplicit || f.Name == "port" })
 	switch {
 	case flags.NArg() > 0:
-		return wrong{fmt.Sprintf("up takes no arguments, got %q", flags.Arg(0))}
+		return usageError{fmt.Sprintf("up takes no arguments, got %q", flags.Arg(0))}
 	case *without != "" && *without != "acp":
-		return fmt.Errorf("--without knows only acp, not %q", *without)
+		return fmt.Errorf("--without accepts only acp, not %q", *without)
 	case o.Port < 1 || o.Port > 65535:
 		return fmt.Errorf("--port must be from 1 to 65535, not %d", o.Port)
 	case o.TrafficRate < 0:

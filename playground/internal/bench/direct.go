@@ -203,7 +203,7 @@ func (s *scene) removeBare(ctx context.Context) error {
 func (s *scene) bare(ctx context.Context, n int, of func(i int) string) (float64, error) {
 	bodies, names := make([][]byte, n), make([]string, n)
 	first := s.members[playgroundfleet.Members()[0]].Resource(inMembers)
-	err := Together(n, func(i int) error {
+	err := ForEachConcurrently(n, func(i int) error {
 		u, err := first.Get(ctx, of(i), metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -224,7 +224,7 @@ func (s *scene) bare(ctx context.Context, n int, of func(i int) string) (float64
 		target := s.members[member].Resource(inMembers)
 		running.Go(func() {
 			force := true
-			errs[m] = Together(n, func(i int) error {
+			errs[m] = ForEachConcurrently(n, func(i int) error {
 				_, err := target.Patch(ctx, names[i], types.ApplyPatchType, bodies[i], metav1.PatchOptions{FieldManager: "acp-bench", Force: &force})
 				return err
 			})

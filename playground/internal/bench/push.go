@@ -68,7 +68,7 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 		return nil
 	}
 	fmt.Fprintf(progress, "all resources but %d to Audit …\n", stayClosed)
-	opening, behind, err := s.downgrade(ctx, o.Units)
+	opening, behind, err := s.openAll(ctx, o.Units)
 	if err != nil {
 		return err
 	}
@@ -78,14 +78,14 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 	return nil
 }
 
-// stayClosed is the number of resources that a downgrade excludes.
+// stayClosed is the number of resources that openAll excludes.
 const stayClosed = 20
 
-// downgrade opens all resources but some at once, and revokes grants of these while KubeFed is still propagating. It returns the
+// openAll opens all resources but some at once, and revokes grants of these while KubeFed is still propagating. It returns the
 // time until all were open in the members, and the time of each revocation.
-func (s *scene) downgrade(ctx context.Context, n int) (time.Duration, []time.Duration, error) {
+func (s *scene) openAll(ctx context.Context, n int) (time.Duration, []time.Duration, error) {
 	start := time.Now()
-	if err := Together(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
+	if err := ForEachConcurrently(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
 		return 0, nil, err
 	}
 	if err := s.until(ctx, bulkLimit, n-stayClosed, func(i int) string { return objectOf(stayClosed + i) }, opened); err != nil {

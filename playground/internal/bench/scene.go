@@ -103,7 +103,7 @@ func statements(i int, granted bool) []any {
 
 // protect creates n enforced resources with one grant each, from a number on.
 func (s *scene) protect(ctx context.Context, first, n int) error {
-	return Together(n, func(i int) error {
+	return ForEachConcurrently(n, func(i int) error {
 		i += first
 		for _, o := range []struct {
 			kind schema.GroupVersionResource
@@ -162,7 +162,7 @@ func (s *scene) direct(ctx context.Context, n int) error {
 	for _, m := range playgroundfleet.Members() {
 		clusters = append(clusters, map[string]any{"name": m})
 	}
-	return Together(n, func(i int) error {
+	return ForEachConcurrently(n, func(i int) error {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": federated.GroupVersion().String(), "kind": "FederatedCiliumClusterwideNetworkPolicy",
 			"metadata": map[string]any{"name": fmt.Sprint(directName, i)},
@@ -186,8 +186,8 @@ func (s *scene) direct(ctx context.Context, n int) error {
 
 const directName = "bench-direct-"
 
-// Together calls do n times, with limited concurrency, and returns the joined errors.
-func Together(n int, do func(i int) error) error {
+// ForEachConcurrently calls do n times, with limited concurrency, and returns the joined errors.
+func ForEachConcurrently(n int, do func(i int) error) error {
 	var next atomic.Int64
 	errs := make([]error, writers)
 	var running sync.WaitGroup

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/acp-io/acp/internal/federation/downgrade"
 	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/federation/memberdowngrade"
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
@@ -109,7 +109,7 @@ func TestDowngradeOfAMemberWithoutTheControlPlane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	operator, err := downgrade.NewOperator(ctx, config)
+	operator, err := memberdowngrade.NewOperator(ctx, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestDowngradeOfAMemberWithoutTheControlPlane(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	options := downgrade.Options{Reason: "rehearsal", Now: time.Now, Opened: func(written int, took time.Duration) {
+	options := memberdowngrade.Options{Reason: "rehearsal", Now: time.Now, Opened: func(written int, took time.Duration) {
 		t.Logf("%d policies were opened in %s", written, took.Round(time.Millisecond))
 		t.Logf("bench downgrade_member_s %.2f s", took.Seconds())
 	}}

@@ -33,7 +33,7 @@ func TestTheRealKubeFedTakesANewToken(t *testing.T) {
 	member := newMember(t, ctx, f, "m2")
 	first := member.token(ctx, "first")
 	putToken(t, ctx, f, "kubefed-m2", first)
-	waitTold(t, ctx, f, "m2", first)
+	waitAnnounced(t, ctx, f, "m2", first)
 	host := as(t, f, Host).Resource(federatedResource)
 	if _, err := host.Create(ctx, federated("1"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestTheRealKubeFedTakesANewToken(t *testing.T) {
 		slowest = max(slowest, time.Since(wrote))
 	}
 	app := 2
-	for told(t, ctx, f, "m2") != tokens.Fingerprint(second) {
+	for announcedToken(t, ctx, f, "m2") != tokens.Fingerprint(second) {
 		change(app)
 		app++
 	}
@@ -134,8 +134,8 @@ func putToken(t *testing.T, ctx context.Context, f *Fleet, name, token string) {
 	}
 }
 
-// told is the fingerprint of the last token that was announced to KubeFed.
-func told(t *testing.T, ctx context.Context, f *Fleet, member string) string {
+// announcedToken is the fingerprint of the last token that was announced to KubeFed.
+func announcedToken(t *testing.T, ctx context.Context, f *Fleet, member string) string {
 	t.Helper()
 	u, err := as(t, f, Host).Resource(kubeFedClusterResource).Namespace(KubeFedNamespace).Get(ctx, member, metav1.GetOptions{})
 	if err != nil {
@@ -144,10 +144,10 @@ func told(t *testing.T, ctx context.Context, f *Fleet, member string) string {
 	return u.GetAnnotations()["acp.io/token-renewed"]
 }
 
-func waitTold(t *testing.T, ctx context.Context, f *Fleet, member, token string) {
+func waitAnnounced(t *testing.T, ctx context.Context, f *Fleet, member, token string) {
 	t.Helper()
 	if err := poll(ctx, "the token was not announced to KubeFed", func(ctx context.Context) error {
-		if told(t, ctx, f, member) != tokens.Fingerprint(token) {
+		if announcedToken(t, ctx, f, member) != tokens.Fingerprint(token) {
 			return errors.New("not yet")
 		}
 		return nil

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// encoder returns how the client wants to have objects.
+// encoder returns the encoder for the format that the client accepts.
 func (q *request) encoder() (encode func(*object, []byte) []byte, metadataOnly bool) {
 	for accepted := range strings.SplitSeq(q.Header.Get("Accept"), ",") {
 		if strings.HasPrefix(strings.TrimSpace(accepted), "application/json") && strings.Contains(accepted, "as=PartialObjectMetadata") {

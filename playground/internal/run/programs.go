@@ -30,7 +30,8 @@ func acpPrograms() []string { return []string{programAdapter, programCollector, 
 
 const oidcClientID = "acp-portal"
 
-// These are port purposes in addition to those of the fleet. The port of the portal is chosen by the user.
+// extraPorts returns the names of the ports that are needed in addition to those of the fleet. The portal's is not one of them, because
+// the user chooses it.
 func (r *runner) extraPorts() []string {
 	p := []string{"oidc", "flow-collector-health"}
 	for _, a := range r.adapters() {

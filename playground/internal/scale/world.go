@@ -73,7 +73,7 @@ func (r *run) external(ctx context.Context) error {
 		return nil
 	}
 	r.say("%d external workloads …", r.Workloads)
-	return bench.Together(r.Workloads, func(n int) error {
+	return bench.ForEachConcurrently(r.Workloads, func(n int) error {
 		address := fmt.Sprintf("10.%d.%d.%d", n>>16, n>>8&0xff, n&0xff)
 		workload := hostObject("ExternalWorkload", fmt.Sprint("scale-", n),
 			map[string]any{"subject": subjectPrefix + clientName(n%workloadSubjects), "addresses": []any{address}})
@@ -86,7 +86,7 @@ func (r *run) external(ctx context.Context) error {
 
 // create creates enforced resources, from the first to before the last one, with their policies.
 func (w world) create(ctx context.Context, e *environment, first, last int) error {
-	return bench.Together(last-first, func(n int) error {
+	return bench.ForEachConcurrently(last-first, func(n int) error {
 		i := first + n
 		rule := hostObject("AccessControlPolicy", resourceName(i), map[string]any{"statements": w.statements(i, 0)})
 		if _, err := e.host.Resource(policies).Create(ctx, rule, metav1.CreateOptions{}); err != nil {

@@ -1,7 +1,7 @@
 /**
  * The live stream. Events are hints: each makes the objects it names be read
  * again. EventSource reconnects after a broken connection but gives up
- * after an error answer, and it does not notice a silent one; both are handled here.
+ * after an error answer, and it does not detect one that sends nothing any more; both are handled here.
  */
 import { useEffect, useState } from "react";
 import { useQueryClient } from "@tanstack/react-query";

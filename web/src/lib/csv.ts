@@ -33,7 +33,7 @@ export function csvText<Row>({ columns }: CsvTable<Row>, rows: readonly Row[]): 
 /** fileName returns the name of the file, in which characters that some systems refuse are replaced. */
 export const fileName = <Row>({ file }: CsvTable<Row>): string => `${file.replaceAll(/[^\w.-]/g, "_")}.csv`;
 
-/** saveCSV saves the rows as a file. The byte order mark tells spreadsheets that the file is UTF-8. */
+/** saveCSV saves the rows as a file. By the byte order mark, spreadsheets read the file as UTF-8. */
 export function saveCSV<Row>(table: CsvTable<Row>, rows: readonly Row[]): void {
   const url = URL.createObjectURL(new Blob(["\uFEFF", csvText(table, rows)], { type: "text/csv;charset=utf-8" }));
   const link = document.createElement("a");

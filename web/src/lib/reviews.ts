@@ -12,7 +12,7 @@ export const decisions = ["keep", "shorten", "revoke"] as const satisfies readon
 /** decidedOf returns how many lines of a review have a decision or an outcome. */
 export const decidedOf = ({ counts }: AccessReview) => counts.total - counts.open;
 
-/** needsReason reports whether a decision needs a reason: if it takes access away, or keeps what the evidence speaks against. */
+/** needsReason reports whether a decision needs a reason: if it takes access away, or keeps what the evidence recommends to end. */
 export function needsReason(decision: ReviewDecision, lines: Pick<ReviewLine, "recommendation">[]): boolean {
   return decision !== "keep" || lines.some(({ recommendation }) => recommendation === "shorten" || recommendation === "revoke");
 }

@@ -203,8 +203,8 @@ func TestLongLivedConnectionsKeepTheirPort(t *testing.T) {
 	a := Attempt{Line: Line{Name: "pool"}, Source: &mesh.Endpoint{Pod: mesh.Pod{Name: "client"}}, Destination: mesh.Endpoint{Pod: mesh.Pod{Name: "server"}}}
 	b := a
 	b.Destination.Name = "other"
-	if a.hash() != a.hash() || a.hash() == b.hash() {
-		t.Errorf("%d, %d, %d: one connection has one port, another has another", a.hash(), a.hash(), b.hash())
+	if first, again := a.hash(), a.hash(); first != again || first == b.hash() {
+		t.Errorf("%d, %d, %d: one connection has one port, another has another", first, again, b.hash())
 	}
 }
 

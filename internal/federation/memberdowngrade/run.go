@@ -1,4 +1,4 @@
-package downgrade
+package memberdowngrade
 
 import (
 	"context"
@@ -112,7 +112,7 @@ type Options struct {
 	Opened func(written int, took time.Duration)
 }
 
-// Result is the result of a downgrade.
+// Result is the result of Operator.Downgrade.
 type Result struct {
 	// Written is the number of updates, including those of policies that were written again.
 	Written int

@@ -24,10 +24,11 @@ const (
 	maxListedFailures = 100
 )
 
-// Downgrader begins and ends downgrades of the portal. A downgrade begins the temporary audit of all resources in a scope, in an emergency.
-// The downgrade of a member is another procedure, which needs no portal: package federation/downgrade. The state is stored in the objects
+// FleetDowngrader begins and ends fleet downgrades: the temporary audit of all resources in a scope, in every member, in an emergency. The
+// portal and its API call it just a downgrade. The downgrade of one member is another procedure, which needs no portal: package
+// federation/memberdowngrade. The state is stored in the objects
 // alone, so that all replicas, also after a restart, report the same; only the progress of a run is in the memory of a replica.
-type Downgrader struct {
+type FleetDowngrader struct {
 	*Service
 	// Objects returns all ProtectedResources, which must not be changed; false if the host cluster was not read yet.
 	Objects func() ([]*v1alpha1.ProtectedResource, bool)
@@ -39,35 +40,35 @@ type Downgrader struct {
 	Running context.Context
 
 	mu  sync.Mutex
-	run *downgradeRun
+	run *fleetDowngradeRun
 }
 
 // Last returns the last run of this replica; false if there was none.
-func (d *Downgrader) Last() (DowngradeRun, bool) {
+func (d *FleetDowngrader) Last() (FleetDowngradeRun, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.run == nil {
-		return DowngradeRun{}, false
+		return FleetDowngradeRun{}, false
 	}
 	return d.run.state(), true
 }
 
-// MayDowngrade reports whether an actor may downgrade many resources.
-func MayDowngrade(a approval.Actor) bool { return a.Security && !a.Auditor }
+// MayDowngradeFleet reports whether an actor may begin and end fleet downgrades.
+func MayDowngradeFleet(a approval.Actor) bool { return a.Security && !a.Auditor }
 
 // Begin opens every resource in a scope until an instant. Resources that are open for at least as long are not changed.
-func (d *Downgrader) Begin(ctx context.Context, a approval.Actor, scope DowngradeScope, want TemporaryAuditRequest) (DowngradeRun, error) {
+func (d *FleetDowngrader) Begin(ctx context.Context, a approval.Actor, scope FleetDowngradeScope, want TemporaryAuditRequest) (FleetDowngradeRun, error) {
 	reason, err := d.authorize(a, want.Reason, message.AuditReasonNeeded())
 	if err != nil {
-		return DowngradeRun{}, err
+		return FleetDowngradeRun{}, err
 	}
 	now := d.Now()
 	until := want.Until.UTC().Truncate(time.Second) // in the resolution of the objects
 	switch {
 	case !until.After(now):
-		return DowngradeRun{}, invalid("until", message.AuditEndInPast())
+		return FleetDowngradeRun{}, invalid("until", message.AuditEndInPast())
 	case until.Sub(now) > MaxTemporaryAudit:
-		return DowngradeRun{}, invalid("until", message.DowngradeTooLong())
+		return FleetDowngradeRun{}, invalid("until", message.DowngradeTooLong())
 	}
 	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(until), Reason: reason, By: a.ID, Scope: scope.String()}
 	enforced := 0
@@ -78,12 +79,12 @@ func (d *Downgrader) Begin(ctx context.Context, a approval.Actor, scope Downgrad
 		return opens(spec, audit)
 	})
 	if err != nil {
-		return DowngradeRun{}, err
+		return FleetDowngradeRun{}, err
 	}
 	if enforced == 0 {
-		return DowngradeRun{}, fail(approval.CodeConflict, message.DowngradeNothingEnforced())
+		return FleetDowngradeRun{}, fail(approval.CodeConflict, message.DowngradeNothingEnforced())
 	}
-	return d.start(ctx, DowngradeRun{Scope: scope, Until: until, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, audit, objects,
+	return d.start(ctx, FleetDowngradeRun{Scope: scope, Until: until, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, audit, objects,
 		func(spec v1alpha1.ProtectedResourceSpec) bool { return opens(spec, audit) })
 }
 
@@ -93,44 +94,44 @@ func opens(spec v1alpha1.ProtectedResourceSpec, audit *v1alpha1.TemporaryAudit) 
 }
 
 // Resume ends the temporary audits that downgrades began in a scope, and not those that an owner began.
-func (d *Downgrader) Resume(ctx context.Context, a approval.Actor, scope DowngradeScope, reason string) (DowngradeRun, error) {
+func (d *FleetDowngrader) Resume(ctx context.Context, a approval.Actor, scope FleetDowngradeScope, reason string) (FleetDowngradeRun, error) {
 	reason, err := d.authorize(a, reason, message.AuditEndReasonNeeded())
 	if err != nil {
-		return DowngradeRun{}, err
+		return FleetDowngradeRun{}, err
 	}
 	now := d.Now()
 	closes := func(spec v1alpha1.ProtectedResourceSpec) bool {
 		if !InTemporaryAudit(spec, now) {
 			return false
 		}
-		_, downgraded := ParseDowngradeScope(spec.TemporaryAudit.Scope)
+		_, downgraded := ParseFleetDowngradeScope(spec.TemporaryAudit.Scope)
 		return downgraded
 	}
 	objects, err := d.inScope(scope, closes)
 	if err != nil {
-		return DowngradeRun{}, err
+		return FleetDowngradeRun{}, err
 	}
 	if len(objects) == 0 {
 		if last, ok := d.Last(); ok && last.Resume && last.Scope == scope && last.FailedTotal == 0 {
 			return last, nil // already done
 		}
-		return DowngradeRun{}, fail(approval.CodeConflict, message.DowngradeNone())
+		return FleetDowngradeRun{}, fail(approval.CodeConflict, message.DowngradeNone())
 	}
-	return d.start(ctx, DowngradeRun{Scope: scope, Resume: true, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, nil, objects, closes)
+	return d.start(ctx, FleetDowngradeRun{Scope: scope, Resume: true, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, nil, objects, closes)
 }
 
-func (d *Downgrader) authorize(a approval.Actor, reason string, why message.Message) (string, error) {
+func (d *FleetDowngrader) authorize(a approval.Actor, reason string, why message.Message) (string, error) {
 	switch {
 	case a.Auditor:
 		return "", approval.AuditorsOnlyRead()
-	case !MayDowngrade(a):
+	case !MayDowngradeFleet(a):
 		return "", fail(approval.CodeForbidden, message.DowngradeSecurityOnly())
 	}
 	return reasonOf(reason, why)
 }
 
 // inScope returns the objects in a scope that a run has to change.
-func (d *Downgrader) inScope(scope DowngradeScope, wanted func(v1alpha1.ProtectedResourceSpec) bool) ([]*v1alpha1.ProtectedResource, error) {
+func (d *FleetDowngrader) inScope(scope FleetDowngradeScope, wanted func(v1alpha1.ProtectedResourceSpec) bool) ([]*v1alpha1.ProtectedResource, error) {
 	all, ok := d.Objects()
 	if !ok {
 		return nil, approval.HostUnknown()
@@ -155,22 +156,22 @@ func (d *Downgrader) inScope(scope DowngradeScope, wanted func(v1alpha1.Protecte
 
 // start starts a run, or joins one that does the same, and waits for it for a while. Only one run is active at a time,
 // because two different runs would leave each resource in an arbitrary state.
-func (d *Downgrader) start(
+func (d *FleetDowngrader) start(
 	ctx context.Context,
-	want DowngradeRun,
+	want FleetDowngradeRun,
 	reason string,
 	audit *v1alpha1.TemporaryAudit,
 	objects []*v1alpha1.ProtectedResource,
 	still func(v1alpha1.ProtectedResourceSpec) bool,
-) (DowngradeRun, error) {
+) (FleetDowngradeRun, error) {
 	r, fresh, err := d.claim(want)
 	if err != nil {
-		return DowngradeRun{}, err
+		return FleetDowngradeRun{}, err
 	}
 	if fresh {
 		if err := d.Store.Record(ctx, d.news(want, reason, objects)); err != nil {
 			d.forget(r)
-			return DowngradeRun{}, err
+			return FleetDowngradeRun{}, err
 		}
 		go d.work(d.Running, r, reason, audit, objects, still) //nolint:contextcheck // the run continues after the request
 	}
@@ -184,7 +185,7 @@ func (d *Downgrader) start(
 	return r.state(), nil
 }
 
-func (d *Downgrader) claim(want DowngradeRun) (r *downgradeRun, fresh bool, err error) {
+func (d *FleetDowngrader) claim(want FleetDowngradeRun) (r *fleetDowngradeRun, fresh bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.run != nil {
@@ -196,19 +197,19 @@ func (d *Downgrader) claim(want DowngradeRun) (r *downgradeRun, fresh bool, err 
 			return nil, false, fail(approval.CodeConflict, message.DowngradeUnderWay())
 		}
 	}
-	d.run = &downgradeRun{DowngradeRun: want, finished: make(chan struct{})}
+	d.run = &fleetDowngradeRun{FleetDowngradeRun: want, finished: make(chan struct{})}
 	return d.run, true, nil
 }
 
 // forget removes a run that did not begin.
-func (d *Downgrader) forget(r *downgradeRun) {
+func (d *FleetDowngrader) forget(r *fleetDowngradeRun) {
 	d.mu.Lock()
 	d.run = nil
 	d.mu.Unlock()
 	close(r.finished)
 }
 
-func (d *Downgrader) finish(r *downgradeRun) {
+func (d *FleetDowngrader) finish(r *fleetDowngradeRun) {
 	r.mu.Lock()
 	r.FinishedAt = d.Now().UTC()
 	r.mu.Unlock()
@@ -216,9 +217,9 @@ func (d *Downgrader) finish(r *downgradeRun) {
 }
 
 // work switches the objects. The lines of each batch are in the ledger before the host cluster is changed.
-func (d *Downgrader) work(
+func (d *FleetDowngrader) work(
 	ctx context.Context,
-	r *downgradeRun,
+	r *fleetDowngradeRun,
 	reason string,
 	audit *v1alpha1.TemporaryAudit,
 	objects []*v1alpha1.ProtectedResource,
@@ -278,10 +279,10 @@ func (d *Downgrader) work(
 	d.Log.Warn("a downgrade was completed", "scope", end.Scope.String(), "resume", end.Resume, "resources", end.Total, "failed", end.FailedTotal)
 }
 
-// errUnchanged means that the object is already as the run wants it, so that nothing is left to do.
+// errUnchanged means that the object already has the state that the run sets, so that nothing is left to do.
 var errUnchanged = errors.New("nothing is left to do")
 
-func (d *Downgrader) toggle(
+func (d *FleetDowngrader) toggle(
 	ctx context.Context,
 	o *v1alpha1.ProtectedResource,
 	audit *v1alpha1.TemporaryAudit,

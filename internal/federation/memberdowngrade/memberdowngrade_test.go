@@ -1,4 +1,4 @@
-package downgrade
+package memberdowngrade
 
 import (
 	"errors"

@@ -15,40 +15,40 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// DowngradeRun is the progress of beginning a downgrade, or of ending one (Resume), over the resources in its scope.
-type DowngradeRun struct {
-	Scope       DowngradeScope
+// FleetDowngradeRun is the progress of beginning a fleet downgrade, or of ending one (Resume), over the resources in its scope.
+type FleetDowngradeRun struct {
+	Scope       FleetDowngradeScope
 	Resume      bool
 	Until       time.Time // zero with Resume
 	By          string
 	StartedAt   time.Time
 	FinishedAt  time.Time // zero while it is running
 	Total, Done int
-	Failed      []DowngradeFailure // the first failures
+	Failed      []FleetDowngradeFailure // the first failures
 	FailedTotal int
 }
 
-// DowngradeFailure is a resource whose temporary audit could not be begun or ended in a run, with the reason.
-type DowngradeFailure struct {
+// FleetDowngradeFailure is a resource whose temporary audit could not be begun or ended in a run, with the reason.
+type FleetDowngradeFailure struct {
 	Resource string
 	Message  message.Message
 }
 
-type downgradeRun struct {
+type fleetDowngradeRun struct {
 	mu sync.Mutex
-	DowngradeRun
+	FleetDowngradeRun
 	finished chan struct{}
 }
 
-func (r *downgradeRun) state() DowngradeRun {
+func (r *fleetDowngradeRun) state() FleetDowngradeRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := r.DowngradeRun
+	out := r.FleetDowngradeRun
 	out.Failed = slices.Clone(out.Failed)
 	return out
 }
 
-func (r *downgradeRun) fail(o *v1alpha1.ProtectedResource, err error) {
+func (r *fleetDowngradeRun) fail(o *v1alpha1.ProtectedResource, err error) {
 	why := message.HostUnreachable()
 	var ours *approval.Error
 	if errors.As(err, &ours) {
@@ -57,22 +57,22 @@ func (r *downgradeRun) fail(o *v1alpha1.ProtectedResource, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.FailedTotal++; len(r.Failed) < maxListedFailures {
-		r.Failed = append(r.Failed, DowngradeFailure{Resource: string(o.Spec.Resource), Message: why})
+		r.Failed = append(r.Failed, FleetDowngradeFailure{Resource: string(o.Spec.Resource), Message: why})
 	}
 }
 
-// downgradeObject is the object of ledger lines about a whole downgrade.
-const downgradeObject = "downgrade"
+// fleetDowngradeObject is the object of ledger lines about a whole fleet downgrade.
+const fleetDowngradeObject = "downgrade"
 
 // entityOf returns the catalog entity of an object; one that the catalog lacks is represented by its name.
-func (d *Downgrader) entityOf(o *v1alpha1.ProtectedResource) catalog.Entity {
+func (d *FleetDowngrader) entityOf(o *v1alpha1.ProtectedResource) catalog.Entity {
 	if e, ok := d.Catalog().ByName(string(o.Spec.Resource)); ok {
 		return e
 	}
 	return catalog.Entity{ID: o.Name, Name: string(o.Spec.Resource), Title: string(o.Spec.Resource)}
 }
 
-func (d *Downgrader) lineOf(actor, action string, o *v1alpha1.ProtectedResource, details map[string]string) ledger.Entry {
+func (d *FleetDowngrader) lineOf(actor, action string, o *v1alpha1.ProtectedResource, details map[string]string) ledger.Entry {
 	own := make(map[string]string, len(details)+1)
 	for k, v := range details {
 		own[k] = v
@@ -82,16 +82,16 @@ func (d *Downgrader) lineOf(actor, action string, o *v1alpha1.ProtectedResource,
 
 // news returns the records of a run as a whole: one ledger line, a notification to the security team, and one to each
 // owner about their resources.
-func (d *Downgrader) news(r DowngradeRun, reason string, objects []*v1alpha1.ProtectedResource) News {
+func (d *FleetDowngrader) news(r FleetDowngradeRun, reason string, objects []*v1alpha1.ProtectedResource) News {
 	c, now := d.Catalog(), d.Now()
-	what, action := notify.EventDowngrade, "downgrade.begun"
+	what, action := notify.EventFleetDowngrade, "downgrade.begun"
 	details := map[string]string{"scope": r.Scope.String(), "resources": strconv.Itoa(len(objects)), "reason": reason}
 	if r.Resume {
-		what, action = notify.EventDowngradeEnded, "downgrade.ended"
+		what, action = notify.EventFleetDowngradeEnded, "downgrade.ended"
 	} else {
 		details["until"] = r.Until.Format(time.RFC3339)
 	}
-	out := News{Entries: []ledger.Entry{{At: now, Actor: r.By, Action: action, Object: downgradeObject, Details: details}}}
+	out := News{Entries: []ledger.Entry{{At: now, Actor: r.By, Action: action, Object: fleetDowngradeObject, Details: details}}}
 	if len(objects) == 0 {
 		return out
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/acp-io/acp/internal/membertally"
 )
 
-// DowngradeScope is the set of resources that a downgrade concerns: those of one class, or all, for which Class is empty.
-type DowngradeScope struct{ Class string }
+// FleetDowngradeScope is the set of resources that a fleet downgrade concerns: those of one class, or all, for which Class is empty.
+type FleetDowngradeScope struct{ Class string }
 
 const (
 	scopeAll   = "all"
@@ -20,23 +20,23 @@ const (
 )
 
 // String returns the scope in the form that objects store.
-func (s DowngradeScope) String() string {
+func (s FleetDowngradeScope) String() string {
 	if s.Class == "" {
 		return scopeAll
 	}
 	return scopeClass + s.Class
 }
 
-// ParseDowngradeScope parses the form that objects store; false if the temporary audit is of the resource alone.
-func ParseDowngradeScope(text string) (DowngradeScope, bool) {
+// ParseFleetDowngradeScope parses the form that objects store; false if the temporary audit is of the resource alone.
+func ParseFleetDowngradeScope(text string) (FleetDowngradeScope, bool) {
 	if class, ok := strings.CutPrefix(text, scopeClass); ok && class != "" {
-		return DowngradeScope{class}, true
+		return FleetDowngradeScope{class}, true
 	}
-	return DowngradeScope{}, text == scopeAll
+	return FleetDowngradeScope{}, text == scopeAll
 }
 
 // Has reports whether resources of a class are in the scope.
-func (s DowngradeScope) Has(class string) bool { return s.Class == "" || s.Class == class }
+func (s FleetDowngradeScope) Has(class string) bool { return s.Class == "" || s.Class == class }
 
 const (
 	// writesPerSecond is the number of objects that KubeFed writes into each member per second (the default limit of
@@ -44,8 +44,8 @@ const (
 	writesPerSecond = 20
 )
 
-// DowngradeExtent counts what a downgrade of a scope would open, and what downgrades have opened.
-type DowngradeExtent struct {
+// FleetDowngradeExtent counts what a fleet downgrade of a scope would open, and what fleet downgrades have opened.
+type FleetDowngradeExtent struct {
 	Resources int // onboarded
 	// Enforced is the number of resources that a member enforces, or would without a temporary audit. Open is the
 	// number of those that a temporary audit opens now.
@@ -54,20 +54,20 @@ type DowngradeExtent struct {
 	Members []string
 	// Seconds is the time until KubeFed has written the last object.
 	Seconds float64
-	Classes []ClassDowngradeExtent
-	Active  []ActiveDowngrade
+	Classes []FleetDowngradeClass
+	Active  []ActiveFleetDowngrade
 }
 
-// ClassDowngradeExtent is the extent of a downgrade of one class. With an empty name it is about the resources that no class covers.
-type ClassDowngradeExtent struct {
+// FleetDowngradeClass is the extent of a fleet downgrade of one class. With an empty name it is about the resources that no class covers.
+type FleetDowngradeClass struct {
 	Name           string
 	Enforced, Open int
 }
 
-// ActiveDowngrade is a downgrade in effect, as it is read from the objects: the resources whose temporary audits have the same scope, end,
+// ActiveFleetDowngrade is a fleet downgrade in effect, as it is read from the objects: the resources whose temporary audits have the same scope, end,
 // reason and person.
-type ActiveDowngrade struct {
-	Scope      DowngradeScope
+type ActiveFleetDowngrade struct {
+	Scope      FleetDowngradeScope
 	Until      time.Time
 	Reason, By string
 	Resources  int
@@ -75,19 +75,19 @@ type ActiveDowngrade struct {
 	Effective int
 }
 
-// DowngradeExtentOf returns the extent of a downgrade of a scope at an instant. Classes and Active cover all resources, regardless of the
+// FleetDowngradeExtentOf returns the extent of a fleet downgrade of a scope at an instant. Classes and Active cover all resources, regardless of the
 // scope. It is pure.
-func DowngradeExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource string) string, scope DowngradeScope, now time.Time) DowngradeExtent {
-	var out DowngradeExtent
+func FleetDowngradeExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource string) string, scope FleetDowngradeScope, now time.Time) FleetDowngradeExtent {
+	var out FleetDowngradeExtent
 	var enforcing membertally.Tally
-	classes := map[string]*ClassDowngradeExtent{}
-	active := map[ActiveDowngrade]*ActiveDowngrade{}
+	classes := map[string]*FleetDowngradeClass{}
+	active := map[ActiveFleetDowngrade]*ActiveFleetDowngrade{}
 	for _, o := range objects {
 		class := classOf(string(o.Spec.Resource))
 		enforces, open := Enforces(o.Spec), InTemporaryAudit(o.Spec, now)
 		c := classes[class]
 		if c == nil {
-			c = &ClassDowngradeExtent{Name: class}
+			c = &FleetDowngradeClass{Name: class}
 			classes[class] = c
 		}
 		if enforces {
@@ -129,19 +129,19 @@ func DowngradeExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resou
 	for _, d := range active {
 		out.Active = append(out.Active, *d)
 	}
-	slices.SortFunc(out.Active, func(a, b ActiveDowngrade) int {
+	slices.SortFunc(out.Active, func(a, b ActiveFleetDowngrade) int {
 		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Scope.String(), b.Scope.String()), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.By, b.By))
 	})
 	return out
 }
 
-func countActive(active map[ActiveDowngrade]*ActiveDowngrade, o *v1alpha1.ProtectedResource) {
+func countActive(active map[ActiveFleetDowngrade]*ActiveFleetDowngrade, o *v1alpha1.ProtectedResource) {
 	audit := o.Spec.TemporaryAudit
-	scope, ok := ParseDowngradeScope(audit.Scope)
+	scope, ok := ParseFleetDowngradeScope(audit.Scope)
 	if !ok {
 		return
 	}
-	key := ActiveDowngrade{Scope: scope, Until: audit.Until.UTC(), Reason: audit.Reason, By: audit.By}
+	key := ActiveFleetDowngrade{Scope: scope, Until: audit.Until.UTC(), Reason: audit.Reason, By: audit.By}
 	d := active[key]
 	if d == nil {
 		d = new(key)

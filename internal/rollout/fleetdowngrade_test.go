@@ -97,7 +97,7 @@ func classOf(resource string) string {
 }
 
 // downgrades over orders and some others: two redis in Enforce, one in Audit, one kafka that one member enforces.
-func downgrades(t *testing.T) (*world, *host, *rollout.Downgrader) {
+func downgrades(t *testing.T) (*world, *host, *rollout.FleetDowngrader) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	h := &host{objects: map[string]*v1alpha1.ProtectedResource{}, fails: map[string]error{}}
 	add := func(name, resource string, mode v1alpha1.Mode, modes ...v1alpha1.ClusterMode) {
@@ -112,13 +112,13 @@ func downgrades(t *testing.T) (*world, *host, *rollout.Downgrader) {
 	add("events", "k:events", v1alpha1.ModeAudit, v1alpha1.ClusterMode{Cluster: "m1", Mode: v1alpha1.ModeEnforce})
 	service := *w.Service
 	service.Writer = h
-	return w, h, &rollout.Downgrader{Service: &service, Objects: h.list, ClassOf: classOf, MaxWait: time.Minute, Running: t.Context()}
+	return w, h, &rollout.FleetDowngrader{Service: &service, Objects: h.list, ClassOf: classOf, MaxWait: time.Minute, Running: t.Context()}
 }
 
 func TestDowngradeOpensAndCloses(t *testing.T) {
 	w, h, d := downgrades(t)
 	hour := rollout.TemporaryAuditRequest{Until: w.now.Add(time.Hour), Reason: "an outage"}
-	begin := func(scope rollout.DowngradeScope, want rollout.TemporaryAuditRequest) rollout.DowngradeRun {
+	begin := func(scope rollout.FleetDowngradeScope, want rollout.TemporaryAuditRequest) rollout.FleetDowngradeRun {
 		t.Helper()
 		r, err := d.Begin(t.Context(), sam, scope, want)
 		if err != nil || r.FinishedAt.IsZero() {
@@ -126,36 +126,36 @@ func TestDowngradeOpensAndCloses(t *testing.T) {
 		}
 		return r
 	}
-	if r := begin(rollout.DowngradeScope{Class: "redis"}, hour); r.Total != 2 || r.Done != 2 || r.FailedTotal != 0 {
+	if r := begin(rollout.FleetDowngradeScope{Class: "redis"}, hour); r.Total != 2 || r.Done != 2 || r.FailedTotal != 0 {
 		t.Errorf("%+v", r)
 	}
 	if diff := cmp.Diff([]string{"carts", "orders"}, h.open(w.now)); diff != "" {
 		t.Errorf("only what enforces, and only of the class: %s", diff)
 	}
-	if r := begin(rollout.DowngradeScope{}, hour); r.Total != 1 || h.writes != 3 {
+	if r := begin(rollout.FleetDowngradeScope{}, hour); r.Total != 1 || h.writes != 3 {
 		t.Errorf("what is open for as long stays as it is: %+v, %d writes", r, h.writes)
 	}
 	if diff := cmp.Diff([]string{"carts", "events", "orders"}, h.open(w.now)); diff != "" {
 		t.Error(diff)
 	}
-	if r := begin(rollout.DowngradeScope{}, hour); r.Total != 0 || h.writes != 3 {
+	if r := begin(rollout.FleetDowngradeScope{}, hour); r.Total != 0 || h.writes != 3 {
 		t.Errorf("again: nothing is done twice: %+v", r)
 	}
 	// An owner's own stays open when the downgrade ends.
 	h.objects["carts"].Spec.TemporaryAudit = &v1alpha1.TemporaryAudit{Until: metav1.NewTime(w.now.Add(2 * time.Hour)), Reason: "mine", By: "bob"}
-	if r, err := d.Resume(t.Context(), sam, rollout.DowngradeScope{Class: "redis"}, "it is back"); err != nil || r.Done != 1 {
+	if r, err := d.Resume(t.Context(), sam, rollout.FleetDowngradeScope{Class: "redis"}, "it is back"); err != nil || r.Done != 1 {
 		t.Fatalf("%+v %v", r, err)
 	}
 	if diff := cmp.Diff([]string{"carts", "events"}, h.open(w.now)); diff != "" {
 		t.Error(diff)
 	}
-	if r, err := d.Resume(t.Context(), sam, rollout.DowngradeScope{}, "it is back"); err != nil || r.Done != 1 {
+	if r, err := d.Resume(t.Context(), sam, rollout.FleetDowngradeScope{}, "it is back"); err != nil || r.Done != 1 {
 		t.Fatalf("%+v %v", r, err)
 	}
 	if diff := cmp.Diff([]string{"carts"}, h.open(w.now)); diff != "" {
 		t.Error(diff)
 	}
-	if r, err := d.Resume(t.Context(), sam, rollout.DowngradeScope{}, "again"); err != nil || !r.Resume {
+	if r, err := d.Resume(t.Context(), sam, rollout.FleetDowngradeScope{}, "again"); err != nil || !r.Resume {
 		t.Errorf("again: it was done already: %v", err)
 	}
 	want := []string{
@@ -184,23 +184,23 @@ func TestWhoMayDowngrade(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		who    approval.Actor
-		scope  rollout.DowngradeScope
+		scope  rollout.FleetDowngradeScope
 		want   rollout.TemporaryAuditRequest
 		code   approval.Code
 	}{
-		"owner":    {"of one resource is not of all", bob, rollout.DowngradeScope{}, hour, approval.CodeForbidden},
-		"stranger": {"no", erin, rollout.DowngradeScope{}, hour, approval.CodeForbidden},
-		"auditor":  {"an auditor may not, whatever other roles they have", otto, rollout.DowngradeScope{}, hour, approval.CodeForbidden},
+		"owner":    {"of one resource is not of all", bob, rollout.FleetDowngradeScope{}, hour, approval.CodeForbidden},
+		"stranger": {"no", erin, rollout.FleetDowngradeScope{}, hour, approval.CodeForbidden},
+		"auditor":  {"an auditor may not, whatever other roles they have", otto, rollout.FleetDowngradeScope{}, hour, approval.CodeForbidden},
 		"reasonless": {
-			"everybody concerned reads it", sam, rollout.DowngradeScope{},
+			"everybody concerned reads it", sam, rollout.FleetDowngradeScope{},
 			rollout.TemporaryAuditRequest{Until: hour.Until, Reason: " "}, approval.CodeInvalid,
 		},
-		"past": {"would be no end", sam, rollout.DowngradeScope{}, rollout.TemporaryAuditRequest{Until: w.now, Reason: "x"}, approval.CodeInvalid},
+		"past": {"would be no end", sam, rollout.FleetDowngradeScope{}, rollout.TemporaryAuditRequest{Until: w.now, Reason: "x"}, approval.CodeInvalid},
 		"long": {
-			"step by step", sam, rollout.DowngradeScope{},
+			"step by step", sam, rollout.FleetDowngradeScope{},
 			rollout.TemporaryAuditRequest{Until: w.now.Add(rollout.MaxTemporaryAudit + time.Minute), Reason: "x"}, approval.CodeInvalid,
 		},
-		"unknown class": {"a typing error opens nothing", sam, rollout.DowngradeScope{Class: "kafak"}, hour, approval.CodeInvalid},
+		"unknown class": {"a typing error opens nothing", sam, rollout.FleetDowngradeScope{Class: "kafak"}, hour, approval.CodeInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := d.Begin(t.Context(), tc.who, tc.scope, tc.want); approval.CodeOf(err) != tc.code {
@@ -208,14 +208,14 @@ func TestWhoMayDowngrade(t *testing.T) {
 			}
 		})
 	}
-	if _, err := d.Resume(t.Context(), bob, rollout.DowngradeScope{}, "no"); approval.CodeOf(err) != approval.CodeForbidden {
+	if _, err := d.Resume(t.Context(), bob, rollout.FleetDowngradeScope{}, "no"); approval.CodeOf(err) != approval.CodeForbidden {
 		t.Errorf("an owner ends none: %v", err)
 	}
-	if _, err := d.Resume(t.Context(), sam, rollout.DowngradeScope{}, "over"); approval.CodeOf(err) != approval.CodeConflict {
+	if _, err := d.Resume(t.Context(), sam, rollout.FleetDowngradeScope{}, "over"); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("there is none: %v", err)
 	}
 	h.objects = map[string]*v1alpha1.ProtectedResource{"watched": h.objects["watched"]}
-	if _, err := d.Begin(t.Context(), sam, rollout.DowngradeScope{}, hour); approval.CodeOf(err) != approval.CodeConflict {
+	if _, err := d.Begin(t.Context(), sam, rollout.FleetDowngradeScope{}, hour); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("nothing is enforced: %v", err)
 	}
 	if h.writes != 0 || len(w.actions()) != 0 {
@@ -229,7 +229,7 @@ func TestDowngradeContinuesAfterAFailure(t *testing.T) {
 	hour := rollout.TemporaryAuditRequest{Until: w.now.Add(time.Hour), Reason: "an outage"}
 	h.fails["carts"] = errors.New("dial tcp 10.0.0.1: refused")
 	h.fails["events"] = &approval.RefusedError{Message: message.Verbatim("no")}
-	r, err := d.Begin(t.Context(), sam, rollout.DowngradeScope{}, hour)
+	r, err := d.Begin(t.Context(), sam, rollout.FleetDowngradeScope{}, hour)
 	if err != nil || r.Done != 1 || r.FailedTotal != 2 {
 		t.Fatalf("%+v %v", r, err)
 	}
@@ -242,7 +242,7 @@ func TestDowngradeContinuesAfterAFailure(t *testing.T) {
 		t.Errorf("each says why, and nothing of the inside: %s", diff)
 	}
 	h.fails = map[string]error{}
-	if r, err := d.Begin(t.Context(), sam, rollout.DowngradeScope{}, hour); err != nil || r.Total != 2 || r.Done != 2 {
+	if r, err := d.Begin(t.Context(), sam, rollout.FleetDowngradeScope{}, hour); err != nil || r.Total != 2 || r.Done != 2 {
 		t.Errorf("%+v %v", r, err)
 	}
 	if diff := cmp.Diff([]string{"carts", "events", "orders"}, h.open(w.now)); diff != "" {
@@ -256,18 +256,18 @@ func TestDowngradesDoNotCross(t *testing.T) {
 	hour := rollout.TemporaryAuditRequest{Until: w.now.Add(time.Hour), Reason: "an outage"}
 	h.gate = make(chan struct{})
 	d.MaxWait = time.Millisecond
-	if r, err := d.Begin(t.Context(), sam, rollout.DowngradeScope{}, hour); err != nil || !r.FinishedAt.IsZero() || r.Total != 3 {
+	if r, err := d.Begin(t.Context(), sam, rollout.FleetDowngradeScope{}, hour); err != nil || !r.FinishedAt.IsZero() || r.Total != 3 {
 		t.Fatalf("a concurrent call gets the progress: %+v %v", r, err)
 	}
-	if _, err := d.Resume(t.Context(), sam, rollout.DowngradeScope{Class: "redis"}, "no, wait"); approval.CodeOf(err) != approval.CodeConflict {
+	if _, err := d.Resume(t.Context(), sam, rollout.FleetDowngradeScope{Class: "redis"}, "no, wait"); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("the opposite waits: %v", err)
 	}
-	if _, err := d.Begin(t.Context(), sam, rollout.DowngradeScope{Class: "redis"}, hour); approval.CodeOf(err) != approval.CodeConflict {
+	if _, err := d.Begin(t.Context(), sam, rollout.FleetDowngradeScope{Class: "redis"}, hour); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("another waits: %v", err)
 	}
 	close(h.gate)
 	d.MaxWait = time.Minute
-	if r, err := d.Begin(t.Context(), sam, rollout.DowngradeScope{}, hour); err != nil || r.FinishedAt.IsZero() {
+	if r, err := d.Begin(t.Context(), sam, rollout.FleetDowngradeScope{}, hour); err != nil || r.FinishedAt.IsZero() {
 		t.Errorf("the same joins: %+v %v", r, err)
 	}
 	if h.writes != 3 {
@@ -300,16 +300,16 @@ func TestExtent(t *testing.T) {
 		all = append(all, o)
 	}
 	all = append(all, &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: "k:events", Mode: v1alpha1.ModeAudit}})
-	got := rollout.DowngradeExtentOf(all, classOf, rollout.DowngradeScope{}, now)
-	want := rollout.DowngradeExtent{
+	got := rollout.FleetDowngradeExtentOf(all, classOf, rollout.FleetDowngradeScope{}, now)
+	want := rollout.FleetDowngradeExtent{
 		Resources: 151,
 		Enforced:  150,
 		Open:      10,
 		Members:   []string{"m1"},
 		Seconds:   7,
-		Classes:   []rollout.ClassDowngradeExtent{{Name: "kafka"}, {Name: "redis", Enforced: 150, Open: 10}},
-		Active: []rollout.ActiveDowngrade{
-			{Scope: rollout.DowngradeScope{Class: "redis"}, Until: now.Add(time.Hour), Reason: "an outage", By: "sam", Resources: 10, Effective: 9},
+		Classes:   []rollout.FleetDowngradeClass{{Name: "kafka"}, {Name: "redis", Enforced: 150, Open: 10}},
+		Active: []rollout.ActiveFleetDowngrade{
+			{Scope: rollout.FleetDowngradeScope{Class: "redis"}, Until: now.Add(time.Hour), Reason: "an outage", By: "sam", Resources: 10, Effective: 9},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -318,24 +318,24 @@ func TestExtent(t *testing.T) {
 	for _, o := range all {
 		o.Status.Clusters, o.Status.Groups = nil, v1alpha1.GroupMembers(o.Status.Clusters)
 	}
-	if diff := cmp.Diff(want, rollout.DowngradeExtentOf(all, classOf, rollout.DowngradeScope{}, now)); diff != "" {
+	if diff := cmp.Diff(want, rollout.FleetDowngradeExtentOf(all, classOf, rollout.FleetDowngradeScope{}, now)); diff != "" {
 		t.Error("members in groups count differently:", diff)
 	}
 	all[1].Status.Members = &v1alpha1.MemberCounts{Total: 2}
-	if e := rollout.DowngradeExtentOf(all, classOf, rollout.DowngradeScope{}, now); e.Active[0].Effective != want.Active[0].Effective-1 {
+	if e := rollout.FleetDowngradeExtentOf(all, classOf, rollout.FleetDowngradeScope{}, now); e.Active[0].Effective != want.Active[0].Effective-1 {
 		t.Error("a downgrade is called effective though a member is missing from the list:", e.Active)
 	}
-	one := rollout.DowngradeExtentOf(all, classOf, rollout.DowngradeScope{Class: "kafka"}, now)
+	one := rollout.FleetDowngradeExtentOf(all, classOf, rollout.FleetDowngradeScope{Class: "kafka"}, now)
 	if one.Resources != 1 || one.Enforced != 0 || len(one.Active) != 1 {
 		t.Errorf("%+v", one)
 	}
-	for text, scope := range map[string]rollout.DowngradeScope{"all": {}, "class/redis": {Class: "redis"}} {
-		if got, ok := rollout.ParseDowngradeScope(text); !ok || got != scope || got.String() != text {
+	for text, scope := range map[string]rollout.FleetDowngradeScope{"all": {}, "class/redis": {Class: "redis"}} {
+		if got, ok := rollout.ParseFleetDowngradeScope(text); !ok || got != scope || got.String() != text {
 			t.Errorf("%s: %+v %v", text, got, ok)
 		}
 	}
 	for _, text := range []string{"", "class/", "half"} {
-		if _, ok := rollout.ParseDowngradeScope(text); ok {
+		if _, ok := rollout.ParseFleetDowngradeScope(text); ok {
 			t.Errorf("%q is no scope", text)
 		}
 	}
