@@ -59,7 +59,7 @@ describe("the traffic map", () => {
     expect(since("/flows/map")).toBeCloseTo(365 * 86_400_000, -5);
     expect(since("/flows/coverage")).toBeCloseTo(31 * 86_400_000, -5);
     await waitFor(() => expect(since("/tickets/T-1/impact")).toBeCloseTo(31 * 86_400_000, -5));
-    expect(screen.getByRole("link", { name: "All connections" })).toHaveAttribute("href", "/flows?window=31d");
+    expect(screen.getByRole("link", { name: "All flows as a list" })).toHaveAttribute("href", "/flows?window=31d");
   });
 
   it("says what to do if the store needs too long", async () => {
