@@ -202,6 +202,32 @@ func TestUserPrincipalNames(t *testing.T) {
 	}
 }
 
+// TestNameOfAFormerUser checks that the name of a user who was deleted is not given to another one before an administrator has deleted the
+// gone person, and that the same user may come back.
+func TestNameOfAFormerUser(t *testing.T) {
+	s := newServer(t)
+	create := func(want int, externalID string) {
+		t.Helper()
+		got := s.call(want, http.MethodPost, "/Users", `{`+userSchema+`,"userName":"zoe@corp.example","externalId":"`+externalID+`"}`)
+		if detail, _ := got["detail"].(string); want == http.StatusConflict && !strings.Contains(detail, "security administrator") {
+			t.Errorf("%v", got)
+		}
+	}
+	create(http.StatusCreated, "object-1")
+	s.call(http.StatusNoContent, http.MethodDelete, "/Users/zoe@corp.example", "")
+	create(http.StatusConflict, "object-2")
+	create(http.StatusCreated, "object-1")
+	s.patch(http.StatusOK, "/Users/zoe@corp.example", `{"op":"replace","value":{"externalId":"object-3"}}`) // of the same user
+	s.call(http.StatusNoContent, http.MethodDelete, "/Users/zoe@corp.example", "")
+	create(http.StatusConflict, "object-1")
+	dave := catalog.Actor{ID: "dave", Security: true}
+	gone := []catalog.Ref{{Kind: catalog.KindPerson, ID: "zoe@corp.example"}}
+	if err := s.directory.Remove(t.Context(), dave, gone, s.directory.Revision()); err != nil {
+		t.Fatal(err)
+	}
+	create(http.StatusCreated, "object-1")
+}
+
 // TestPatchesOfEntraID checks the forms of operations that Entra ID sends and RFC 7644 does not have, or has no example of.
 func TestPatchesOfEntraID(t *testing.T) {
 	const manager = enterprise + ":manager"
