@@ -141,6 +141,8 @@ type factRights struct {
 	change bool
 }
 
+func (r factRights) any() bool { return r.clients || r.reached || r.part || r.pair || r.change }
+
 // seesFacts reports whether a caller may see a part of the facts about one of the items of a ticket. Unlike factRightsOf, it reads nothing that
 // a statement covers, because it is asked about items that are not on the page, too.
 func seesFacts(c *catalog.Catalog, who approval.Actor, t *approval.Ticket) bool {

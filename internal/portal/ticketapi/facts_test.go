@@ -44,8 +44,7 @@ func TestSeesFacts(t *testing.T) {
 			x := &approval.Ticket{Requester: "requester", Kind: approval.KindGrant, Items: items}
 			want := who.Security || who.Auditor
 			for i := range items {
-				r := factRightsOf(c, who, x, i)
-				want = want || r.clients || r.reached || r.part || r.pair || r.change
+				want = want || factRightsOf(c, who, x, i).any()
 			}
 			if got := seesFacts(c, who, x); got != want {
 				t.Errorf("%s: %s sees facts: %t, want %t", name, fmt.Sprint(who.ID, who.StandsFor), got, want)
