@@ -241,19 +241,19 @@ func TestPatchesOfEntraID(t *testing.T) {
 			`{"op":"replace","value":{"active":"False"}}`,
 			catalog.Record{Title: "Zoe", Leader: "bob", Deactivated: true},
 		},
-		"ManagerAsText":        {`{"op":"Add","path":"` + manager + `","value":"dave"}`, catalog.Record{Title: "Zoe", Leader: "dave"}},
-		"ManagerInAList":       {`{"op":"Add","path":"manager","value":[{"$ref":"http://x/Users/dave","value":"dave"}]}`, catalog.Record{Title: "Zoe", Leader: "dave"}},
-		"ManagerWithoutSchema": {`{"op":"Replace","path":"manager","value":"dave"}`, catalog.Record{Title: "Zoe", Leader: "dave"}},
-		"ManagerAsValue":       {`{"op":"Replace","path":"` + manager + `.value","value":"dave"}`, catalog.Record{Title: "Zoe", Leader: "dave"}},
+		"ManagerAsText":        {`{"op":"Add","path":"` + manager + `","value":"eve"}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
+		"ManagerInAList":       {`{"op":"Add","path":"manager","value":[{"$ref":"http://x/Users/eve","value":"eve"}]}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
+		"ManagerWithoutSchema": {`{"op":"Replace","path":"manager","value":"eve"}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
+		"ManagerAsValue":       {`{"op":"Replace","path":"` + manager + `.value","value":"eve"}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
 		"NoManager":            {`{"op":"Replace","path":"` + manager + `","value":""}`, catalog.Record{Title: "Zoe"}},
 		"ManagerRemoved":       {`{"op":"Remove","path":"` + manager + `"}`, catalog.Record{Title: "Zoe"}},
 		"ManagerRemovedByName": {`{"op":"Remove","path":"manager","value":"bob"}`, catalog.Record{Title: "Zoe"}},
 		"PathsAsNames": {
 			`{"op":"Replace","value":{"displayName":"Z","title":"Engineer","name.familyName":"Young","emails[type eq \"work\"].value":"z@corp.example",
-				"` + manager + `":"dave","` + enterprise + `:department":"Storage"}}`,
-			catalog.Record{Title: "Z", JobTitle: "Engineer", Email: "z@corp.example", Leader: "dave"},
+				"` + manager + `":"eve","` + enterprise + `:department":"Storage"}}`,
+			catalog.Record{Title: "Z", JobTitle: "Engineer", Email: "z@corp.example", Leader: "eve"},
 		},
-		"ExtensionAsName": {`{"op":"Add","value":{"` + enterprise + `":{"manager":"dave"}}}`, catalog.Record{Title: "Zoe", Leader: "dave"}},
+		"ExtensionAsName": {`{"op":"Add","value":{"` + enterprise + `":{"manager":"eve"}}}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
 		"WhatIsNotStored": {
 			`{"op":"Add","path":"addresses[type eq \"work\"].formatted","value":"Room 7"},{"op":"Add","path":"` + enterprise + `:employeeNumber","value":"7"},
 				{"op":"Add","path":"preferredLanguage","value":"en"},{"op":"Add","path":"phoneNumbers[type eq \"mobile\"].value","value":"1"}`,
@@ -275,7 +275,7 @@ func TestPatchesOfEntraID(t *testing.T) {
 	s := newServer(t)
 	s.call(http.StatusCreated, http.MethodPost, "/Users", `{`+userSchema+`,"userName":"zoe@corp.example"}`)
 	for _, operation := range []string{
-		`{"op":"Replace","path":"active","value":"no"}`, `{"op":"Add","path":"manager","value":["bob","dave"]}`, `{"op":"Add","path":"manager","value":7}`,
+		`{"op":"Replace","path":"active","value":"no"}`, `{"op":"Add","path":"manager","value":["bob","eve"]}`, `{"op":"Add","path":"manager","value":7}`,
 		`{"op":"Add","path":"manager"}`, `{"op":"Replace","value":{"name.":"x"}}`,
 	} {
 		s.patch(http.StatusBadRequest, "/Users/zoe@corp.example", operation)
