@@ -42,9 +42,15 @@ function trafficFilterOf(search: URLSearchParams): FlowFilter {
 const narrowed = ["subject", "resource", "cluster", "q", "team", "hide"] as const;
 const cleared = Object.fromEntries(narrowed.map((key) => [key, undefined]));
 
+/** hasLongPeriod reports whether the period is longer than those of the other pages. */
+const hasLongPeriod = (filter: FlowFilter): boolean => isLong(filter, Date.now());
+
+/** lastPart returns the filter with the last part of its period that the other pages have. */
+const lastPart = (filter: FlowFilter): FlowFilter => shortened(filter, Date.now());
+
 /** spanOf returns the parameters of the period on the page Flows. Of a longer one than this page has, they are those of its last part. */
 function spanOf(filter: FlowFilter): URLSearchParams {
-  const { window, since, until } = shortened(filter, Date.now());
+  const { window, since, until } = lastPart(filter);
   const parts = { window: since === undefined && window !== usualWindow ? window : undefined, since, until };
   return new URLSearchParams(Object.entries(parts).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])));
 }
@@ -63,7 +69,7 @@ interface Props {
 
 function Filters({ filter, search, onChange }: Props) {
   const { t } = useTranslation();
-  const coverage = useFlowCoverage(shortened(filter, Date.now())).data;
+  const coverage = useFlowCoverage(lastPart(filter)).data;
   const clusters = [...new Set([...Object.keys(coverage?.lastFlow ?? {}), ...filter.cluster])].sort();
   return (
     <div className={classes.filters} role="search" aria-label={t("flows.filters")}>
@@ -238,8 +244,8 @@ export function TrafficMapPage() {
     >
       {all && <MapNav />}
       <Filters filter={filter} search={search} onChange={change} />
-      {isLong(filter, Date.now()) && <Notice testId="traffic-long">{t("traffic.long")}</Notice>}
-      <LossBanner filter={shortened(filter, Date.now())} to={lossPath} />
+      {hasLongPeriod(filter) && <Notice testId="traffic-long">{t("traffic.long")}</Notice>}
+      <LossBanner filter={lastPart(filter)} to={lossPath} />
       <Focus map={query.data} filter={filter} search={search} onChange={change} />
       <Loaded query={query}>{(map) => <Drawing map={map} filter={filter} search={search} onChange={change} />}</Loaded>
     </Page>

@@ -151,7 +151,7 @@ export function TrafficOverlay({ change, query, overlay, map, onChange }: Props)
           {lost ? t("traffic.overlay.draftLost") : impact === undefined ? t("traffic.overlay.reading") : !impact.available ? (impact.message ? words.message(impact.message) : t("connections.unavailable")) : sentence}
           {impact?.available && (
             <small>
-              {t(isLong({ window: usualWindow, since: map.since, until: map.until }, Date.now()) ? "traffic.overlay.basisLong" : "traffic.overlay.basis")}
+              {t(isLong({ window: usualWindow, since: map.since, until: map.until }, Date.parse(map.until)) ? "traffic.overlay.basisLong" : "traffic.overlay.basis")}
               {overlay !== undefined && overlay.elsewhere > 0 && ` ${t("traffic.overlay.elsewhere", { count: overlay.elsewhere, number: words.number(overlay.elsewhere) })}`}
               {impact.truncated && ` ${t("impact.truncated")}`}
             </small>
