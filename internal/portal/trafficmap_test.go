@@ -205,7 +205,7 @@ func TestTrafficMapOfAYear(t *testing.T) {
 	for days, want := range map[int]string{366: "default-denied=14", 31: "default-denied=3"} {
 		since := url.QueryEscape(now.Add(-time.Duration(days) * 24 * time.Hour).UTC().Format(time.RFC3339))
 		var m trafficMap
-		if x.as("alice").Get("/api/v1/flows/map?since=" + since).Into(t, &m); !strings.Contains(strings.Join(m.texts(), "\n"), want) {
+		if x.as("alice").Get("/api/v1/flows/map?since="+since).Into(t, &m); !strings.Contains(strings.Join(m.texts(), "\n"), want) {
 			t.Errorf("%d days: %v, want %s", days, m.texts(), want)
 		}
 	}
