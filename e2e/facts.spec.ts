@@ -173,6 +173,7 @@ test('the approvers of a prefix see what it covers and whom it lets in, and deci
     await expect(page.getByTestId('facts-earlier')).toBeVisible();
     await settled(page);
     await shot(page, 'facts-prefix');
+    await documentShot(page, 'statement-facts', page.getByTestId('facts-covered'));
   });
 
   await test.step('Alice, who owns the application, sees the effect on it, and not who else uses the resource', async () => {

@@ -14,7 +14,7 @@ const flags = process.env.ACP_E2E_FLAGS?.split(' ') ?? [];
 export const embedder = 'http://127.0.0.1:7007';
 
 /** Somebody who can log in and whom no catalog has, until a SCIM client provisions them. */
-export const guest = 'zora';
+export const guest = 'zora@trip.example';
 
 /** A member of the security team whose login continues an older one, so that what is sensitive asks for another. */
 export const remembered = 'oscar';

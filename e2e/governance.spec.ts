@@ -195,5 +195,6 @@ test('the ledger is intact, and a what-if names who would decide', async ({ brow
   await page.getByRole('option', { name: /bobs-cluster/ }).click();
   await expect(page.getByTestId('preview')).toContainText('Bob Tanaka');
   await shot(page, 'page-what-if-answer');
+  await documentShot(page, 'what-if');
   await context.close();
 });

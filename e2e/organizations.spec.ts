@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
 import { logInAs, looks, overflow, serious } from './looks.js';
 import { approve, ask, expectState, logIn } from './people.js';
-import { shot } from './shots.js';
+import { documentShot, shot } from './shots.js';
 
 const names = 'trnv1:rsc:trip-com:queue:topics:shop-*';
 
@@ -127,6 +127,10 @@ test('an organization is managed by its administrators within the bounds', async
     await page.getByTestId('entity-save').click();
     await expect(page.getByTestId('entity-resource-shop-orders')).toBeVisible();
   });
+
+  await carol.page.goto('/organizations/shop');
+  await expect(carol.page.getByTestId('entity-resource-shop-orders')).toBeVisible();
+  await documentShot(carol.page, 'organization');
 
   for (const look of looks) {
     await test.step(`the page in ${look.language}, ${look.colorScheme}`, async () => {

@@ -37,6 +37,8 @@ test('the whole on one screen: members, who reaches what, and from each to the r
   await test.step('a name in the picture narrows the table, and the address says so', async () => {
     await page.getByTestId('nav-accessMap').click();
     await expect(page.getByTestId('graph-picture')).toBeVisible();
+    await settled(page);
+    await documentShot(page, 'access-map');
     await page.getByTestId('access-level').getByText('Resource').click();
     await page.getByTestId('graph-find').click();
     await page.getByTestId('graph-find').fill('billing');

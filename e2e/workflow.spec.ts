@@ -4,7 +4,7 @@ import { guest, ready, remembered, setOnCall } from './fleet.js';
 import { serious } from './looks.js';
 import { approve, expectState, fillLogin, fleetTimeout, logIn, type Person } from './people.js';
 import { buttonOf, linkOf, webhookAnswers, buttonPressBody, receiverKey, receiverName, signed, signedBySlack, slackCalls, slackSecret, slackUser, type WebhookAnswer } from './receiver.js';
-import { shot } from './shots.js';
+import { documentShot, shot } from './shots.js';
 
 const policies = '/apis/acp.io/v1alpha1/approvalpolicies';
 
@@ -368,7 +368,10 @@ test('a SCIM client provisions a person and a group, who logs in and approves; w
       const second = await submit(alice, 'app-676', 'bobs-cluster');
       await zora.page.goto(`/tickets/${second}`);
       await expect(zora.page.getByTestId('approve-button')).toBeVisible();
-      expect((await client.delete(`/scim/v2/Users/${guest}`)).status()).toBe(204);
+      // Entra ID sends the boolean as a text.
+      const deactivated = { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'], Operations: [{ op: 'Replace', path: 'active', value: 'False' }] };
+      const answer = await client.patch(`/scim/v2/Users/${guest}`, { data: deactivated });
+      expect(answer.status(), await answer.text()).toBe(200);
       await zora.page.goto('/approvals');
       await expect(zora.page).toHaveURL(/\/login/);
       await withdraw(alice, second);
@@ -377,7 +380,7 @@ test('a SCIM client provisions a person and a group, who logs in and approves; w
     });
     await zora.context.close();
   });
-  expect((await client.delete('/scim/v2/Groups/Night-shift')).status()).toBe(204);
+  for (const path of [`Users/${guest}`, 'Groups/Night-shift']) expect((await client.delete(`/scim/v2/${path}`)).status(), path).toBe(204);
   expect((await dave.page.request.delete(`/api/v1/me/tokens/${token.id}`, { headers: writing() })).status()).toBe(204);
   expect((await client.get('/scim/v2/Users')).status()).toBe(401);
   await client.dispose();
@@ -400,6 +403,7 @@ test('an owner revokes what is unused from the list; the security team begins a 
     await expect(row).toContainText(/never|not used|No connection/i);
     await expect(bob.page.getByTestId(`unused-${seeded}`), 'it came from no ticket, so no revocation ends it').toHaveCount(0);
     await shot(bob.page, 'workflow-unused-seeded');
+    await documentShot(bob.page, 'unused');
     await row.getByRole('link', { name: /^Connections/ }).click();
     await expect(bob.page).toHaveURL(new RegExp(`sid=${seeded}`));
   });

@@ -127,8 +127,11 @@ func (it *Item) undecided() bool {
 // DecidesItem reports whether an actor is an approver in the chain of an item that still waits for a decision or its review, or the
 // delegate of one. It is narrower than Decides, because people who decide one item of a ticket need no facts about the others.
 func DecidesItem(a Actor, t *Ticket, i int) bool {
-	return t.Items[i].undecided() && slices.ContainsFunc(t.Concerns(), func(x Concern) bool {
-		return x.Item == i && x.Role == RoleNamed && t.Requester != a.ID && (x.Person == a.ID || slices.Contains(a.StandsFor, x.Person))
+	it := &t.Items[i]
+	return it.undecided() && t.Requester != a.ID && slices.ContainsFunc(it.allSteps(), func(s Step) bool {
+		return slices.ContainsFunc(s.Approvers, func(p string) bool {
+			return p != t.Requester && (p == a.ID || slices.Contains(a.StandsFor, p))
+		})
 	})
 }
 
@@ -187,7 +190,7 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 			return fail(CodeConflict, message.DecideRequesterNotOwner(displayName(c, t.Requester), it.Resource))
 		}
 	case it.Scope != nil:
-		if !security && !it.Scope.ownedInPart(c, t.Requester) {
+		if !security && !it.Scope.OwnedInPart(c, t.Requester) {
 			return fail(CodeConflict, message.RequestStatementNotOwner())
 		}
 	case t.Kind == KindGrant && IsProgram(t.Requester), t.Kind == KindExtend && IsProgram(t.Requester):

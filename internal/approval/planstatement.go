@@ -71,7 +71,7 @@ func (x *planner) newStatement(r RequestItem, path string) (Item, error) {
 	if pairs {
 		return Item{}, invalid(path+"scope", message.RequestStatementPair())
 	}
-	if !x.actor.Security && !scope.ownedInPart(x.c, x.actor.ID) {
+	if !x.actor.Security && !scope.OwnedInPart(x.c, x.actor.ID) {
 		return Item{}, fail(CodeForbidden, message.RequestStatementNotOwner())
 	}
 	if err := x.checkScopeClasses(scope); err != nil {

@@ -66,26 +66,8 @@ func (s *StatementScope) statement(it Item) v1alpha1.Statement {
 	return complete(out, it)
 }
 
-// anyCovers reports whether one of some names and prefixes covers a name.
-func anyCovers(names []string, name string) bool {
-	return slices.ContainsFunc(names, func(pattern string) bool {
-		if pattern == name {
-			return true
-		}
-		p, err := policy.ParseName(pattern)
-		n, err2 := policy.ParseName(name)
-		return err == nil && err2 == nil && p.Covers(n)
-	})
-}
-
 // CoveredResources returns the resources of the catalog that the scope covers now, each once.
-func (s *StatementScope) CoveredResources(c *catalog.Catalog) iter.Seq[catalog.Entity] {
-	return coveredBy(s.Resources, c.ResourcesWithPrefix, func(name string) (catalog.Entity, bool) {
-		e, _ := c.ByName(name)
-		found, ok := c.Resource(e.ID)
-		return found, ok && found.Name == name
-	})
-}
+func (s *StatementScope) CoveredResources(c *catalog.Catalog) iter.Seq[catalog.Entity] { return ResourcesCoveredBy(c, s.Resources) }
 
 // CoveredApplications returns the applications of the catalog that the scope covers now, each once. Anyone covers none of them in particular.
 func (s *StatementScope) CoveredApplications(c *catalog.Catalog) iter.Seq[catalog.Entity] {
@@ -99,26 +81,44 @@ func (s *StatementScope) CoveredApplications(c *catalog.Catalog) iter.Seq[catalo
 // CoversApplicationOf reports whether a person owns one of the applications that the scope covers.
 func (s *StatementScope) CoversApplicationOf(c *catalog.Catalog, person string) bool {
 	applications, _ := c.Owned(person)
-	return slices.ContainsFunc(applications, func(e catalog.Entity) bool { return anyCovers(s.Subjects, e.Name) })
+	return coverOneOf(s.Subjects, applications)
 }
 
-// coveredBy returns the entities that names and prefixes cover, each once.
-func coveredBy(names []string, withPrefix func(string) iter.Seq[catalog.Entity], named func(string) (catalog.Entity, bool)) iter.Seq[catalog.Entity] {
-	return func(yield func(catalog.Entity) bool) {
-		for i, name := range names {
-			if n, err := policy.ParseName(name); err != nil || !n.Wildcard {
-				if e, ok := named(name); ok && !anyCovers(names[:i], name) && !yield(e) {
-					return
-				}
-				continue
-			}
-			for e := range withPrefix(strings.TrimSuffix(name, "*")) {
-				if !anyCovers(names[:i], e.Name) && !yield(e) {
-					return
-				}
-			}
+// OwnedInPart reports whether a person owns one of the applications or resources that the scope covers.
+func (s *StatementScope) OwnedInPart(c *catalog.Catalog, person string) bool {
+	applications, resources := c.Owned(person)
+	return coverOneOf(s.Subjects, applications) || coverOneOf(s.Resources, resources)
+}
+
+// OwnsResources reports whether a person owns every resource of the catalog that the scope covers, and it covers one.
+func (s *StatementScope) OwnsResources(c *catalog.Catalog, person string) bool {
+	return ownsEach(c, person, s.CoveredResources(c))
+}
+
+// OwnsSubjects reports whether a person owns every application of the catalog that the scope covers, and it covers one. Of a scope about
+// anyone, or a range of addresses, nobody owns the subjects.
+func (s *StatementScope) OwnsSubjects(c *catalog.Catalog, person string) bool {
+	return s.NamesSubjects() && ownsEach(c, person, s.CoveredApplications(c))
+}
+
+// ownsEach reports whether a person owns each of some entities, of which there is at least one.
+func ownsEach(c *catalog.Catalog, person string, all iter.Seq[catalog.Entity]) bool {
+	found := false
+	for e := range all {
+		if found = true; !c.Owns(person, e) {
+			return false
 		}
 	}
+	return found
+}
+
+// coverOneOf reports whether names and prefixes cover one of some entities.
+func coverOneOf(names []string, all []catalog.Entity) bool {
+	if len(all) == 0 {
+		return false
+	}
+	patterns := NewNamePatterns(names)
+	return slices.ContainsFunc(all, func(e catalog.Entity) bool { return patterns.Cover(e.Name) })
 }
 
 // resources returns the resources of the catalog that the scope covers now, sorted by id.
@@ -135,17 +135,11 @@ func sortedByID(all iter.Seq[catalog.Entity]) []catalog.Entity {
 	return slices.SortedFunc(all, func(a, b catalog.Entity) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// ownedInPart reports whether a person owns one of the subjects or resources.
-func (s *StatementScope) ownedInPart(c *catalog.Catalog, person string) bool {
-	_, resources := c.Owned(person)
-	return s.CoversApplicationOf(c, person) || slices.ContainsFunc(resources, func(e catalog.Entity) bool { return anyCovers(s.Resources, e.Name) })
-}
-
 // ownsStatement reports whether a person owns a subject or a resource of a statement that is requested or in force.
 func ownsStatement(c *catalog.Catalog, person string, t *Ticket) bool {
 	return t.Kind == KindStatement && slices.ContainsFunc(t.Items, func(it Item) bool {
 		open := it.State == StatePending || it.State == StateRevoking || it.State.MayBeOnHost()
-		return open && it.Scope != nil && it.Scope.ownedInPart(c, person)
+		return open && it.Scope != nil && it.Scope.OwnedInPart(c, person)
 	})
 }
 
@@ -160,10 +154,7 @@ func (s *StatementScope) mayBeEndedBy(c *catalog.Catalog, a Actor) bool {
 	if s.Denies() || a.Auditor {
 		return false
 	}
-	owns := func(all []catalog.Entity) bool {
-		return len(all) > 0 && !slices.ContainsFunc(all, func(e catalog.Entity) bool { return !c.Owns(a.ID, e) })
-	}
-	return a.Security || s.NamesSubjects() && owns(s.applications(c)) || owns(s.resources(c))
+	return a.Security || s.OwnsSubjects(c, a.ID) || s.OwnsResources(c, a.ID)
 }
 
 // concerned returns the entities whose owners decide about the statement: every resource that it covers, and for an allow also the

@@ -25,8 +25,14 @@ func (s *Service) Provisioned(ref Ref) (Stored, bool) {
 // provisioned reports whether a SCIM client can read and change the entity.
 func (x Stored) provisioned() bool { return x.Source == SCIM && (x.Gone.IsZero() || x.Deactivated) }
 
+// wasAnother reports whether a person who is gone was another user of the SCIM client than the one of a record: providers assign the names of
+// people who left to others, who must not get what was granted to the former.
+func (x Stored) wasAnother(rec Record) bool {
+	return x.Kind == KindPerson && x.Source == SCIM && x.ExternalID != "" && rec.ExternalID != "" && x.ExternalID != rec.ExternalID
+}
+
 // Provision creates or changes a person or a group of the source SCIM. The version is the version of the entity before the change; 0 means
-// that the entity is new, or replaces one that is gone. A deactivated person is gone until the client activates them. Only security
+// that the entity is new, or replaces one that is gone. A person replaces no other one who had the id. A deactivated person is gone until the client activates them. Only security
 // administrators may call it, and not to gain authority themselves.
 func (s *Service) Provision(ctx context.Context, a Actor, rec Record, version int64) (Stored, error) {
 	if err := s.authorize(a); err != nil {
@@ -44,6 +50,8 @@ func (s *Service) Provision(ctx context.Context, a Actor, rec Record, version in
 			return Diff{}, nil, refusal(ErrConflict, message.CatalogEntityOfSource(ref.String(), before.Source))
 		case known && before.provisioned() && version == 0:
 			return Diff{}, nil, refusal(ErrConflict, message.CatalogEntityExists(ref.String()))
+		case known && version == 0 && before.wasAnother(rec):
+			return Diff{}, nil, refusal(ErrConflict, message.CatalogPersonWasAnother(ref.ID, before.ExternalID))
 		case version != 0 && (!known || !before.provisioned()):
 			return Diff{}, nil, unknown(ref)
 		case version != 0 && version != before.Version:

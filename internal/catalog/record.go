@@ -142,17 +142,29 @@ const (
 	maxName    = 512
 	maxLong    = 4096
 	maxOwners  = 32
+	maxID      = 128
 	maxPeople  = 10_000 // members of a group
 )
 
 var (
 	// idPattern is Backstage's rule for names, which also makes ids safe in URLs.
 	idPattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,126}[A-Za-z0-9])?$`)
+	// personPattern matches the ids of people, of at most maxID characters. They may also have the form of an address, such as
+	// alice@corp.example, because that is what identity providers call their users. It matches everything that idPattern matches.
+	personPattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?(@[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)?$`)
 	// namePattern matches an exact name of docs/semantics.md, "Names". The policy package parses it again where access
 	// depends on it.
 	namePattern        = regexp.MustCompile(`^trnv1:rsc:[a-z0-9-]{1,63}:[a-z0-9-]{1,63}:[a-z0-9-]{1,63}:[^*\s]+$`)
 	environmentPattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 )
+
+// validID reports whether an entity of a kind may have an id.
+func validID(kind Kind, id string) bool {
+	if kind == KindPerson {
+		return len(id) <= maxID && personPattern.MatchString(id)
+	}
+	return idPattern.MatchString(id)
+}
 
 // Normalize returns the record in its normal form (lists sorted, defaults filled in), or a *FieldError that says why it
 // is refused.
@@ -160,7 +172,10 @@ func (r Record) Normalize() (Record, error) {
 	if !slices.Contains(Kinds(), r.Kind) {
 		return r, fieldError("kind", message.CatalogKindInvalid(string(r.Kind)))
 	}
-	if !idPattern.MatchString(r.ID) {
+	if !validID(r.Kind, r.ID) {
+		if r.Kind == KindPerson {
+			return r, fieldError("id", message.CatalogPersonIDInvalid(r.ID))
+		}
 		return r, fieldError("id", message.CatalogIDInvalid(string(r.Kind), r.ID))
 	}
 	r.Title = first(r.Title, r.ID)
@@ -178,13 +193,17 @@ func (r Record) Normalize() (Record, error) {
 	}
 	for _, f := range []struct {
 		field string
+		kind  Kind
 		ids   []string
-	}{{"groups", r.Groups}, {"members", r.Members}, {"leader", []string{r.Leader}}, {"lead", []string{r.Lead}}, {"parent", []string{r.Parent}}} {
+	}{
+		{"groups", KindGroup, r.Groups}, {"members", KindPerson, r.Members}, {"leader", KindPerson, []string{r.Leader}},
+		{"lead", KindPerson, []string{r.Lead}}, {"parent", KindGroup, []string{r.Parent}},
+	} {
 		if len(f.ids) > maxPeople {
 			return r, fieldError(f.field, message.CatalogTooManyIds(r.Ref().String(), len(f.ids), f.field, maxPeople))
 		}
 		for _, id := range f.ids {
-			if id != "" && !idPattern.MatchString(id) {
+			if id != "" && !validID(f.kind, id) {
 				return r, fieldError(f.field, message.CatalogPartInvalid(r.Ref().String(), id, f.field))
 			}
 		}
@@ -221,7 +240,7 @@ func (r Record) normalizeOwned() (Record, error) {
 		return r, fieldError("owners", message.CatalogTooManyOwners(r.Ref().String(), len(r.Owners), maxOwners))
 	}
 	for _, o := range r.Owners {
-		if o.Kind != OwnerPerson && o.Kind != OwnerGroup || !idPattern.MatchString(o.ID) {
+		if o.Kind != OwnerPerson && o.Kind != OwnerGroup || !validID(Kind(o.Kind), o.ID) {
 			return r, fieldError("owners", message.CatalogOwnerInvalid(r.Ref().String(), o.String()))
 		}
 	}

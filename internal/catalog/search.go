@@ -194,7 +194,7 @@ func (p *kindIndex) readCursor(text string) (*hit, error) {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	score, id, ok := strings.Cut(string(data), " ")
 	n, numErr := strconv.Atoi(score)
-	if err != nil || !ok || numErr != nil || !idPattern.MatchString(id) {
+	if err != nil || !ok || numErr != nil || !validID(KindPerson, id) {
 		return nil, ErrCursor
 	}
 	at, found := slices.BinarySearchFunc(p.docs, id, func(d doc, id string) int { return strings.Compare(d.entity.ID, id) })

@@ -58,7 +58,7 @@ func (x *Index) searchSorted(part *kindIndex, q Query) (Page, error) {
 	if q.Cursor != "" {
 		data, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 		id, value, ok := strings.Cut(string(data), " ")
-		if err != nil || !ok || !idPattern.MatchString(id) {
+		if err != nil || !ok || !validID(KindPerson, id) {
 			return Page{}, ErrCursor
 		}
 		at, found := slices.BinarySearchFunc(order, id, func(n uint32, id string) int { return part.docs[n].compareTo(column, value, id) })

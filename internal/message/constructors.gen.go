@@ -274,9 +274,9 @@ func AccessOwnerOrSecurityOnly() Message {
 	return Message{Code: "access.owner-or-security-only", Text: "Only an owner of an application or the security team can do this."}
 }
 
-// AccessResourceUsers is "Only the resource's owners, the security team and auditors see who uses it.".
+// AccessResourceUsers is "Only the resource's owners, the security team and auditors see who uses it. Ask one of them, or look at an application that you own.".
 func AccessResourceUsers() Message {
-	return Message{Code: "access.resource-users", Text: "Only the resource's owners, the security team and auditors see who uses it."}
+	return Message{Code: "access.resource-users", Text: "Only the resource's owners, the security team and auditors see who uses it. Ask one of them, or look at an application that you own."}
 }
 
 // AccessSecurityAndAuditors is "Only the security team and auditors see this.".
@@ -289,9 +289,9 @@ func AccessSecurityOnly() Message {
 	return Message{Code: "access.security-only", Text: "Only security administrators can do this."}
 }
 
-// AccessTicketFacts is "The facts of a ticket are for the people who decide it, until they have decided, and for owners, the security team and auditors.".
+// AccessTicketFacts is "The facts of a ticket are for the people who decide it, until they have decided, and for owners, the security team and auditors. If you have to decide it, ask an approver to name you as a delegate.".
 func AccessTicketFacts() Message {
-	return Message{Code: "access.ticket-facts", Text: "The facts of a ticket are for the people who decide it, until they have decided, and for owners, the security team and auditors."}
+	return Message{Code: "access.ticket-facts", Text: "The facts of a ticket are for the people who decide it, until they have decided, and for owners, the security team and auditors. If you have to decide it, ask an approver to name you as a delegate."}
 }
 
 // ActionHTTPEmpty is "an http match needs a method or a path".
@@ -877,6 +877,16 @@ func CatalogOwnsEntities(count int) Message {
 // CatalogPartInvalid is "{entity} has \"{part}\" in {field}: that is no id".
 func CatalogPartInvalid(entity string, part string, field string) Message {
 	return build("catalog.part-invalid", param{"entity", entity}, param{"field", field}, param{"part", part})
+}
+
+// CatalogPersonIDInvalid is "the id of the person \"{id}\" is not valid: use letters, digits, '-', '_' and '.', or an address of them such as alice@corp.example, at most 128 characters".
+func CatalogPersonIDInvalid(id string) Message {
+	return build("catalog.person-id-invalid", param{"id", id})
+}
+
+// CatalogPersonWasAnother is "{id} was another user, whose externalId was \"{external}\" and who is gone. If the name now belongs to somebody else, a security administrator has to delete the gone person on the page Catalog first, which shows what the new person would inherit.".
+func CatalogPersonWasAnother(id string, external string) Message {
+	return build("catalog.person-was-another", param{"external", external}, param{"id", id})
 }
 
 // CatalogPreviewOutdated is "The catalog has changed since the preview: make a new one.".
@@ -1729,9 +1739,9 @@ func FieldUnreadIds() Message {
 	return Message{Code: "field.unread-ids", Text: "must name what is to be unread"}
 }
 
-// FieldWindowTooLong is "must be at most 31 days before until".
-func FieldWindowTooLong() Message {
-	return Message{Code: "field.window-too-long", Text: "must be at most 31 days before until"}
+// FieldWindowTooLong is "must be at most {days} days before until".
+func FieldWindowTooLong(days int) Message {
+	return build("field.window-too-long", param{"days", days})
 }
 
 // FieldWithdrawnTogether is "must be absent: all items that wait are withdrawn together".
@@ -1787,6 +1797,11 @@ func FindingRefusalLeftOut() Message {
 // FlowsQuestionUnanswerable is "The flow store cannot answer this question: use another window, step or cursor.".
 func FlowsQuestionUnanswerable() Message {
 	return Message{Code: "flows.question-unanswerable", Text: "The flow store cannot answer this question: use another window, step or cursor."}
+}
+
+// FlowsTooSlow is "The flow store needs too long for this period: choose a shorter one, or one application or resource.".
+func FlowsTooSlow() Message {
+	return Message{Code: "flows.too-slow", Text: "The flow store needs too long for this period: choose a shorter one, or one application or resource."}
 }
 
 // FlowsUnavailable is "The flow store cannot be read now; try again in a moment.".
@@ -1889,47 +1904,47 @@ func GuardWindowRange() Message {
 	return Message{Code: "guard.window-range", Text: "The window is between a minute and a day."}
 }
 
-// HistoryGapBeforeRecords is "The records begin at {begin:time}. Nothing is known of earlier changes, except what the objects of today still show.".
+// HistoryGapBeforeRecords is "The records begin at {begin:time}. Nothing is known of earlier changes, except what the objects of today still show. Choose a later time, or look earlier changes up in the repository or the audit log of the host cluster.".
 func HistoryGapBeforeRecords(begin time.Time) Message {
 	return build("history.gap-before-records", param{"begin", begin})
 }
 
-// HistoryGapClass is "{object} was changed outside of the portal; the record is of {at:time}. Which actions it had at this time is not known.".
+// HistoryGapClass is "{object} was changed outside of the portal; the record is of {at:time}. Which actions it had at this time is not known: look it up in the repository or the audit log of the host cluster.".
 func HistoryGapClass(object string, at time.Time) Message {
 	return build("history.gap-class", param{"at", at}, param{"object", object})
 }
 
-// HistoryGapFailed is "The statement of {ticket} had failed at this time. It is not known whether the host cluster had it.".
+// HistoryGapFailed is "The statement of {ticket} had failed at this time. It is not known whether the host cluster had it: the ticket says why it failed.".
 func HistoryGapFailed(ticket string) Message {
 	return build("history.gap-failed", param{"ticket", ticket})
 }
 
-// HistoryGapMode is "{object} was changed at {at:time}, and what it said before is not certain. The mode at this time is not known.".
+// HistoryGapMode is "{object} was changed at {at:time}, and what it said before is not certain. The mode at this time is not known: look it up in the repository or the audit log of the host cluster.".
 func HistoryGapMode(object string, at time.Time) Message {
 	return build("history.gap-mode", param{"at", at}, param{"object", object})
 }
 
-// HistoryGapNoRecords is "Nothing is recorded yet.".
+// HistoryGapNoRecords is "Nothing is recorded yet. Records begin with the first ticket or change.".
 func HistoryGapNoRecords() Message {
-	return Message{Code: "history.gap-no-records", Text: "Nothing is recorded yet."}
+	return Message{Code: "history.gap-no-records", Text: "Nothing is recorded yet. Records begin with the first ticket or change."}
 }
 
-// HistoryGapOthers is "Policies or protections changed outside of the portal since then, of which it is not known what they said at this time, the last at {at:time}: {count}. They may have named this resource.".
+// HistoryGapOthers is "Policies or protections changed outside of the portal since then, of which it is not known what they said at this time, the last at {at:time}: {count}. They may have named this resource: the security team and auditors find the changes in the ledger.".
 func HistoryGapOthers(count int, at time.Time) Message {
 	return build("history.gap-others", param{"at", at}, param{"count", count})
 }
 
-// HistoryGapPolicies is "A policy about this resource was changed outside of the portal; the record is of {at:time}. What it said at this time is not known.".
+// HistoryGapPolicies is "A policy about this resource was changed outside of the portal; the record is of {at:time}. What it said at this time is not known: ask an owner of the resource or the security team.".
 func HistoryGapPolicies(at time.Time) Message {
 	return build("history.gap-policies", param{"at", at})
 }
 
-// HistoryGapPolicy is "{object}, which is about this resource, was changed outside of the portal; the record is of {at:time}. What it said at this time is not known.".
+// HistoryGapPolicy is "{object}, which is about this resource, was changed outside of the portal; the record is of {at:time}. What it said at this time is not known: look it up in the repository or the audit log of the host cluster.".
 func HistoryGapPolicy(object string, at time.Time) Message {
 	return build("history.gap-policy", param{"at", at}, param{"object", object})
 }
 
-// HistoryGapRestored is "The portal's database was restored from a backup at {at:time}. Tickets between the backup and the restore are not recorded.".
+// HistoryGapRestored is "The portal's database was restored from a backup at {at:time}. Tickets between the backup and the restore are not recorded: look for them in the notifications that were sent.".
 func HistoryGapRestored(at time.Time) Message {
 	return build("history.gap-restored", param{"at", at})
 }
@@ -1939,7 +1954,7 @@ func HistoryGapRollout(ticket string) Message {
 	return build("history.gap-rollout", param{"ticket", ticket})
 }
 
-// HistoryGapUnread is "There are more records than one answer reads. The answer may lack changes until {at:time}.".
+// HistoryGapUnread is "There are more records than one answer reads. The answer may lack changes until {at:time}: choose a later time, or ask the security team or an auditor for the earlier changes in the ledger.".
 func HistoryGapUnread(at time.Time) Message {
 	return build("history.gap-unread", param{"at", at})
 }
@@ -1947,6 +1962,11 @@ func HistoryGapUnread(at time.Time) Message {
 // HistoryInstantFuture is "Choose a time that is not in the future.".
 func HistoryInstantFuture() Message {
 	return Message{Code: "history.instant-future", Text: "Choose a time that is not in the future."}
+}
+
+// HistoryUsesUnavailable is "The last uses cannot be read now, so that they are missing here. Load the page again in a moment.".
+func HistoryUsesUnavailable() Message {
+	return Message{Code: "history.uses-unavailable", Text: "The last uses cannot be read now, so that they are missing here. Load the page again in a moment."}
 }
 
 // HostChangedMeanwhile is "it was changed by another writer meanwhile".

@@ -185,8 +185,15 @@ func TestPastAccessLastUse(t *testing.T) {
 		t.Errorf("the file: %s", text)
 	}
 	x.flows.err = errUnavailable
-	if text := table(); !strings.Contains(text, "unknown,by-hand,eight") {
+	if text := table(); !strings.Contains(text, "unknown,by-hand,eight") || !strings.Contains(text, "uses,") || !strings.Contains(text, "Load the page again") {
 		t.Errorf("without flows: %s", text)
+	}
+	if a := x.as("bob").Get(pastAt(x.now())); !strings.Contains(string(a.Body), `"usesMessage":{"code":"history.uses-unavailable"`) {
+		t.Errorf("the list does not say that the uses could not be read: %s", a.Body)
+	}
+	x.flows.err = nil
+	if a := x.as("bob").Get(pastAt(x.now())); strings.Contains(string(a.Body), "usesMessage") {
+		t.Errorf("the uses can be read: %s", a.Body)
 	}
 }
 

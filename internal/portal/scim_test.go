@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
 // TestProvisioning checks that a SCIM client provisions a person with a machine token, who can then log in, and that nobody else can.
@@ -66,5 +67,39 @@ func TestProvisioning(t *testing.T) {
 	}
 	if a := browser.Get("/api/v1/me"); a.Status != http.StatusUnauthorized {
 		t.Errorf("a person who was removed has a session: %d %s", a.Status, a.Body)
+	}
+}
+
+// TestProvisioningOfUserPrincipalNames checks that a person whose userName is an address has exactly the rights of that userName: a login with
+// the same name has them, and a login with another one that resembles it does not.
+func TestProvisioningOfUserPrincipalNames(t *testing.T) {
+	x := newSite(t)
+	provision := func(path, body string) {
+		t.Helper()
+		a := x.as("").Raw("POST", scimBase+path, strings.NewReader(body),
+			http.Header{"Authorization": {"Bearer " + x.token("dave", credential.ScopeCatalogWrite)}, "Content-Type": {scimMedia}})
+		if a.Status != http.StatusCreated {
+			t.Fatalf("%s: %d %s", path, a.Status, a.Body)
+		}
+	}
+	provision("/Users", `{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"alice@corp.example","displayName":"Alice of Corp"}`)
+	provision("/Users", `{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"alice@example.com","displayName":"Alice of Example"}`)
+	for login, want := range map[string]string{"alice@corp.example": "Alice of Corp", "alice@example.com": "Alice of Example", "alice": `"id":"alice"`} {
+		if a := x.as(login).Get("/api/v1/me"); a.Status != http.StatusOK || !strings.Contains(string(a.Body), want) {
+			t.Errorf("%q is not %s: %d %s", login, want, a.Status, a.Body)
+		}
+	}
+	for _, login := range []string{"alice_corp.example", "Alice@corp.example", "alice@corp.example.", "alice@", "alice@CORP.example"} {
+		b := portaltest.NewBrowser(t, x.base)
+		if to := b.Login(x.provider, "/", login); to != "/login?error=unknown-person" {
+			t.Errorf("%q logs in: %s", login, to)
+		}
+		if a := b.Get("/api/v1/me"); a.Status != http.StatusUnauthorized {
+			t.Errorf("%q has a session: %d %s", login, a.Status, a.Body)
+		}
+	}
+	dave := x.as("dave")
+	if a := dave.Get("/api/v1/people/alice@corp.example"); a.Status != http.StatusOK || !strings.Contains(string(a.Body), "Alice of Corp") {
+		t.Errorf("the page of the person: %d %s", a.Status, a.Body)
 	}
 }

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -184,7 +185,7 @@ func TestTrafficMapQueriesAreBounded(t *testing.T) {
 		many += fmt.Sprintf("&subject=s%d", i)
 	}
 	for reason, query := range map[string]string{
-		"too long a window": "since=2026-01-01T00:00:00Z&until=2026-03-01T00:00:00Z", "backwards": "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z",
+		"too long a window": "since=2025-01-01T00:00:00Z&until=2026-01-03T00:00:00Z", "backwards": "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z",
 		"the future": "until=2126-01-01T00:00:00Z", "no time": "since=x", "too long a name": "subject=" + strings.Repeat("x", 600),
 		"empty": "cluster=", "too long a text": "q=" + strings.Repeat("x", 300), "too many values": many, "another format": "format=xml",
 	} {
@@ -193,6 +194,32 @@ func TestTrafficMapQueriesAreBounded(t *testing.T) {
 		if a.Into(t, &p); a.Status != http.StatusBadRequest || p.Code != "invalid" {
 			t.Errorf("%s: %d %s", reason, a.Status, a.Body)
 		}
+	}
+}
+
+// TestTrafficMapOfAYear checks that the map has what was seen many months ago, and says what to do if the store needs too long for so much.
+func TestTrafficMapOfAYear(t *testing.T) {
+	x := newSite(t)
+	now := time.Now()
+	x.flows.see(now.Add(-300*24*time.Hour), refused("m1", portaltest.App888), 11)
+	for days, want := range map[int]string{366: "default-denied=14", 31: "default-denied=3"} {
+		since := url.QueryEscape(now.Add(-time.Duration(days) * 24 * time.Hour).UTC().Format(time.RFC3339))
+		var m trafficMap
+		if x.as("alice").Get("/api/v1/flows/map?since="+since).Into(t, &m); !strings.Contains(strings.Join(m.texts(), "\n"), want) {
+			t.Errorf("%d days: %v, want %s", days, m.texts(), want)
+		}
+	}
+	for _, path := range []string{"/api/v1/flows", "/api/v1/flows/series", "/api/v1/flows/raw", "/api/v1/flows/losses", "/api/v1/flows/coverage"} {
+		since := url.QueryEscape(now.Add(-90 * 24 * time.Hour).UTC().Format(time.RFC3339))
+		if a := x.as("dave").Get(path + "?since=" + since); a.Status != http.StatusBadRequest || !bytes.Contains(a.Body, []byte("31 days")) {
+			t.Errorf("%s over 90 days: %d %s", path, a.Status, a.Body)
+		}
+	}
+	x.flows.err = fmt.Errorf("totals: %w", context.DeadlineExceeded)
+	a := x.as("dave").Get("/api/v1/flows/map")
+	var m trafficMap
+	if a.Into(t, &m); a.Status != http.StatusOK || m.Available || len(m.Links) > 0 || !bytes.Contains(a.Body, []byte(`"flows.too-slow"`)) {
+		t.Errorf("%d %s", a.Status, a.Body)
 	}
 }
 

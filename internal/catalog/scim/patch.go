@@ -1,6 +1,7 @@
 package scim
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,10 +18,7 @@ func apply(to attributes, o scim.PatchOperation) error {
 		if !ok {
 			return scimerrors.ScimErrorInvalidSyntax
 		}
-		for name, v := range values {
-			merge(to, name, v, o.Op)
-		}
-		return nil
+		return applyEach(to, values, o.Op)
 	}
 	target := map[string]any(to)
 	if uri := o.Path.AttributePath.URI(); strings.EqualFold(uri, enterprise) {
@@ -34,6 +32,25 @@ func apply(to attributes, o scim.PatchOperation) error {
 		target, name = child(target, name), sub
 	}
 	merge(target, name, o.Value, o.Op)
+	return nil
+}
+
+// applyEach makes the change of an operation without a path: each name is that of an attribute, of an extension, or a path, such as
+// "name.givenName", which Entra ID sends.
+func applyEach(to attributes, values map[string]any, op string) error {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if strings.EqualFold(name, enterprise) {
+			merge(to, enterprise, values[name], op)
+			continue
+		}
+		path, err := filter.ParsePath([]byte(name))
+		if err != nil {
+			return scimerrors.ScimErrorInvalidPath
+		}
+		if err := apply(to, scim.PatchOperation{Op: op, Path: &path, Value: values[name]}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

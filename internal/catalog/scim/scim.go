@@ -5,17 +5,15 @@
 package scim
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/elimity-com/scim"
 	scimerrors "github.com/elimity-com/scim/errors"
@@ -56,8 +54,13 @@ type Config struct {
 	Log     *slog.Logger
 }
 
+// allowTextValues makes the library accept the texts "True" and "False" as values of boolean attributes, which Entra ID sends. The setting is
+// global to the library, so it is changed once, before the first handler is used.
+var allowTextValues = sync.OnceFunc(func() { schema.SetAllowStringValues(true) })
+
 // New returns a handler of the paths below /v2.
 func New(c Config) (http.Handler, error) {
+	allowTextValues()
 	types := []scim.ResourceType{
 		{
 			ID: optional.NewString("User"), Name: "User", Endpoint: usersEndpoint, Schema: schema.CoreUserSchema(),
@@ -85,7 +88,7 @@ func New(c Config) (http.Handler, error) {
 		return nil, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		refused := checkExpressions(r)
+		refused := readBody(r)
 		if r.URL.Path == bulkPath {
 			refused = &scimerrors.ScimError{Status: http.StatusNotImplemented, Detail: "Bulk requests are not supported."}
 		}
@@ -101,34 +104,6 @@ func New(c Config) (http.Handler, error) {
 		}
 		server.ServeHTTP(w, r)
 	}), nil
-}
-
-// checkExpressions refuses filters, paths and numbers of operations that cost too much to parse, before they are parsed.
-func checkExpressions(r *http.Request) *scimerrors.ScimError {
-	if len(r.URL.Query().Get("filter")) > maxFilter {
-		return &scimerrors.ScimErrorInvalidFilter
-	}
-	if r.Body == nil || r.Method != http.MethodPost && r.Method != http.MethodPatch {
-		return nil
-	}
-	body, err := io.ReadAll(r.Body) // in memory already; see core.Server
-	if err != nil {
-		return &scimerrors.ScimErrorInvalidSyntax
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	var in struct {
-		Filter     string
-		Operations []struct{ Path string }
-	}
-	// The library says what is wrong with a body. After a value of a wrong type, the others are decoded.
-	_ = json.Unmarshal(body, &in)
-	if len(in.Operations) > maxOperations {
-		return &scimerrors.ScimErrorTooMany
-	}
-	if len(in.Filter) > maxFilter || slices.ContainsFunc(in.Operations, func(o struct{ Path string }) bool { return len(o.Path) > maxFilter }) {
-		return &scimerrors.ScimErrorInvalidFilter
-	}
-	return nil
 }
 
 // attributes contains the attributes of a resource. Names of attributes are case-insensitive.

@@ -24,6 +24,11 @@ const (
 
 // filter returns the filter of a query, restricted to flows that the caller may see.
 func (a *API) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filter, error) {
+	return a.filterUpTo(who, p, views.MaxWindow)
+}
+
+// filterUpTo is filter with another maximum of the period.
+func (a *API) filterUpTo(who approval.Actor, p openapi.ListFlowsParams, longest time.Duration) (audit.Filter, error) {
 	f := audit.Filter{
 		Within:       a.FlowScope(who),
 		Policy:       core.Value(p.Policy),
@@ -33,7 +38,7 @@ func (a *API) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filte
 		Text:         core.Value(p.Q),
 	}
 	var err error
-	if f.Since, f.Until, err = a.Window(p.Since, p.Until, views.DeniedWindow); err != nil {
+	if f.Since, f.Until, err = a.WindowUpTo(p.Since, p.Until, views.DeniedWindow, longest); err != nil {
 		return f, err
 	}
 	if len(f.Text) > maxFlowText || len(f.Policy) > maxFlowValue || len(f.SID) > maxFlowValue {

@@ -2,6 +2,7 @@ package flowapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -26,9 +28,10 @@ func (a *API) GetTrafficMap(ctx context.Context, r openapi.GetTrafficMapRequestO
 	if err != nil {
 		return nil, err
 	}
-	f, err := a.filter(
+	f, err := a.filterUpTo(
 		core.Caller(ctx),
 		openapi.ListFlowsParams{Since: p.Since, Until: p.Until, Subject: p.Subject, Resource: p.Resource, Cluster: p.Cluster, Q: p.Q},
+		views.MaxTotalsWindow,
 	)
 	if err != nil {
 		return nil, err
@@ -48,6 +51,9 @@ func (a *API) GetTrafficMap(ctx context.Context, r openapi.GetTrafficMapRequestO
 	})
 	if err == nil {
 		out.LastFlow, err = a.newestFlow(limited)
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		out.Message, err = new(message.FlowsTooSlow()), audit.ErrUnavailable
 	}
 	if out.Available, err = a.readable(err); err != nil {
 		return nil, err

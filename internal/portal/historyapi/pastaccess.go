@@ -59,7 +59,10 @@ func (a *API) ListPastAccess(ctx context.Context, r openapi.ListPastAccessReques
 	if all {
 		within = nil
 	}
-	lastUsed := a.lastUses(ctx, e.Name, answer.Lines, within)
+	lastUsed, problem := a.lastUses(ctx, e.Name, answer.Lines, within)
+	if !problem.IsZero() {
+		list.UsesMessage = &problem
+	}
 	for i := range answer.Lines {
 		x := pastAccess(c, actor, &answer.Lines[i])
 		x.LastUsed = views.Time(lastUsed[i])
@@ -141,6 +144,9 @@ func pastTable(e catalog.Entity, list *openapi.PastAccessList) core.Table {
 	}
 	if list.Limited {
 		note("limited", "Only rows of the caller's own applications.")
+	}
+	if list.UsesMessage != nil {
+		note("uses", list.UsesMessage.Text)
 	}
 	for _, x := range list.Items {
 		reached := "not decided"

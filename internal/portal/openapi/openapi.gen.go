@@ -5058,6 +5058,9 @@ type PastAccessList struct {
 
 	// TemporaryAuditUntil the end of the temporary audit that was active
 	TemporaryAuditUntil *time.Time `json:"temporaryAuditUntil,omitempty"`
+
+	// UsesMessage a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	UsesMessage *Message `json:"usesMessage,omitempty"`
 }
 
 // PastClusterMode defines model for PastClusterMode.
@@ -6443,7 +6446,7 @@ type TrafficLink struct {
 
 // TrafficMap defines model for TrafficMap.
 type TrafficMap struct {
-	// Available false: the flow store cannot be read now, and there are no links
+	// Available false: the flow store cannot be read now, or not in time, and there are no links
 	Available bool `json:"available"`
 
 	// Cut there are more links than are listed: narrow the filter
@@ -6452,9 +6455,12 @@ type TrafficMap struct {
 	// LastFlow the newest flow that the store has of any member
 	LastFlow *time.Time    `json:"lastFlow,omitempty"`
 	Links    []TrafficLink `json:"links"`
-	Nodes    []TrafficNode `json:"nodes"`
-	Since    time.Time     `json:"since"`
-	Teams    []OwnerRef    `json:"teams"`
+
+	// Message a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
+	Message *Message      `json:"message,omitempty"`
+	Nodes   []TrafficNode `json:"nodes"`
+	Since   time.Time     `json:"since"`
+	Teams   []OwnerRef    `json:"teams"`
 
 	// Total links that were found
 	Total int       `json:"total"`

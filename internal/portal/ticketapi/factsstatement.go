@@ -31,17 +31,11 @@ type statementScope struct {
 // statementRights returns what a person who does not decide an item may see of the facts about its statement: the connections of the resources
 // that they own, and earlier statements if they own all that the statement covers on one of its sides.
 func statementRights(c *catalog.Catalog, who approval.Actor, scope *approval.StatementScope) factRights {
-	subjects, resources := newScopeNames(scope.Subjects), newScopeNames(scope.Resources)
-	applications, owned := c.Owned(who.ID)
-	covers := func(s *scopeNames, all []catalog.Entity) bool {
-		return slices.ContainsFunc(all, func(e catalog.Entity) bool { return s.covers(e.Name) })
-	}
-	r := factRights{part: covers(subjects, applications) || covers(resources, owned)}
+	r := factRights{part: scope.OwnedInPart(c, who.ID)}
 	if !r.part {
 		return r
 	}
-	r.clients = resources.coversOnlyOwned(c, who.ID, c.Resources())
-	r.reached = !subjects.anyone && len(subjects.ranges) == 0 && subjects.coversOnlyOwned(c, who.ID, c.Applications())
+	r.clients, r.reached = scope.OwnsResources(c, who.ID), scope.OwnsSubjects(c, who.ID)
 	r.pair = r.clients || r.reached
 	return r
 }
@@ -57,8 +51,8 @@ func (a *API) statementFacts(ctx context.Context, c *catalog.Catalog, who approv
 		s.registered = addressesOf(in)
 	}
 	f.scope = s
-	resources := coveredResources(c, snap, s.resources)
-	f.out.Statement = &openapi.StatementFacts{Resources: a.resourceFacts(c, snap, s.resources, resources), Subjects: subjectFacts(c, s)}
+	resources := coveredResources(c, snap, f.Scope.Resources)
+	f.out.Statement = &openapi.StatementFacts{Resources: a.resourceFacts(c, snap, s.resources, resources), Subjects: subjectFacts(c, f.Scope, s)}
 	hidden := false
 	for _, r := range resources {
 		s.covered = append(s.covered, r.ref.Name)
@@ -87,21 +81,23 @@ type coveredResource struct {
 
 // coveredResources returns the resources of the catalog, and those that are onboarded without being in it, that names cover: the most sensitive
 // first.
-func coveredResources(c *catalog.Catalog, snap *policy.Snapshot, names *scopeNames) []coveredResource {
+func coveredResources(c *catalog.Catalog, snap *policy.Snapshot, written []string) []coveredResource {
 	var out []coveredResource
 	found := map[string]bool{}
 	add := func(name string) {
-		if found[name] || !names.covers(name) {
-			return
+		if !found[name] {
+			found[name] = true
+			out = append(out, coveredResource{views.Ref(c, name), sensitivityOf(c, name)})
 		}
-		found[name] = true
-		out = append(out, coveredResource{views.Ref(c, name), sensitivityOf(c, name)})
 	}
-	for _, e := range c.Resources() {
+	for e := range approval.ResourcesCoveredBy(c, written) {
 		add(e.Name)
 	}
+	names := newScopeNames(written)
 	for _, name := range snap.ProtectedResources() {
-		add(name)
+		if names.covers(name) {
+			add(name)
+		}
 	}
 	slices.SortFunc(out, func(x, y coveredResource) int {
 		return cmp.Or(sensitivityRank[core.Value(y.sensitivity)]-sensitivityRank[core.Value(x.sensitivity)], byTitle(x.ref, y.ref))
@@ -111,7 +107,7 @@ func coveredResources(c *catalog.Catalog, snap *policy.Snapshot, names *scopeNam
 
 // resourceFacts returns the view of the resources that a statement covers.
 func (a *API) resourceFacts(c *catalog.Catalog, snap *policy.Snapshot, names *scopeNames, covered []coveredResource) openapi.CoveredResources {
-	out := openapi.CoveredResources{Total: len(covered), Later: len(names.stems) > 0, Items: []openapi.CoveredResource{}}
+	out := openapi.CoveredResources{Total: len(covered), Later: names.names.CoverLater(), Items: []openapi.CoveredResource{}}
 	for _, r := range covered {
 		countSensitivity(&out.Sensitivities, r.sensitivity)
 		if !snap.IsProtected(r.ref.Name) {
@@ -145,13 +141,11 @@ func countSensitivity(n *openapi.SensitivityCounts, s *openapi.Sensitivity) {
 }
 
 // subjectFacts returns the view of the clients that a statement is about.
-func subjectFacts(c *catalog.Catalog, s *statementScope) openapi.CoveredSubjects {
-	out := openapi.CoveredSubjects{Anyone: s.subjects.anyone, Later: len(s.subjects.stems) > 0, Addresses: []string{}}
+func subjectFacts(c *catalog.Catalog, scope *approval.StatementScope, s *statementScope) openapi.CoveredSubjects {
+	out := openapi.CoveredSubjects{Anyone: s.subjects.anyone, Later: s.subjects.names.CoverLater(), Addresses: []string{}}
 	var covered, registered []openapi.CatalogRef
-	for _, e := range c.Applications() {
-		if s.subjects.covers(e.Name) {
-			covered = append(covered, views.Ref(c, e.Name))
-		}
+	for e := range scope.CoveredApplications(c) {
+		covered = append(covered, views.Ref(c, e.Name))
 	}
 	for name, addresses := range s.registered {
 		if s.subjects.within(addresses...) != outside {

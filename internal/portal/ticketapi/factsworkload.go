@@ -57,7 +57,7 @@ func (a *API) workloadFacts(c *catalog.Catalog, snap *policy.Snapshot, f *factIt
 		}
 	}
 	slices.Sort(names)
-	for _, r := range coveredResources(c, snap, newScopeNames(slices.Compact(names))) {
+	for _, r := range coveredResources(c, snap, slices.Compact(names)) {
 		if w.more = len(w.reached) == maxReplayed; w.more {
 			break
 		}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
-	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -14,13 +14,12 @@ import (
 // that cannot be parsed match nothing, as in the policy.
 type scopeNames struct {
 	anyone bool
-	exact  map[string]bool
-	stems  []string // names without their final "*"
+	names  approval.NamePatterns
 	ranges []netip.Prefix
 }
 
 func newScopeNames(written []string) *scopeNames {
-	s := &scopeNames{exact: map[string]bool{}}
+	s := &scopeNames{}
 	for _, name := range written {
 		if name == anyone {
 			s.anyone = true
@@ -33,10 +32,8 @@ func newScopeNames(written []string) *scopeNames {
 			if p, err := n.ParsePrefix(); err == nil {
 				s.ranges = append(s.ranges, p)
 			}
-		case n.Wildcard:
-			s.stems = append(s.stems, strings.TrimSuffix(name, "*"))
 		default:
-			s.exact[name] = true
+			s.names.Add(name)
 		}
 	}
 	return s
@@ -46,42 +43,15 @@ func newScopeNames(written []string) *scopeNames {
 const anyone = "*"
 
 // covers reports whether a written name, other than anyone and a range of addresses, covers a name.
-func (s *scopeNames) covers(name string) bool {
-	return s.exact[name] || slices.ContainsFunc(s.stems, func(stem string) bool { return strings.HasPrefix(name, stem) })
-}
-
-// coversOnlyOwned reports whether the names cover at least one of some entities, and a person owns each that they cover.
-func (s *scopeNames) coversOnlyOwned(c *catalog.Catalog, person string, all []catalog.Entity) bool {
-	found := false
-	for i := range all {
-		if !s.covers(all[i].Name) {
-			continue
-		}
-		if found = true; !c.Owns(person, all[i]) {
-			return false
-		}
-	}
-	return found
-}
+func (s *scopeNames) covers(name string) bool { return s.names.Cover(name) }
 
 // overlaps reports whether there may be a name or an address that both sides cover. Anyone covers everything.
 func (s *scopeNames) overlaps(o *scopeNames) bool {
 	if s.anyone || o.anyone {
 		return true
 	}
-	for name := range s.exact {
-		if o.covers(name) {
-			return true
-		}
-	}
-	for name := range o.exact {
-		if s.covers(name) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(s.stems, func(a string) bool {
-		return slices.ContainsFunc(o.stems, func(b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) })
-	}) || slices.ContainsFunc(s.ranges, func(a netip.Prefix) bool { return slices.ContainsFunc(o.ranges, a.Overlaps) })
+	return s.names.Overlap(&o.names) ||
+		slices.ContainsFunc(s.ranges, func(a netip.Prefix) bool { return slices.ContainsFunc(o.ranges, a.Overlaps) })
 }
 
 // scopeMatch says how much of a source of connections is within the subjects of a statement.

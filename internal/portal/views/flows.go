@@ -39,8 +39,12 @@ func DenialCount(m map[string]int64, name string) *int64 {
 	return new(m[name])
 }
 
-// MaxWindow is the maximum period of a flow query.
-const MaxWindow = 31 * 24 * time.Hour
+const (
+	// MaxWindow is the maximum period of a flow query, unless it is about totals alone.
+	MaxWindow = 31 * 24 * time.Hour
+	// MaxTotalsWindow is the maximum period of a query about totals, which the stores answer from the sums of whole hours.
+	MaxTotalsWindow = LastUseWindow
+)
 
 // FlowTimeout is the time limit of a flow query. It is shorter than the server's limit for responses.
 const FlowTimeout = 20 * time.Second
@@ -48,9 +52,14 @@ const FlowTimeout = 20 * time.Second
 // clockSkew is how far the clock of a caller may be from the portal's.
 const clockSkew = 24 * time.Hour
 
-// Window returns the period of a query. Without a beginning it has the default length. A caller who asks for the longest period up to now
+// Window returns the period of a query, which is at most MaxWindow. Without a beginning it has the default length. A caller who asks for the longest period up to now
 // computes its beginning from their own clock, some time before the portal reads the request, so a little more is accepted and cut off.
 func (d *Data) Window(since, until *time.Time, preset time.Duration) (from, to time.Time, err error) {
+	return d.WindowUpTo(since, until, preset, MaxWindow)
+}
+
+// WindowUpTo is Window with another maximum, in whole days.
+func (d *Data) WindowUpTo(since, until *time.Time, preset, most time.Duration) (from, to time.Time, err error) {
 	now := d.Now().UTC()
 	to = now
 	if until != nil {
@@ -60,14 +69,14 @@ func (d *Data) Window(since, until *time.Time, preset time.Duration) (from, to t
 	if since != nil {
 		from = since.UTC()
 	}
-	if longest := to.Add(-MaxWindow); until == nil && from.Before(longest) && !from.Before(longest.Add(-clockSkew)) {
+	if longest := to.Add(-most); until == nil && from.Before(longest) && !from.Before(longest.Add(-clockSkew)) {
 		from = longest
 	}
 	switch {
 	case !from.Before(to):
 		return from, to, core.InvalidParameter("since", message.FieldBeforeUntil())
-	case to.Sub(from) > MaxWindow:
-		return from, to, core.InvalidParameter("since", message.FieldWindowTooLong())
+	case to.Sub(from) > most:
+		return from, to, core.InvalidParameter("since", message.FieldWindowTooLong(int(most / (24 * time.Hour))))
 	case to.After(now.Add(clockSkew)):
 		return from, to, core.InvalidParameter("until", message.FieldInFuture())
 	}

@@ -1508,7 +1508,7 @@ export interface paths {
          * The traffic map, which shows who connected to what in the window beside what is granted now
          * @description Each pair of a client and a resource is one link with its connections by decision. An allow statement without a connection is a
          *     link, too; a statement about several names has one only while none of them used it. Refused and audited links come first, then
-         *     those with the most connections, then unused statements, up to 20,000. People see the links of applications and resources that
+         *     those with the most connections, then unused statements, up to 20,000. The window has at most 366 days. People see the links of applications and resources that
          *     they or one of their groups own; security and auditors see all.
          */
         get: operations["getTrafficMap"];
@@ -2533,6 +2533,7 @@ export interface components {
              * @description the first record
              */
             recordsBegin?: string;
+            usesMessage?: components["schemas"]["Message"];
         };
         AccessPeriodCause: {
             /** @enum {string} */
@@ -4286,8 +4287,9 @@ export interface components {
             ticket?: string;
         };
         TrafficMap: {
-            /** @description false: the flow store cannot be read now, and there are no links */
+            /** @description false: the flow store cannot be read now, or not in time, and there are no links */
             available: boolean;
+            message?: components["schemas"]["Message"];
             /** Format: date-time */
             since: string;
             /** Format: date-time */

@@ -75,6 +75,11 @@ describe("who could reach a resource", () => {
     expect(screen.getByText("not certain")).toBeVisible();
   });
 
+  it("says that the last uses cannot be read", async () => {
+    start({ body: list({ items: [row()], usesMessage: verbatim("The last uses cannot be read now.") }) });
+    expect(await screen.findByTestId("past-uses-message")).toHaveTextContent("The last uses cannot be read now.");
+  });
+
   it("offers a retry when the records cannot be read", async () => {
     start(problem(503, "store-unavailable"));
     expect(await screen.findByTestId("error-state")).toBeVisible();

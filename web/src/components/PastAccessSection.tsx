@@ -126,11 +126,13 @@ function Mode({ list }: { list: PastAccessList }) {
 
 function Answer({ list, id }: { list: PastAccessList; id: string }) {
   const { t } = useTranslation();
+  const words = useWords();
   const empty = list.limited ? "past.emptyLimited" : list.gaps.length > 0 ? "past.emptyGaps" : list.open ? "past.emptyOpen" : "past.empty";
   return (
     <>
       <HistoryGaps gaps={list.gaps} />
       <Mode list={list} />
+      {list.usesMessage && <Notice testId="past-uses-message">{words.message(list.usesMessage)}</Notice>}
       {list.items.length === 0 ? <EmptyState testId="past-empty">{t(empty)}</EmptyState> : <Rows rows={list.items} />}
       <CsvLink href={`/api/v1/resources/${encodeURIComponent(id)}/past-access?format=csv&at=${encodeURIComponent(list.at)}`} testId="past-csv" />
     </>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { flowFilterOf, flowQuery, held, windowOf, without } from "./flow-filter";
+import { flowFilterOf, flowQuery, held, isLong, longWindowNames, shortened, windowNames, windowOf, without } from "./flow-filter";
 
 const of = (text: string) => flowFilterOf(new URLSearchParams(text));
 const asked = (text: string) => Object.fromEntries(Object.entries(flowQuery(of(text))).filter(([, value]) => value !== undefined));
@@ -28,6 +28,27 @@ describe("the window", () => {
     ["ignores what is no time", "since=yesterday", { since: "2026-11-20T10:00:00.000Z" }],
   ])("%s", (_, text, want) => {
     expect(windowOf(of(text), now)).toEqual(want);
+  });
+});
+
+describe("windows of more than 31 days", () => {
+  const now = Date.parse("2026-11-21T10:00:00Z");
+  const long = (text: string) => flowFilterOf(new URLSearchParams(text), longWindowNames);
+  it("are only read where a page has them", () => {
+    expect(windowNames).not.toContain("90d");
+    expect(of("window=365d").window).toBe("24h");
+    expect(long("window=365d").window).toBe("365d");
+    expect(windowOf(long("window=365d"), now)).toEqual({ since: "2025-11-21T10:00:00.000Z" });
+  });
+  it.each([
+    ["window=31d", false, { window: "31d" }],
+    ["window=90d", true, { window: "31d", since: undefined }],
+    ["since=2026-01-01T00:00:00Z", true, { window: "31d", since: undefined, until: undefined }],
+    ["since=2026-01-01T00:00:00Z&until=2026-06-01T00:00:00Z", true, { since: "2026-05-01T00:00:00.000Z", until: "2026-06-01T00:00:00.000Z" }],
+    ["since=2026-01-01T00:00:00Z&until=2026-01-02T00:00:00Z", false, { since: "2026-01-01T00:00:00.000Z", until: "2026-01-02T00:00:00.000Z" }],
+  ])("of %s are shortened for the other pages", (text, isLonger, want) => {
+    expect(isLong(long(text), now)).toBe(isLonger);
+    expect(shortened(long(text), now)).toMatchObject(want);
   });
 });
 

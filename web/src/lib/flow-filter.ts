@@ -3,11 +3,15 @@ import type { Decision, Verdict } from "../api/types";
 import { among } from "./use-filters";
 
 /** windows maps the name of each window to its length in seconds. */
-export const windows = { "1h": 3_600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "14d": 1_209_600, "31d": 2_678_400 } as const;
+export const windows = { "1h": 3_600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "14d": 1_209_600, "31d": 2_678_400, "90d": 7_776_000, "365d": 31_536_000 } as const;
 /** Window is the name of a window that ends now. */
 export type Window = keyof typeof windows;
-/** windowNames contains the names of the windows, the shortest first. */
-export const windowNames = Object.keys(windows) as Window[];
+/** longWindowNames contains the names of all windows, the shortest first. Only queries about totals have those of more than `longestWindow`. */
+export const longWindowNames = Object.keys(windows) as Window[];
+/** longestWindow is the maximum length of a window of other queries, in seconds. */
+export const longestWindow: number = windows["31d"];
+/** windowNames contains the names of the windows that every query has, the shortest first. */
+export const windowNames = longWindowNames.filter((name) => windows[name] <= longestWindow);
 /** usualWindow is the window without a choice. */
 export const usualWindow: Window = "24h";
 
@@ -50,11 +54,11 @@ function instant(value: string | null): string | undefined {
 const isPort = (port: number): boolean => Number.isInteger(port) && port >= 0 && port <= 65_535;
 
 /** flowFilterOf reads the filter from the URL and ignores values that are not allowed. */
-export function flowFilterOf(search: URLSearchParams): FlowFilter {
+export function flowFilterOf(search: URLSearchParams, names: Window[] = windowNames): FlowFilter {
   const since = instant(search.get("since"));
   const until = instant(search.get("until"));
   return {
-    window: among(search.getAll("window"), windowNames)[0] ?? usualWindow,
+    window: among(search.getAll("window"), names)[0] ?? usualWindow,
     since,
     // An end that is not after the beginning is ignored.
     until: since !== undefined && until !== undefined && until <= since ? undefined : until,
@@ -77,6 +81,21 @@ export function flowFilterOf(search: URLSearchParams): FlowFilter {
 export function windowOf({ window, since, until }: Pick<FlowFilter, "window" | "since" | "until">, now: number): { since: string; until?: string } {
   const end = until === undefined ? now : Date.parse(until);
   return { since: since ?? new Date(end - windows[window] * 1_000).toISOString(), ...(until === undefined ? {} : { until }) };
+}
+
+type Span = Pick<FlowFilter, "window" | "since" | "until">;
+
+/** isLong reports whether a window is longer than those that every query has. */
+export function isLong(filter: Span, now: number): boolean {
+  const { since, until } = windowOf(filter, now);
+  return (until === undefined ? now : Date.parse(until)) - Date.parse(since) > longestWindow * 1_000;
+}
+
+/** shortened returns the window, or the last part of it that every query can have. */
+export function shortened<F extends Span>(filter: F, now: number): F {
+  if (!isLong(filter, now)) return filter;
+  if (filter.until === undefined) return { ...filter, window: "31d", since: undefined };
+  return { ...filter, since: new Date(Date.parse(filter.until) - longestWindow * 1_000).toISOString() };
 }
 
 /** flowQuery returns the parameters of the API without the window and the page. */

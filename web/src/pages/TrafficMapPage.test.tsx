@@ -50,6 +50,23 @@ function start(at = "/traffic", over: Partial<TrafficMap> = {}, roles: ("request
 const searchOf = (router: { state: { location: { search: string } } }) => new URLSearchParams(router.state.location.search);
 
 describe("the traffic map", () => {
+  it("draws a year, and says that losses and changes are about its last 31 days", async () => {
+    const until = new Date().toISOString();
+    const { calls } = start("/traffic?window=365d&ticket=T-1", { since: new Date(Date.now() - 365 * 86_400_000).toISOString(), until });
+    await screen.findByTestId("traffic-picture");
+    expect(screen.getByTestId("traffic-long")).toHaveTextContent("only for the last 31 days");
+    const since = (path: string) => Date.now() - Date.parse(calls.find((each) => each.path === path)?.search.get("since") ?? "");
+    expect(since("/flows/map")).toBeCloseTo(365 * 86_400_000, -5);
+    expect(since("/flows/coverage")).toBeCloseTo(31 * 86_400_000, -5);
+    await waitFor(() => expect(since("/tickets/T-1/impact")).toBeCloseTo(31 * 86_400_000, -5));
+    expect(screen.getByRole("link", { name: "All flows as a list" })).toHaveAttribute("href", "/flows?window=31d");
+  });
+
+  it("says what to do if the store needs too long", async () => {
+    start("/traffic?window=365d", { available: false, links: [], message: verbatim("Choose a shorter period.") });
+    expect(await screen.findByTestId("flows-unavailable")).toHaveTextContent("Choose a shorter period.");
+  });
+
   it("asks for the period and the filters of the address, and for nothing else", async () => {
     const { calls } = start("/traffic?window=7d&subject=app-888&cluster=m1&q=redis&decision=denied&level=resource");
     await screen.findByTestId("traffic-picture");

@@ -26,7 +26,7 @@ import { TrafficLegend } from "../components/traffic/TrafficLegend";
 import { ChangePicker, changeIn, marksOf, TrafficOverlay, useChange } from "../components/traffic/TrafficOverlay";
 import { TrafficTable } from "../components/traffic/TrafficTable";
 import { levels } from "../lib/access-graph";
-import { flowFilterOf } from "../lib/flow-filter";
+import { flowFilterOf, isLong, longestWindow, longWindowNames, shortened, usualWindow } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
 import { shortName } from "../lib/names";
 import { hiddenIn, overlayOf, toggleKey, totals, trafficKinds, trafficLevelOf, trafficPicture } from "../lib/traffic-map";
@@ -37,14 +37,30 @@ import { useWords } from "../lib/use-words";
 
 /** trafficFilterOf reads the filter of the map from the URL: of the filter of flows, those parts that a pair of ends can have. */
 function trafficFilterOf(search: URLSearchParams): FlowFilter {
-  return { ...flowFilterOf(search), decision: [], verdict: [], action: [], port: [], policy: undefined, sid: undefined, unattributed: false, disagree: false };
+  return { ...flowFilterOf(search, longWindowNames), decision: [], verdict: [], action: [], port: [], policy: undefined, sid: undefined, unattributed: false, disagree: false };
 }
 
 const narrowed = ["subject", "resource", "cluster", "q", "team", "hide"] as const;
 const cleared = Object.fromEntries(narrowed.map((key) => [key, undefined]));
 
-/** spanIn returns the parameters of the period. */
-const spanIn = (search: URLSearchParams) => new URLSearchParams([...search].filter(([key]) => key === "window" || key === "since" || key === "until"));
+/** hasLongPeriod reports whether the period is longer than those of the other pages. */
+const hasLongPeriod = (filter: FlowFilter): boolean => isLong(filter, Date.now());
+
+/** lastPart returns the filter with the last part of its period that the other pages have. */
+const lastPart = (filter: FlowFilter): FlowFilter => shortened(filter, Date.now());
+
+/** spanOf returns the parameters of the period on the page Flows. Of a longer one than this page has, they are those of its last part. */
+function spanOf(filter: FlowFilter): URLSearchParams {
+  const { window, since, until } = lastPart(filter);
+  const parts = { window: since === undefined && window !== usualWindow ? window : undefined, since, until };
+  return new URLSearchParams(Object.entries(parts).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])));
+}
+
+/** replayedPeriod returns the period of a map over which a change is replayed. */
+function replayedPeriod({ since, until }: TrafficMap): { since: string; until: string } {
+  const earliest = Date.parse(until) - longestWindow * 1_000;
+  return { since: Date.parse(since) < earliest ? new Date(earliest).toISOString() : since, until };
+}
 
 interface Props {
   filter: FlowFilter;
@@ -54,11 +70,11 @@ interface Props {
 
 function Filters({ filter, search, onChange }: Props) {
   const { t } = useTranslation();
-  const coverage = useFlowCoverage(filter).data;
+  const coverage = useFlowCoverage(lastPart(filter)).data;
   const clusters = [...new Set([...Object.keys(coverage?.lastFlow ?? {}), ...filter.cluster])].sort();
   return (
     <div className={classes.filters} role="search" aria-label={t("flows.filters")}>
-      <FlowWindow filter={filter} onChange={onChange} />
+      <FlowWindow filter={filter} names={longWindowNames} onChange={onChange} />
       <SearchField label={t("flows.search")} value={filter.q ?? ""} onChange={(q) => onChange({ q })} testId="traffic-search" />
       <MultiSelect w={170} aria-label={t("connections.cluster")} placeholder={filter.cluster.length > 0 ? undefined : t("flows.anyCluster")} data={clusters} value={filter.cluster} onChange={(cluster) => onChange({ cluster })} clearable searchable data-testid="traffic-cluster" />
       <ChangePicker change={changeIn(search)} onChange={onChange} />
@@ -99,7 +115,7 @@ function Drawing({ map, filter, search, onChange }: Props & { map: TrafficMap })
   const words = useWords();
   const level = trafficLevelOf(search);
   const change = changeIn(search);
-  const answer = useChange(change, { since: map.since, until: map.until });
+  const answer = useChange(change, replayedPeriod(map));
   const hiddenText = search.getAll("hide").join(" ");
   const toggledText = search.getAll("open").join("\n");
   const team = search.get("team") ?? undefined;
@@ -134,7 +150,7 @@ function Drawing({ map, filter, search, onChange }: Props & { map: TrafficMap })
   const filtered = narrowed.some((key) => search.has(key));
   const openable = bundle && from && to ? [from, to].filter(({ single, names }) => !single && names > 0) : [];
 
-  if (!map.available) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
+  if (!map.available) return <Notice testId="flows-unavailable">{map.message ? words.message(map.message) : t("connections.unavailable")}</Notice>;
   const tools = (
     <>
       <SegmentedControl size="xs" aria-label={t("accessMap.level")} data={levels.map((each) => ({ value: each as string, label: t(`accessMap.levels.${each}`) }))} value={level} onChange={(next) => onChange({ level: next === "team" ? undefined : next, open: undefined, from: undefined, to: undefined })} data-testid="traffic-level" />
@@ -182,7 +198,7 @@ function Drawing({ map, filter, search, onChange }: Props & { map: TrafficMap })
           bundle={bundle}
           from={from}
           to={to}
-          span={spanIn(search)}
+          span={spanOf(filter)}
           onUnfold={openable.length > 0 ? () => onChange({ open: [...new Set([...search.getAll("open"), ...openable.map(({ side, group }) => toggleKey(side, group))])], from: undefined, to: undefined }) : undefined}
           onClose={() => select(undefined)}
         />
@@ -190,7 +206,7 @@ function Drawing({ map, filter, search, onChange }: Props & { map: TrafficMap })
       {map.links.length > 0 && (
         <div className={classes.buttons}>
           <CsvLink href={downloadOf(filter)} testId="traffic-csv" />
-          <Link to={`/flows?${spanIn(search).toString()}`}>{t("traffic.allFlows")}</Link>
+          <Link to={`/flows?${spanOf(filter).toString()}`}>{t("traffic.allFlows")}</Link>
           {map.lastFlow && (
             <p className={pageClasses.aside}>
               {t("connections.lastFlow")}: <RelativeTime at={map.lastFlow} />
@@ -210,7 +226,7 @@ export function TrafficMapPage() {
   const query = useTrafficMap(filter);
   const me = useMe().data;
   const all = me !== undefined && canSeeGovernance(me);
-  const lossPath = `/flows?${applyChange(spanIn(search), { tab: "losses" }).toString()}`;
+  const lossPath = `/flows?${applyChange(spanOf(filter), { tab: "losses" }).toString()}`;
   return (
     <Page
       wide
@@ -227,7 +243,8 @@ export function TrafficMapPage() {
     >
       {all && <MapNav />}
       <Filters filter={filter} search={search} onChange={change} />
-      <LossBanner filter={filter} to={lossPath} />
+      {hasLongPeriod(filter) && <Notice testId="traffic-long">{t("traffic.long")}</Notice>}
+      <LossBanner filter={lastPart(filter)} to={lossPath} />
       <Focus map={query.data} filter={filter} search={search} onChange={change} />
       <Loaded query={query}>{(map) => <Drawing map={map} filter={filter} search={search} onChange={change} />}</Loaded>
     </Page>

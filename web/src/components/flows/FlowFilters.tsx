@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useFlowCoverage } from "../../api/flows";
 import { decisions, filterKeys, held, isFiltered, usualWindow, verdicts, windowNames, without } from "../../lib/flow-filter";
-import type { FlowFilter, Held } from "../../lib/flow-filter";
+import type { FlowFilter, Held, Window } from "../../lib/flow-filter";
 import { shortName } from "../../lib/names";
 import type { FilterChange } from "../../lib/use-filters";
 import { useZone } from "../../lib/use-zone";
@@ -19,8 +19,8 @@ interface Props {
   onChange: (change: FilterChange) => void;
 }
 
-/** FlowWindow selects the window: back from now, or between two instants in the person's time zone. */
-export function FlowWindow({ filter, onChange }: Omit<Props, "search">) {
+/** FlowWindow selects the window: one of some names back from now, or between two instants in the person's time zone. */
+export function FlowWindow({ filter, names = windowNames, onChange }: Omit<Props, "search"> & { names?: Window[] }) {
   const { t } = useTranslation();
   const zone = useZone();
   const own = filter.since !== undefined || filter.until !== undefined;
@@ -32,7 +32,7 @@ export function FlowWindow({ filter, onChange }: Omit<Props, "search">) {
         className={classes.window}
         aria-label={t("flows.window")}
         allowDeselect={false}
-        data={[...windowNames.map((each) => ({ value: each as string, label: t(`flows.windows.${each}`) })), { value: "own", label: t("flows.windows.own") }]}
+        data={[...names.map((each) => ({ value: each as string, label: t(`flows.windows.${each}`) })), { value: "own", label: t("flows.windows.own") }]}
         value={own ? "own" : filter.window}
         onChange={(next) => {
           if (next === "own") onChange({ window: undefined, since: new Date(Date.now() - 86_400_000).toISOString(), until: undefined });

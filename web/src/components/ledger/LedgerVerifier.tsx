@@ -3,6 +3,8 @@ import { IconShieldCheck } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { useVerifyLedger } from "../../api/governance";
 import type { LedgerVerification } from "../../api/types";
+import { ledgerAnchorsCSV } from "../../lib/tables/ledger";
+import type { LedgerAnchor } from "../../lib/tables/ledger";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
@@ -12,17 +14,16 @@ import { RelativeTime } from "../Time";
 import tables from "../Tables.module.css";
 import classes from "./Ledger.module.css";
 
-type Anchor = NonNullable<LedgerVerification["anchors"]>[number];
-
-function Anchors({ anchors }: { anchors: Anchor[] }) {
+function Anchors({ anchors }: { anchors: LedgerAnchor[] }) {
   const { t } = useTranslation();
   const words = useWords();
   if (anchors.length === 0) return <Notice testId="no-anchors">{t("ledger.noAnchors")}</Notice>;
-  const columns: Column<Anchor>[] = [
-    { key: "anchor", header: t("ledger.anchor"), cell: (row) => <code className={tables.code}>{row.anchor}</code> },
+  const columns: Column<LedgerAnchor>[] = [
+    { key: "anchor", header: t("ledger.anchor"), sortBy: (row) => row.anchor, cell: (row) => <code className={tables.code}>{row.anchor}</code> },
     {
       key: "seq",
       header: t("ledger.anchorLine"),
+      sortBy: (row) => row.seq,
       cell: (row) => (
         <span className={tables.number}>
           {words.number(row.seq)} {row.at && <RelativeTime at={row.at} />}
@@ -32,6 +33,7 @@ function Anchors({ anchors }: { anchors: Anchor[] }) {
     {
       key: "matches",
       header: t("ledger.verify"),
+      sortBy: (row) => (row.matches ? 1 : 0),
       cell: (row) => (
         <span className={tables.stack}>
           <span>{row.matches ? <ToneBadge tone="ok" word={t("ledger.agrees")} /> : <ToneBadge tone="bad" word={t("ledger.differs")} />}</span>
@@ -40,7 +42,7 @@ function Anchors({ anchors }: { anchors: Anchor[] }) {
       ),
     },
   ];
-  return <DataTable label={t("ledger.anchors")} columns={columns} rows={anchors} rowKey={(row) => row.anchor} testId="anchors" />;
+  return <DataTable csv={ledgerAnchorsCSV} sortParam="anchor-sort" label={t("ledger.anchors")} columns={columns} rows={anchors} rowKey={(row) => row.anchor} testId="anchors" />;
 }
 
 function Result({ result }: { result: LedgerVerification }) {

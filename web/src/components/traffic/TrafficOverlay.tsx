@@ -7,6 +7,7 @@ import { asApiError } from "../../api/client";
 import { useDraftImpact, useImpactPreview, useProposal, useTicketImpact } from "../../api/flows";
 import type { Period } from "../../api/flows";
 import type { Impact, TrafficMap } from "../../api/types";
+import { isLong, usualWindow } from "../../lib/flow-filter";
 import { keepDraft, keptDraft, mostDraft } from "../../lib/traffic-draft";
 import type { Overlay } from "../../lib/traffic-map";
 import { forPreview, modeBody } from "../../lib/request";
@@ -150,7 +151,7 @@ export function TrafficOverlay({ change, query, overlay, map, onChange }: Props)
           {lost ? t("traffic.overlay.draftLost") : impact === undefined ? t("traffic.overlay.reading") : !impact.available ? (impact.message ? words.message(impact.message) : t("connections.unavailable")) : sentence}
           {impact?.available && (
             <small>
-              {t("traffic.overlay.basis")}
+              {t(isLong({ window: usualWindow, since: map.since, until: map.until }, Date.parse(map.until)) ? "traffic.overlay.basisLong" : "traffic.overlay.basis")}
               {overlay !== undefined && overlay.elsewhere > 0 && ` ${t("traffic.overlay.elsewhere", { count: overlay.elsewhere, number: words.number(overlay.elsewhere) })}`}
               {impact.truncated && ` ${t("impact.truncated")}`}
             </small>

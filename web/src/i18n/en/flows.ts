@@ -5,7 +5,7 @@ export const flows = {
     intro: "Who connected to what, what the policies decided, and by which statement.",
     filters: "Filters",
     window: "Window",
-    windows: { "1h": "Last hour", "6h": "Last 6 hours", "24h": "Last 24 hours", "7d": "Last 7 days", "14d": "Last 14 days", "31d": "Last 31 days", own: "From … to …" },
+    windows: { "1h": "Last hour", "6h": "Last 6 hours", "24h": "Last 24 hours", "7d": "Last 7 days", "14d": "Last 14 days", "31d": "Last 31 days", "90d": "Last 90 days", "365d": "Last 365 days", own: "From … to …" },
     search: "Part of a name or address",
     anyDecision: "Any decision",
     anyCluster: "Any cluster",

@@ -8,6 +8,7 @@ export const traffic = {
     servers: "Resources",
     legend: "Legend: press a kind to hide or show it",
     kind: { allowed: "allowed", audited: "audited", refused: "refused", unmanaged: "unmanaged", granted: "granted, not used" },
+    long: "Of a period of more than 31 days, missing flows are known, and changes are replayed, only for the last 31 days.",
     kindHelp: {
       allowed: "A statement allowed the connections.",
       audited: "No statement allows the connections. They passed because the resource is in Audit.",
@@ -68,6 +69,7 @@ export const traffic = {
       wouldLet_one: "{{number}} would be newly allowed",
       wouldLet_other: "{{number}} would be newly allowed",
       both: "{{cuts}}, and {{lets}}",
+      basisLong: "Links that would be cut have a cross, newly allowed ones a plus. The connections of the last 31 days of the map’s period were replayed.",
       basis: "Links that would be cut have a cross, newly allowed ones a plus. The connections of the map’s period were replayed.",
       elsewhere_one: "{{number}} further link is not on this map, which is filtered.",
       elsewhere_other: "{{number}} further links are not on this map, which is filtered.",

@@ -8,6 +8,7 @@ export const traffic = {
     servers: "资源",
     legend: "图例：点击可隐藏或显示一类",
     kind: { allowed: "允许", audited: "审计放行", refused: "被拒绝", unmanaged: "未纳管", granted: "已授权、未使用" },
+    long: "期间超过 31 天时，只有最后 31 天会提示缺失的流量，变更也只对这 31 天回放。",
     kindHelp: {
       allowed: "有语句允许这些连接。",
       audited: "没有语句允许这些连接；因为资源处于审计模式，所以放行。",
@@ -62,6 +63,7 @@ export const traffic = {
       cutsNothing: "不会切断图中的任何连线",
       wouldLet_other: "将新放行 {{number}} 条",
       both: "{{cuts}}，并{{lets}}",
+      basisLong: "将被切断的连线标有叉号，新放行的标有加号。结果来自对图中期间最后 31 天连接的回放。",
       basis: "将被切断的连线标有叉号，新放行的标有加号。结果来自对图中期间连接的回放。",
       elsewhere_other: "另有 {{number}} 条不在图中（图设置了筛选）。",
       which: "回放的内容",

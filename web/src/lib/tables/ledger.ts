@@ -1,5 +1,5 @@
 /** Tables of the ledger, as files. */
-import type { LedgerLine } from "../../api/types";
+import type { LedgerLine, LedgerVerification } from "../../api/types";
 import type { CsvTable } from "../csv";
 import { person } from "./cells";
 
@@ -15,5 +15,20 @@ export const ledgerLinesCSV: CsvTable<LedgerLine> = {
     object: (row) => row.object,
     details: (row) => Object.entries(row.details ?? {}).map(([key, value]) => `${key}=${value}`),
     hash: (row) => row.hash,
+  },
+};
+
+/** LedgerAnchor is the comparison of the ledger with one anchor. */
+export type LedgerAnchor = NonNullable<LedgerVerification["anchors"]>[number];
+
+/** ledgerAnchorsCSV is the table of the anchors with which the ledger was compared. */
+export const ledgerAnchorsCSV: CsvTable<LedgerAnchor> = {
+  file: "ledger-anchors",
+  columns: {
+    anchor: (row) => row.anchor,
+    line: (row) => row.seq,
+    at: (row) => row.at,
+    agrees: (row) => row.matches,
+    message: (row) => row.message?.text,
   },
 };
