@@ -137,6 +137,8 @@ const (
 	PoliciesNotInMesh = "PoliciesNotInMesh"
 	// MeshConfigUnread means that it is unknown whether there is such an istiod.
 	MeshConfigUnread = "MeshConfigUnread"
+	// IstioUndeclared means that the member declares no Istio, serves its policies, and does not let the adapter read whether it has any of ACP's.
+	IstioUndeclared = "IstioUndeclared"
 	// GuardMissing means that the guard, or a part of it, is not installed.
 	GuardMissing = "GuardMissing"
 	// GuardChanged means that the guard differs from what ACP installs.
@@ -227,6 +229,7 @@ func Assess(f Facts, n Needs) []Finding {
 	out = append(out, meshPodFindings(f, n)...)
 	out = append(out, mtlsFindings(f, n)...)
 	out = append(out, meshConfigFindings(f, n)...)
+	out = append(out, undeclaredIstio(f)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
