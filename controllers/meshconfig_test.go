@@ -66,7 +66,7 @@ func TestPoliciesOutsideTheMeshAreReported(t *testing.T) {
 	}
 	must(admin.Create(s.ctx, canary))
 	s.distributedBecause("the istiod of a revision is missing", half, "there is no Deployment istio-system/istiod-canary")
-	must(admin.Create(s.ctx, istiodDeployment("istiod-canary", corev1.EnvVar{Name: "REVISION", Value: "canary"})))
+	must(createIstiod(s.ctx, admin, istiodDeployment("istiod-canary", corev1.EnvVar{Name: "REVISION", Value: "canary"})))
 	s.distributedBecause("the configuration of a revision is missing", half, "there is no ConfigMap istio-system/istio-canary")
 	other := meshConfigMap("istio-canary", "rootNamespace: canary-config\n")
 	must(admin.Create(s.ctx, other))

@@ -107,7 +107,9 @@ func TestServersWithoutProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	of := func(t *testing.T) map[string]string { return map[string]string{"of": t.Name()[len("TestServersWithoutProxy/"):]} }
+	of := func(t *testing.T) map[string]string {
+		return map[string]string{"of": t.Name()[len("TestServersWithoutProxy/"):]}
+	}
 
 	for name, tc := range map[string]struct {
 		reason       string

@@ -29,20 +29,20 @@ const (
 
 // everywhere are the pairs that cannot occur, whatever proxy the destination has.
 var everywhere = Reasons{
-	"anyone with other port":                noStatement,
-	"deny with other port":                  noStatement,
-	"other port with range":                 noStatement,
+	"anyone with other port":                 noStatement,
+	"deny with other port":                   noStatement,
+	"other port with range":                  noStatement,
 	"other port with requests of a wildcard": noStatement,
-	"other port with validity":              noStatement,
-	"other port with wildcard resource":     noStatement,
-	"http with other port":                  "the ports of the worlds on which requests are made are all named",
-	"other port with several classes":       "ports are open only on pods of one class",
-	"external workload with node":           noAddress,
-	"node with range":                       noAddress,
-	"audit with enforce":                    sameMode,
-	"enforce with temporary audit":          sameMode,
-	"audit with deny":                       noDenial,
-	"deny with temporary audit":             noDenial,
+	"other port with validity":               noStatement,
+	"other port with wildcard resource":      noStatement,
+	"http with other port":                   "the ports of the worlds on which requests are made are all named",
+	"other port with several classes":        "ports are open only on pods of one class",
+	"external workload with node":            noAddress,
+	"node with range":                        noAddress,
+	"audit with enforce":                     sameMode,
+	"enforce with temporary audit":           sameMode,
+	"audit with deny":                        noDenial,
+	"deny with temporary audit":              noDenial,
 }
 
 // These are the features that cannot occur where a proxy of one kind decides.

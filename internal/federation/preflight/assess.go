@@ -135,6 +135,8 @@ const (
 	// PoliciesNotInMesh means that an istiod of the member does not apply the policies of the namespace to which ACP distributes them to the
 	// whole mesh, by its mesh configuration.
 	PoliciesNotInMesh = "PoliciesNotInMesh"
+	// IstiodNotAvailable means that no pod of an istiod is available, so that no change of policies reaches its proxies.
+	IstiodNotAvailable = "IstiodNotAvailable"
 	// MeshConfigUnread means that it is unknown whether there is such an istiod.
 	MeshConfigUnread = "MeshConfigUnread"
 	// IstioUndeclared means that the member declares no Istio, serves its policies, and does not let the adapter read whether it has any of ACP's.

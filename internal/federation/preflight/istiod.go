@@ -57,31 +57,35 @@ const (
 var meshConfigFlags = []string{"--meshConfig", "--namespace", "-n", "--kubeconfig", "--configDir"}
 
 // sources returns the names of the ConfigMaps in the namespace of the istiod whose mesh configurations it applies, in this order, so that a later one
-// overrides an earlier one. unknown is the reason why they are not known, or why there may be others. declared and optional are as in ignores.
-func (i istiodName) sources(ctx context.Context, c kubernetes.Interface, declared, optional bool) (names []string, unknown message.Message) {
+// overrides an earlier one, and why they are not known, or no pod is available. declared and optional are as in read.
+func (i istiodName) sources(ctx context.Context, c kubernetes.Interface, declared, optional bool) (names []string, out MeshConfig) {
 	names = []string{i.configMap()}
 	name := i.named(istiod)
 	what := "Deployment " + i.namespace + "/" + name
 	d, err := c.AppsV1().Deployments(i.namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && (declared || optional):
-		return names, message.Message{}
+		return names, out
 	case err != nil:
-		return names, unread(err, what)
+		out.Unread = unread(err, what)
+		return names, out
+	}
+	// After an upgrade to another revision, the Deployment of the former istiod may have been left without pods.
+	if unused := optional && d.Spec.Replicas != nil && *d.Spec.Replicas == 0; d.Status.AvailableReplicas == 0 && !unused {
+		out.Down = message.PreflightIstiodDown(what)
 	}
 	shared, file, setting := i.settingsOf(&d.Spec.Template.Spec)
 	switch {
 	case setting != "" && declared:
-		return names, message.Message{}
 	case setting != "":
-		return names, message.PreflightIstiodSetting(what, setting)
+		out.Unread = message.PreflightIstiodSetting(what, setting)
 	case file != "":
 		names = []string{file}
 	}
 	if shared != "" {
 		names = []string{shared, names[0]}
 	}
-	return names, message.Message{}
+	return names, out
 }
 
 // settingsOf returns the names of the ConfigMaps that pods of the istiod use for the shared mesh configuration, and for the file that replaces the one of

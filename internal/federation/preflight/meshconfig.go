@@ -24,6 +24,8 @@ type MeshConfig struct {
 	Ignored message.Message
 	// Unread is the reason why this is not known of every istiod, or zero.
 	Unread message.Message
+	// Down is the reason why no change of the policies reaches the proxies of at least one istiod, because none of its pods is available, or zero.
+	Down message.Message
 }
 
 // meshConfigKey is the key of a ConfigMap with a mesh configuration.
@@ -47,8 +49,8 @@ func readMeshConfig(ctx context.Context, c kubernetes.Interface, at federation.L
 	}
 	var out MeshConfig
 	for _, i := range all {
-		ignored, unknown := i.ignores(ctx, c, at.IstioRoot, at.IstioRootDeclared, additional && i == own)
-		out.Ignored, out.Unread = firstOf(out.Ignored, ignored), firstOf(out.Unread, unknown)
+		one := i.read(ctx, c, at.IstioRoot, at.IstioRootDeclared, additional && i == own)
+		out.Ignored, out.Unread, out.Down = firstOf(out.Ignored, one.Ignored), firstOf(out.Unread, one.Unread), firstOf(out.Down, one.Down)
 	}
 	return out
 }
@@ -79,11 +81,10 @@ func istiodsOf(ctx context.Context, c kubernetes.Interface, declared bool) (all 
 	return slices.Compact(all), message.Message{}
 }
 
-// ignores returns the reason why an istiod does not apply the policies of the root namespace of the member to the whole mesh, or zero. unknown is the
-// reason why this is not known. If declared is set, the declaration of the member counts in place of what the cluster does not contain. If optional is
-// set, there may be no such istiod.
-func (i istiodName) ignores(ctx context.Context, c kubernetes.Interface, root string, declared, optional bool) (ignored, unknown message.Message) {
-	sources, unknown := i.sources(ctx, c, declared, optional)
+// read reads whether an istiod runs, and applies the policies of the root namespace of the member to the whole mesh. If declared is set, the declaration
+// of the member counts in place of what the cluster does not contain. If optional is set, there may be no such istiod.
+func (i istiodName) read(ctx context.Context, c kubernetes.Interface, root string, declared, optional bool) MeshConfig {
+	sources, out := i.sources(ctx, c, declared, optional)
 	settings, read := defaultMeshSettings(), false
 	for _, name := range sources {
 		what := "ConfigMap " + i.namespace + "/" + name
@@ -92,9 +93,9 @@ func (i istiodName) ignores(ctx context.Context, c kubernetes.Interface, root st
 		case apierrors.IsNotFound(err) && (declared || optional):
 			continue
 		case err != nil:
-			unknown = firstOf(unknown, unread(err, what))
+			out.Unread = firstOf(out.Unread, unread(err, what))
 		case !settings.override(found.Data[meshConfigKey], what):
-			unknown = firstOf(unknown, message.PreflightMeshConfigInvalid(what))
+			out.Unread = firstOf(out.Unread, message.PreflightMeshConfigInvalid(what))
 		default:
 			read = true
 			continue
@@ -102,11 +103,11 @@ func (i istiodName) ignores(ctx context.Context, c kubernetes.Interface, root st
 		// What an earlier source contains may be overridden by this one.
 		settings, read = defaultMeshSettings(), false
 	}
-	if !read {
-		return message.Message{}, unknown
+	if read {
+		ignored, unknown := settings.ignores(ctx, c, root)
+		out.Ignored, out.Unread = ignored, firstOf(out.Unread, unknown)
 	}
-	ignored, selection := settings.ignores(ctx, c, root)
-	return ignored, firstOf(unknown, selection)
+	return out
 }
 
 // meshSettings are the settings of a mesh configuration that decide which policies apply to the whole mesh. Source: istio.io/api/mesh/v1alpha1.
@@ -188,19 +189,24 @@ func firstOf(a, b message.Message) message.Message {
 	return a
 }
 
-// meshConfigFindings reports a member whose Istio is to enforce, and whose istiods do not apply ACP's policies, or where this is not known, if there
-// is a class of Istio's.
+// meshConfigFindings reports a member whose Istio is to enforce, and whose istiods do not run, or do not apply ACP's policies, or where this is not known,
+// if there is a class of Istio's.
 func meshConfigFindings(f Facts, n Needs) []Finding {
 	if !f.Istio.Enforces() || len(IstioLabels(n.Keys)) == 0 {
 		return nil
 	}
-	switch config := f.Istio.Config; {
-	case !config.Ignored.IsZero():
-		return []Finding{{Severity: Fails, Code: PoliciesNotInMesh, Message: message.PreflightPoliciesNotInMesh(config.Ignored),
-			Remedy: message.RemedyMeshRoot(objectkind.IstioRoot, federation.AnnotationIstioRoot)}}
-	case !config.Unread.IsZero():
-		return []Finding{{Severity: Warns, Code: MeshConfigUnread, Message: message.PreflightMeshConfigUnread(config.Unread),
-			Remedy: message.RemedyMeshConfigUnread(objectkind.IstioRoot, federation.AnnotationIstioRoot+"="+objectkind.IstioRoot)}}
+	var out []Finding
+	config := f.Istio.Config
+	if !config.Down.IsZero() {
+		out = append(out, Finding{Severity: Warns, Code: IstiodNotAvailable, Message: config.Down, Remedy: message.RemedyMendIstiod()})
 	}
-	return nil
+	switch {
+	case !config.Ignored.IsZero():
+		out = append(out, Finding{Severity: Fails, Code: PoliciesNotInMesh, Message: message.PreflightPoliciesNotInMesh(config.Ignored),
+			Remedy: message.RemedyMeshRoot(objectkind.IstioRoot, federation.AnnotationIstioRoot)})
+	case !config.Unread.IsZero():
+		out = append(out, Finding{Severity: Warns, Code: MeshConfigUnread, Message: message.PreflightMeshConfigUnread(config.Unread),
+			Remedy: message.RemedyMeshConfigUnread(objectkind.IstioRoot, federation.AnnotationIstioRoot+"="+objectkind.IstioRoot)})
+	}
+	return out
 }

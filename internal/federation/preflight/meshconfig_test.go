@@ -41,6 +41,7 @@ func injector(name, revision, namespace string) runtime.Object {
 // istiodIn returns the Deployment of an istiod in a namespace, whose pods are changed by functions.
 func istiodIn(namespace, name string, changes ...func(*corev1.PodSpec)) runtime.Object {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	d.Status.AvailableReplicas = 1
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy"}, {Name: istiodContainer, Args: []string{"discovery", "--log_as_json"}}}
 	for _, change := range changes {
 		change(&d.Spec.Template.Spec)
@@ -141,11 +142,15 @@ func TestMeshConfigOfSettings(t *testing.T) {
 		},
 		"FlagDeclared": {
 			reason: "the declaration counts", objects: configs(root, root), declared: true,
-			istiod: []func(*corev1.PodSpec){func(pod *corev1.PodSpec) { pod.Containers[1].Args = []string{"discovery", "--meshConfig", "/mesh.yaml"} }},
+			istiod: []func(*corev1.PodSpec){func(pod *corev1.PodSpec) {
+				pod.Containers[1].Args = []string{"discovery", "--meshConfig", "/mesh.yaml"}
+			}},
 		},
 		"FlagDeclaredOther": {
 			reason: "it does not count against what was read", objects: configs(other, root), declared: true, ignored: "root namespace mesh",
-			istiod: []func(*corev1.PodSpec){func(pod *corev1.PodSpec) { pod.Containers[1].Args = []string{"discovery", "--meshConfig", "/mesh.yaml"} }},
+			istiod: []func(*corev1.PodSpec){func(pod *corev1.PodSpec) {
+				pod.Containers[1].Args = []string{"discovery", "--meshConfig", "/mesh.yaml"}
+			}},
 		},
 		"OtherNamespace": {
 			reason: "it takes ConfigMaps from elsewhere", objects: configs(root, root), unread: "depends on POD_NAMESPACE",
@@ -200,6 +205,37 @@ func TestMeshConfigOfSettings(t *testing.T) {
 				if (pair[0] == "") != (pair[1] == "") || !strings.Contains(pair[0], pair[1]) {
 					t.Errorf("%s: %s is %q, want %q in it", tc.reason, what, pair[0], pair[1])
 				}
+			}
+		})
+	}
+}
+
+// TestIstiodIsAvailable checks that an istiod without an available pod is found, also if its Deployment is to have none, unless nothing refers to it.
+func TestIstiodIsAvailable(t *testing.T) {
+	down := func(name string, replicas int32) runtime.Object {
+		d, _ := istiodIn("istio-system", name, withVariable(ownRevision, strings.TrimPrefix(strings.TrimPrefix(name, "istiod"), "-"))).(*appsv1.Deployment)
+		d.Status.AvailableReplicas, d.Spec.Replicas = 0, &replicas
+		return d
+	}
+	own := meshConfigIn("istio-system", "istio", "rootNamespace: istio-system\n")
+	revision := []runtime.Object{injector("istio-sidecar-injector-a", "a", "istio-system"), meshConfigIn("istio-system", "istio-a", "trustDomain: x\n")}
+	up := istiodIn("istio-system", "istiod-a", withVariable(ownRevision, "a"))
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		down    string
+	}{
+		"Up":             {[]runtime.Object{istiodIn("istio-system", "istiod"), own}, ""},
+		"Down":           {[]runtime.Object{down("istiod", 1), own}, "Deployment istio-system/istiod is available"},
+		"NoPods":         {[]runtime.Object{down("istiod", 0), own}, "istio-system/istiod"},
+		"RevisionDown":   {append(revision, down("istiod-a", 1)), "istio-system/istiod-a"},
+		"RevisionNoPods": {append(revision, down("istiod-a", 0)), "istio-system/istiod-a"},
+		"FormerNoPods":   {append(revision, up, down("istiod", 0), own), ""},
+		"FormerDown":     {append(revision, up, down("istiod", 1), own), "istio-system/istiod "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := readMeshConfig(t.Context(), fake.NewClientset(tc.objects...), federation.DefaultLocations())
+			if !got.Ignored.IsZero() || !got.Unread.IsZero() || (got.Down.Text == "") != (tc.down == "") || !strings.Contains(got.Down.Text, tc.down) {
+				t.Errorf("%+v, want %q", got, tc.down)
 			}
 		})
 	}
@@ -389,8 +425,13 @@ func TestMeshConfigFinding(t *testing.T) {
 	for name, tc := range map[string]struct {
 		got, want []string
 	}{
-		"Ignored":          {codes(sidecars, ignored, key), []string{"Fails PoliciesNotInMesh"}},
-		"Unknown":          {codes(sidecars, unknown, key), []string{"Warns MeshConfigUnread"}},
+		"Ignored": {codes(sidecars, ignored, key), []string{"Fails PoliciesNotInMesh"}},
+		"Unknown": {codes(sidecars, unknown, key), []string{"Warns MeshConfigUnread"}},
+		"Down":    {codes(sidecars, MeshConfig{Down: message.Verbatim("down")}, key), []string{"Warns IstiodNotAvailable"}},
+		"DownAndUnknown": {
+			codes(sidecars, MeshConfig{Down: message.Verbatim("down"), Unread: message.Verbatim("forbidden")}, key),
+			[]string{"Warns IstiodNotAvailable", "Warns MeshConfigUnread"},
+		},
 		"Known":            {codes(sidecars, MeshConfig{}, key), nil},
 		"NoClassOfIstio's": {codes(sidecars, ignored, needs.Keys[0]), nil},
 		"NotDeclared":      {codes("", ignored, key), nil},
