@@ -67,9 +67,10 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 			f.Istio.Config = preflight.MeshConfig{Unread: message.Verbatim("a timeout")}
 		}, "to the whole mesh is unknown: a timeout", 17},
 		{"it was read without problems", func(*preflight.Facts) {}, "", 18},
+		{"an istiod is too old", func(f *preflight.Facts) { f.Istio.Config = preflight.MeshConfig{Old: message.Verbatim("1.28")} }, "enforces it: 1.28", 19},
 		{"one istiod has another root namespace, and that of another cannot be read", func(f *preflight.Facts) {
 			f.Istio.Config = preflight.MeshConfig{Ignored: message.Verbatim("root namespace mesh"), Unread: message.Verbatim("a timeout")}
-		}, "does not apply it to the whole mesh: root namespace mesh", 19},
+		}, "does not apply it to the whole mesh: root namespace mesh", 20},
 	} {
 		facts = sound()
 		c.change(&facts)

@@ -53,7 +53,8 @@ func (i *Inspector) record(ctx context.Context, cluster string, facts *preflight
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
 		!slices.Equal(before.facts.HostPods.Keys, now.facts.HostPods.Keys) ||
 		!preflight.EqualMeshPods(before.facts.MeshPods, now.facts.MeshPods) ||
-		before.facts.Istio.PlainText() != now.facts.Istio.PlainText() || before.facts.Istio.Config.Ignored != now.facts.Istio.Config.Ignored || before.facts.Istio.Config.Unread != now.facts.Istio.Config.Unread
+		before.facts.Istio.PlainText() != now.facts.Istio.PlainText() || before.facts.Istio.Config.Ignored != now.facts.Istio.Config.Ignored || before.facts.Istio.Config.Unread != now.facts.Istio.Config.Unread ||
+		before.facts.Istio.Config.Old != now.facts.Istio.Config.Old
 	i.store(cluster, now)
 	i.contacted[cluster] = true
 	i.mu.Unlock()
@@ -172,11 +173,7 @@ func (s *dataplaneState) keepUnread(before *dataplaneState) {
 	}
 	// A read that found an istiod without ACP's policies is complete enough, whatever it could not read of others.
 	if now.Istio.Config.Ignored.IsZero() && keep(now.Istio.Config.Unread, earlier.Istio.Config.Unread, before.meshConfigOld) {
-		down := now.Istio.Config.Down
 		now.Istio.Config, s.meshConfigOld = earlier.Istio.Config, true
-		if !down.IsZero() {
-			now.Istio.Config.Down = down
-		}
 	}
 }
 

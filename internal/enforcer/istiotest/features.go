@@ -121,7 +121,7 @@ func (m Met) Add(features []string) {
 // of a reason, whose reason is wrong. The reasons are those of some proxies, in addition to those that hold for all.
 func (m Met) Missing(of ...Reasons) []string {
 	reason := func(name string) string {
-		for _, r := range append(of, everywhere) {
+		for _, r := range slices.Concat(of, []Reasons{everywhere}) {
 			if r[name] != "" {
 				return r[name]
 			}

@@ -92,7 +92,7 @@ const (
 	// OldServer reports a version of Kubernetes without stable ValidatingAdmissionPolicies, so that the guard cannot
 	// be installed.
 	OldServer = "OldServer"
-	// IstioUnsupported reports a version of Istio for which statements of classes with this enforcer are refused.
+	// IstioUnsupported reports a version of Istio for which nothing of classes with this enforcer counts as enforced.
 	IstioUnsupported = "IstioUnsupported"
 	// IstioCapabilities reports for information which modes of Istio the member has.
 	IstioCapabilities = "IstioCapabilities"

@@ -74,6 +74,9 @@ func (i istiodName) sources(ctx context.Context, c kubernetes.Interface, declare
 	if unused := optional && d.Spec.Replicas != nil && *d.Spec.Replicas == 0; d.Status.AvailableReplicas == 0 && !unused {
 		out.Down = message.PreflightIstiodDown(what)
 	}
+	if version := istiodVersion(&d.Spec.Template.Spec); old(version, oldestIstio) {
+		out.Old = message.PreflightOldIstiod(what, version)
+	}
 	shared, file, setting := i.settingsOf(&d.Spec.Template.Spec)
 	switch {
 	case setting != "" && declared:
@@ -86,6 +89,16 @@ func (i istiodName) sources(ctx context.Context, c kubernetes.Interface, declare
 		names = []string{shared, names[0]}
 	}
 	return names, out
+}
+
+// istiodVersion returns the tag of the image of istiod's container, or "".
+func istiodVersion(pod *corev1.PodSpec) string {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == istiodContainer {
+			return tag(pod.Containers[i].Image)
+		}
+	}
+	return ""
 }
 
 // settingsOf returns the names of the ConfigMaps that pods of the istiod use for the shared mesh configuration, and for the file that replaces the one of

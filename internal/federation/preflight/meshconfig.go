@@ -26,6 +26,8 @@ type MeshConfig struct {
 	Unread message.Message
 	// Down is the reason why no change of the policies reaches the proxies of at least one istiod, because none of its pods is available, or zero.
 	Down message.Message
+	// Old is the reason why policies may have another meaning for at least one istiod, whose version is not supported, or zero.
+	Old message.Message
 }
 
 // meshConfigKey is the key of a ConfigMap with a mesh configuration.
@@ -50,7 +52,8 @@ func readMeshConfig(ctx context.Context, c kubernetes.Interface, at federation.L
 	var out MeshConfig
 	for _, i := range all {
 		one := i.read(ctx, c, at.IstioRoot, at.IstioRootDeclared, additional && i == own)
-		out.Ignored, out.Unread, out.Down = firstOf(out.Ignored, one.Ignored), firstOf(out.Unread, one.Unread), firstOf(out.Down, one.Down)
+		out.Ignored, out.Unread = firstOf(out.Ignored, one.Ignored), firstOf(out.Unread, one.Unread)
+		out.Down, out.Old = firstOf(out.Down, one.Down), firstOf(out.Old, one.Old)
 	}
 	return out
 }
@@ -199,6 +202,9 @@ func meshConfigFindings(f Facts, n Needs) []Finding {
 	config := f.Istio.Config
 	if !config.Down.IsZero() {
 		out = append(out, Finding{Severity: Warns, Code: IstiodNotAvailable, Message: config.Down, Remedy: message.RemedyMendIstiod()})
+	}
+	if !config.Old.IsZero() && !old(f.Istio.Version, oldestIstio) { // otherwise it is reported in any case
+		out = append(out, Finding{Severity: Warns, Code: IstioUnsupported, Message: config.Old, Remedy: message.RemedyUpgradeIstio()})
 	}
 	switch {
 	case !config.Ignored.IsZero():

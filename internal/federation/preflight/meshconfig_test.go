@@ -241,6 +241,21 @@ func TestIstiodIsAvailable(t *testing.T) {
 	}
 }
 
+// TestOldIstiod checks that the version of each istiod counts, whatever the member declares.
+func TestOldIstiod(t *testing.T) {
+	image := func(tag string) func(*corev1.PodSpec) {
+		return func(pod *corev1.PodSpec) { pod.Containers[1].Image = "registry:5000/istio/pilot" + tag }
+	}
+	for tag, old := range map[string]bool{":1.28.9": true, ":1.28.9-distroless": true, ":1.29.0": false, ":1.31-dev": false, ":latest": false, "": false} {
+		got := readMeshConfig(t.Context(), fake.NewClientset(
+			injector("istio-sidecar-injector-a", "a", "istio-system"), meshConfigIn("istio-system", "istio-a", "trustDomain: x\n"),
+			istiodIn("istio-system", "istiod-a", withVariable(ownRevision, "a"), image(tag))), federation.DefaultLocations())
+		if got.Old.IsZero() == old || !got.Unread.IsZero() {
+			t.Errorf("%q: %+v", tag, got)
+		}
+	}
+}
+
 // forbid lets the requests about a resource fail, unless it is "".
 func forbid(c *fake.Clientset, resource string) {
 	if resource == "" {
@@ -428,6 +443,7 @@ func TestMeshConfigFinding(t *testing.T) {
 		"Ignored": {codes(sidecars, ignored, key), []string{"Fails PoliciesNotInMesh"}},
 		"Unknown": {codes(sidecars, unknown, key), []string{"Warns MeshConfigUnread"}},
 		"Down":    {codes(sidecars, MeshConfig{Down: message.Verbatim("down")}, key), []string{"Warns IstiodNotAvailable"}},
+		"Old":     {codes(sidecars, MeshConfig{Old: message.Verbatim("old")}, key), []string{"Warns IstioUnsupported"}},
 		"DownAndUnknown": {
 			codes(sidecars, MeshConfig{Down: message.Verbatim("down"), Unread: message.Verbatim("forbidden")}, key),
 			[]string{"Warns IstiodNotAvailable", "Warns MeshConfigUnread"},

@@ -190,11 +190,7 @@ func readIstio(ctx context.Context, c kubernetes.Interface, istioNamespace strin
 		out.Unread = unread(err, "Deployment "+istioNamespace+"/"+istiod)
 		return out
 	}
-	for _, container := range d.Spec.Template.Spec.Containers {
-		if container.Name == istiodContainer {
-			out.Version = tag(container.Image)
-		}
-	}
+	out.Version = istiodVersion(&d.Spec.Template.Spec)
 	_, err = c.AppsV1().DaemonSets(istioNamespace).Get(ctx, ztunnel, metav1.GetOptions{})
 	out.Ambient = err == nil
 	return out
