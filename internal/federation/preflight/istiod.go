@@ -53,11 +53,11 @@ const (
 )
 
 // meshConfigFlags are the flags of istiod that decide from where it takes its mesh configuration: the path of the file, the namespace of the ConfigMaps,
-// and the cluster. With the last one, it takes policies from files, too.
+// and the cluster. With --configDir, it takes policies from files.
 var meshConfigFlags = []string{"--meshConfig", "--namespace", "-n", "--kubeconfig", "--configDir"}
 
 // sources returns the names of the ConfigMaps in the namespace of the istiod whose mesh configurations it applies, in this order, so that a later one
-// overrides an earlier one, and why they are not known, or no pod is available. declared and optional are as in read.
+// overrides an earlier one, and what is wrong with its Deployment. declared and optional are as in read.
 func (i istiodName) sources(ctx context.Context, c kubernetes.Interface, declared, optional bool) (names []string, out MeshConfig) {
 	names = []string{i.configMap()}
 	name := i.named(istiod)
@@ -70,8 +70,10 @@ func (i istiodName) sources(ctx context.Context, c kubernetes.Interface, declare
 		out.Unread = unread(err, what)
 		return names, out
 	}
-	// After an upgrade to another revision, the Deployment of the former istiod may have been left without pods.
-	if unused := optional && d.Spec.Replicas != nil && *d.Spec.Replicas == 0; d.Status.AvailableReplicas == 0 && !unused {
+	if optional && d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+		return names, out // It was left without pods, for example after an upgrade to another revision.
+	}
+	if d.Status.AvailableReplicas == 0 {
 		out.Down = message.PreflightIstiodDown(what)
 	}
 	if version := istiodVersion(&d.Spec.Template.Spec); old(version, oldestIstio) {
