@@ -260,7 +260,7 @@ conformance-istio-parts: $(BIN)/acp-playground
 .PHONY: conformance-istio
 conformance-istio: parts conformance-istio-parts ## Compare decisions with what a real istiod makes of the policies, in ISTIO_WORLDS random worlds from SEED on (builds istiod, minutes the first time)
 	@cd $(CONFORMANCE)/istio && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_ISTIO="$$($(BIN)/acp-playground parts istio | cut -f2)" \
-		go test -count=1 -v -timeout=30m . -worlds $(ISTIO_WORLDS) -seed $(SEED) | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+		go test -count=1 -v -timeout=30m . -worlds $(ISTIO_WORLDS) -seed $(SEED) -pairs ../pairs | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
 
 STEPS ?= 200
 SEED ?= 0

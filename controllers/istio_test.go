@@ -36,6 +36,23 @@ func meshConfigMap(name, config string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: federation.IstioPolicy.Namespace, Name: name}, Data: map[string]string{"mesh": config}}
 }
 
+// istiodDeployment returns the Deployment of an istiod with some environment variables.
+func istiodDeployment(name string, env ...corev1.EnvVar) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: federation.IstioPolicy.Namespace, Name: name}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.2", Env: env}}}}}}
+}
+
+// createIstiod creates the Deployment of an istiod, of which a pod is available.
+func createIstiod(ctx context.Context, c client.Client, d *appsv1.Deployment) error {
+	if err := c.Create(ctx, d); err != nil {
+		return err
+	}
+	d.Status = appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
+	return c.Status().Update(ctx, d)
+}
+
 // istioFleet returns a fleet whose host propagates Istio's policies. m1 has Cilium and Istio. m2 has only Istio, and joined as with `kubectl
 // acp cluster join --enforcer istio`; its client has the rights of KubeFed's account there, and admin those of its administrator.
 func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
@@ -72,16 +89,8 @@ func istioFleet(t *testing.T) (f *fleet, admin client.Client) {
 	must(admin.Create(ctx, root()))
 	for _, c := range []client.Client{m1.client, admin} {
 		must(c.Create(ctx, meshConfigMap("istio", meshConfig)))
+		must(createIstiod(ctx, c, istiodDeployment("istiod")))
 	}
-	labels := map[string]string{"app": "istiod"}
-	must(
-		admin.Create(
-			ctx,
-			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: federation.IstioPolicy.Namespace, Name: "istiod"}, Spec: appsv1.DeploymentSpec{
-				Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "discovery", Image: "docker.io/istio/pilot:1.31.2"}}}}}},
-		),
-	)
 	m2 := &memberServer{server: server}
 	m2.proxy, err = testenv.NewProxy(server)
 	must(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,6 +44,17 @@ func TestPoliciesOutsideTheMeshAreReported(t *testing.T) {
 	must(admin.Update(s.ctx, meshConfigMap("istio", meshConfig)))
 	s.distributed("it is the root", bothRealized)
 
+	const shared = "istio-shared"
+	must(admin.Update(s.ctx, istiodDeployment("istiod", corev1.EnvVar{Name: "SHARED_MESH_CONFIG", Value: shared})))
+	s.distributedBecause("a shared configuration is missing", half, "there is no ConfigMap istio-system/"+shared)
+	must(admin.Create(s.ctx, meshConfigMap(shared, "rootNamespace: shared-config\n")))
+	s.distributed("the configuration of istiod takes precedence", bothRealized)
+	must(admin.Update(s.ctx, meshConfigMap("istio", "trustDomain: cluster.local\n")))
+	s.distributedBecause("the shared one names the root", half, "ConfigMap istio-system/"+shared+" names the root namespace shared-config")
+	must(admin.Update(s.ctx, meshConfigMap("istio", meshConfig)))
+	must(admin.Update(s.ctx, istiodDeployment("istiod")))
+	s.distributed("there is none", bothRealized)
+
 	side := admissionv1.SideEffectClassNone
 	canary := &admissionv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "istio-sidecar-injector-canary", Labels: map[string]string{"istio.io/rev": "canary"}},
@@ -53,6 +65,8 @@ func TestPoliciesOutsideTheMeshAreReported(t *testing.T) {
 		}},
 	}
 	must(admin.Create(s.ctx, canary))
+	s.distributedBecause("the istiod of a revision is missing", half, "there is no Deployment istio-system/istiod-canary")
+	must(createIstiod(s.ctx, admin, istiodDeployment("istiod-canary", corev1.EnvVar{Name: "REVISION", Value: "canary"})))
 	s.distributedBecause("the configuration of a revision is missing", half, "there is no ConfigMap istio-system/istio-canary")
 	other := meshConfigMap("istio-canary", "rootNamespace: canary-config\n")
 	must(admin.Create(s.ctx, other))

@@ -106,6 +106,18 @@ func TestMemberWithoutIstioNeedsNothingOfIstio(t *testing.T) {
 		}
 		return ""
 	})
+	// Nothing waits for the kind either if somebody installs it there later: the resource was seen without an object.
+	createAll(t, m1, "deploy/istio/authorizationpolicies.yaml")
+	s.untilMemberStatus("it is unknown whether policies are left there", "m1", func(st v1alpha1.MemberClusterStatus) bool {
+		return st.State == v1alpha1.MemberClusterReady && slices.ContainsFunc(st.Findings, func(f v1alpha1.MemberFinding) bool {
+			return f.Code == preflight.IstioUndeclared && f.Severity == v1alpha1.FindingWarns
+		})
+	})
+	if err := f.restart(); err != nil { // it has not read that the member lacked the kind
+		t.Fatal(err)
+	}
+	s.alsoGrant("777")
+	s.distributed("m1 is as before", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberRealized})
 	s.setMode(v1alpha1.ModeObserve)
 	s.until("the policy is removed", func() string {
 		s.pushOf(federation.IstioPolicy, s.object())

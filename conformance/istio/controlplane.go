@@ -53,10 +53,20 @@ type controlPlane struct {
 	pushed   int
 	// pid is the process of istiod.
 	pid int
+	// sharedConfig is the name of the ConfigMap of SHARED_MESH_CONFIG. If it is not "", istiod takes its mesh configuration from ConfigMaps.
+	sharedConfig string
 }
 
 // startControlPlane starts an API server with Istio's kinds, and those of further files, and istiod as a process. Both stop with the test.
 func startControlPlane(t testing.TB, kinds ...string) *controlPlane {
+	t.Helper()
+	p, start := newControlPlane(t, kinds...)
+	start()
+	return p
+}
+
+// newControlPlane is startControlPlane, and start starts istiod.
+func newControlPlane(t testing.TB, kinds ...string) (p *controlPlane, start func()) {
 	t.Helper()
 	parts := os.Getenv(istioDirVariable)
 	if parts == "" {
@@ -82,9 +92,8 @@ func startControlPlane(t testing.TB, kinds ...string) *controlPlane {
 			t.Fatal(err)
 		}
 	}
-	p := &controlPlane{client: c, config: server.Config, warnings: collected}
-	p.start(t, filepath.Join(parts, "istiod"), server.Kubeconfig())
-	return p
+	p = &controlPlane{client: c, config: server.Config, warnings: collected}
+	return p, func() { p.start(t, filepath.Join(parts, "istiod"), server.Kubeconfig()) }
 }
 
 // start starts istiod with the text of a kubeconfig, and waits until it is ready and validates what is written to the API server.
@@ -113,8 +122,11 @@ func (p *controlPlane) start(t testing.TB, program string, text []byte) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	arguments := []string{
-		"discovery", "--kubeconfig", kubeconfig, "--meshConfig", mesh, "--httpAddr", httpAddress, "--httpsAddr", httpsAddress, "--grpcAddr", grpcAddress,
+		"discovery", "--kubeconfig", kubeconfig, "--httpAddr", httpAddress, "--httpsAddr", httpsAddress, "--grpcAddr", grpcAddress,
 		"--secureGRPCAddr", "", "--monitoringAddr", freeAddress(t), "--ctrlz_port", "0",
+	}
+	if p.sharedConfig == "" {
+		arguments = append(arguments, "--meshConfig", mesh)
 	}
 	cmd := exec.CommandContext(ctx, program, append(arguments, serving...)...) //nolint:gosec // the program is a part of the tests
 	cmd.Env = append(os.Environ(), "ENABLE_CA_SERVER=false", "PILOT_CERT_PROVIDER=none", "POD_NAMESPACE="+rootNamespace, "POD_NAME=istiod",
@@ -122,7 +134,7 @@ func (p *controlPlane) start(t testing.TB, program string, text []byte) {
 		"INJECTION_WEBHOOK_CONFIG_NAME=", "ISTIOD_CUSTOM_HOST=",
 		// Tests write Gateways, their classes and their addresses themselves.
 		"PILOT_ENABLE_GATEWAY_API_STATUS=false", "PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=false",
-		"PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER=false")
+		"PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER=false", "SHARED_MESH_CONFIG="+p.sharedConfig)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, logFile, logFile
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start istiod: %v", err)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 var (
 	worlds    = flag.Uint64("worlds", 600, "how many random worlds to compare")
 	firstSeed = flag.Uint64("seed", 0, "the seed of the first world; the others follow")
+	pairs     = flag.String("pairs", "", "prefix of files to write, for each kind of proxy, with how often each pair of features occurred: count, feature, feature")
 )
 
 const (
@@ -106,10 +108,20 @@ func TestIstioAgrees(t *testing.T) {
 		t.Error("too few decisions were compared")
 	}
 	checkVerdicts(t, out, leastDecisions/200)
-	for _, missing := range out.met.Missing() {
-		if !strings.Contains(missing, "ambient") { // none of these members is in ambient
-			t.Errorf("%s never occurred in a decision", missing)
+	checkPairs(t, "sidecars", out.met, istiotest.Sidecars)
+}
+
+// checkPairs fails if a feature, or a pair of features, of the decisions of some proxies never occurred, unless there is a reason. It writes the table of
+// the flag pairs.
+func checkPairs(t *testing.T, proxies string, met istiotest.Met, reasons istiotest.Reasons) {
+	t.Helper()
+	if *pairs != "" {
+		if err := os.WriteFile(*pairs+"-"+proxies+".tsv", []byte(met.Table()), 0o600); err != nil {
+			t.Fatal(err)
 		}
+	}
+	for _, problem := range met.Missing(reasons) {
+		t.Errorf("decisions of %s: %s", proxies, problem)
 	}
 }
 
@@ -212,6 +224,7 @@ func TestZtunnelAgrees(t *testing.T) {
 		t.Error("too few decisions were compared")
 	}
 	checkVerdicts(t, out, leastDecisions/400)
+	checkPairs(t, "ztunnel", out.met, istiotest.Ztunnel)
 }
 
 // dropRefused removes the policies that istiod's webhook refuses, as the API server would, so that the comparison has to detect a mistake by
@@ -247,13 +260,33 @@ func TestMutantsAreDetected(t *testing.T) {
 			t.Error("not detected")
 		})
 	}
-	for _, name := range []string{"AuditDenies", "AnyPort"} {
-		t.Run(name+"InAmbient", func(t *testing.T) {
-			all := newWorlds(t, []string{ambient}, 0, 60, mutants[name])
-			dropRefused(t, p, all)
-			if disagreement := runAmbient(t, p, all, newTally()); disagreement == "" {
-				t.Error("not detected")
+}
+
+// notForZtunnel are the mistakes that cannot be in what is rendered for ztunnel, with the reason.
+var notForZtunnel = map[string]string{
+	"AnyMethod": "nothing about requests is rendered for ztunnel",
+	"AnyPath":   "nothing about requests is rendered for ztunnel",
+}
+
+// TestMutantsAreDetectedInAmbient checks that the comparison with ztunnel detects each deliberate mistake of the translation that can be in it.
+func TestMutantsAreDetectedInAmbient(t *testing.T) {
+	p := startControlPlane(t)
+	p.warnings.ignored = true
+	mutants := istiotest.Mutants()
+	for _, name := range slices.Sorted(maps.Keys(mutants)) {
+		if notForZtunnel[name] != "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			for from := uint64(0); from < 300; from += 30 {
+				all := newWorlds(t, []string{ambient}, from, 30, mutants[name])
+				dropRefused(t, p, all)
+				if disagreement := runAmbient(t, p, all, newTally()); disagreement != "" {
+					t.Log(disagreement)
+					return
+				}
 			}
+			t.Error("not detected")
 		})
 	}
 }

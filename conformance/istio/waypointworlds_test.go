@@ -80,6 +80,12 @@ const deniesConnections = "will deny all traffic to TCP ports"
 type waypointTally struct {
 	exact, let, others int
 	verdicts           map[policy.Verdict]int
+	// met counts the features of the exact decisions.
+	met istiotest.Met
+}
+
+func newWaypointTally() *waypointTally {
+	return &waypointTally{verdicts: map[policy.Verdict]int{}, met: istiotest.Met{}}
 }
 
 // compareThrough decides connections to pods with these labels through a waypoint, by the statements, and by what istiod sends to the waypoint and to
@@ -122,6 +128,7 @@ func (w *world) compareThrough(labels map[string]string, d *dedicated, config *w
 		if exact {
 			out.exact++
 			out.verdicts[effective.Verdict]++
+			out.met.Add(istiotest.Features(&w.in, w.s, &query, &effective.Decision))
 			if passes {
 				out.let++
 			}
@@ -167,7 +174,7 @@ func TestWaypointAgrees(t *testing.T) {
 	p := startControlPlane(t, gatewayAPI)
 	createClasses(t, p)
 	p.warnings.expected = deniesConnections
-	out := &waypointTally{verdicts: map[policy.Verdict]int{}}
+	out := newWaypointTally()
 	n := min(60, max(1, *worlds/10))
 	all, through := newWaypointWorlds(t, n, nil)
 	p.deployAll(t, through)
@@ -177,6 +184,9 @@ func TestWaypointAgrees(t *testing.T) {
 	t.Logf("%d decisions in %d worlds through the waypoint of the pod's resource, %d pass: %v; %d others", out.exact, n, out.let, out.verdicts, out.others)
 	if *worlds >= 600 && (out.exact < 500 || out.let < 100 || out.exact-out.let < 100 || out.others < 2000) {
 		t.Error("too few decisions were compared")
+	}
+	if *worlds >= 600 {
+		checkPairs(t, "waypoints", out.met, istiotest.Waypoints)
 	}
 	for i := range all {
 		for k := range all[i].objects {
@@ -243,7 +253,7 @@ func TestWaypointMutantsAreDetected(t *testing.T) {
 				}
 			}
 			dropRefused(t, p, all)
-			if runWaypoints(t, p, all, through, &waypointTally{verdicts: map[policy.Verdict]int{}}) == "" {
+			if runWaypoints(t, p, all, through, newWaypointTally()) == "" {
 				t.Error("not detected")
 			}
 		})

@@ -39,6 +39,8 @@ type dataplaneState struct {
 	// agentsMissing and envoyMissing are since when every check found agents, or Envoys beside them, that are not ready; zero if
 	// the last check found none.
 	agentsMissing, envoyMissing time.Time
+	// istiodDown is since when every check found an istiod without an available pod; zero if the last check found none.
+	istiodDown time.Time
 	// proxyDown reports whether the last check found the proxy not ready, and the one before did not.
 	proxyDown bool
 }
@@ -109,7 +111,7 @@ func (i *Inspector) HostPodProblem(cluster, key, value string) message.Message {
 }
 
 // MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
-// Istio's, or for every client: an istiod does not apply it, pods have no proxy, or are behind a waypoint, the member accepts plain text, or it is not
+// Istio's, or for every client: an istiod does not apply it, does not run or is too old, pods have no proxy, or are behind a waypoint, the member accepts plain text, or it is not
 // known.
 // For a policy about requests, pods of ztunnel count, too, in a member that declares sidecars. The Gateway that the member dedicates to the
 // resource, or "", does not count, but for a policy about requests all pods have to be behind it. It returns zero if the last check
@@ -155,6 +157,12 @@ func (i *Inspector) MeshProblem(cluster, key, value string, requests bool, gatew
 	}
 	if why := m.facts.Istio.Config.Unread; !why.IsZero() {
 		return message.StateUnproxiedUnknown(message.PreflightMeshConfigUnread(why))
+	}
+	if why := m.facts.Istio.Config.Old; !why.IsZero() {
+		return message.StateUnproxiedUnknown(why)
+	}
+	if m.istiodLost() {
+		return message.StateUnproxiedUnknown(m.facts.Istio.Config.Down)
 	}
 	if why := m.facts.Istio.PlainText(); !why.IsZero() {
 		return message.StatePlainText(why)
@@ -304,7 +312,10 @@ func (s *dataplaneState) requestsIncomplete() bool {
 	return s.noHTTP.IsZero() && s.facts.Cilium.EnvoyMissing() && s.persists(s.envoyMissing)
 }
 
-// minMissing is how long pods of a DaemonSet must be missing to be reported. A usual restart takes less time.
+// istiodLost reports whether an istiod has had no available pod for longer than a restart takes.
+func (s *dataplaneState) istiodLost() bool { return s.persists(s.istiodDown) }
+
+// minMissing is how long pods of a DaemonSet or of istiod must be missing to be reported. A usual restart takes less time.
 const minMissing = 30 * time.Second
 
 // persists reports whether something that every check has found since some time, if not zero, is not just a restart.
@@ -319,7 +330,7 @@ func (i *Inspector) withoutRestarts(cluster string, findings []preflight.Finding
 	m := i.members[cluster]
 	return slices.DeleteFunc(findings, func(f preflight.Finding) bool {
 		return f.Severity == preflight.Warns && (f.Code == preflight.AgentsNotReady && !m.persists(m.agentsMissing) ||
-			f.Code == preflight.EnvoyNotReady && !m.persists(m.envoyMissing))
+			f.Code == preflight.EnvoyNotReady && !m.persists(m.envoyMissing) || f.Code == preflight.IstiodNotAvailable && !m.istiodLost())
 	})
 }
 

@@ -1,8 +1,11 @@
 package memberhealth
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
@@ -64,9 +67,10 @@ func TestInspectorFindsMeshProblems(t *testing.T) {
 			f.Istio.Config = preflight.MeshConfig{Unread: message.Verbatim("a timeout")}
 		}, "to the whole mesh is unknown: a timeout", 17},
 		{"it was read without problems", func(*preflight.Facts) {}, "", 18},
+		{"an istiod is too old", func(f *preflight.Facts) { f.Istio.Config = preflight.MeshConfig{Old: message.Verbatim("1.28")} }, "enforces it: 1.28", 19},
 		{"one istiod has another root namespace, and that of another cannot be read", func(f *preflight.Facts) {
 			f.Istio.Config = preflight.MeshConfig{Ignored: message.Verbatim("root namespace mesh"), Unread: message.Verbatim("a timeout")}
-		}, "does not apply it to the whole mesh: root namespace mesh", 19},
+		}, "does not apply it to the whole mesh: root namespace mesh", 20},
 	} {
 		facts = sound()
 		c.change(&facts)
@@ -145,3 +149,42 @@ func listedMeshPods(keys []string) preflight.MeshPods {
 }
 
 var redisKey, appKey = []string{"com.trip/redis"}, []string{"com.trip/appid"}
+
+// TestIstiodIsLostAfterARestartWouldHaveEnded checks that an istiod without an available pod counts only if every check of half a minute found this, also if
+// the mesh configuration could not be read meanwhile, and that it counts no more at once when a pod is available.
+func TestIstiodIsLostAfterARestartWouldHaveEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const key = "com.trip/redis"
+		facts, changes := configured(nil), 0
+		facts.MeshPods = listedMeshPods([]string{key})
+		facts.Istio = preflight.Istio{Served: true, Declared: `{"dataplane": "sidecar", "version": "1.31.2"}`}
+		i := checkedMember(t, func() preflight.Facts { return facts }, func() { changes++ })
+		i.Keys = func() []preflight.Key { return []preflight.Key{{Class: "redis", Label: key, Istio: true}} }
+		down, unread := message.Verbatim("no pod is available"), message.Verbatim("a timeout")
+		for _, c := range []struct {
+			reason  string
+			after   time.Duration
+			config  preflight.MeshConfig
+			says    string
+			changes int
+		}{
+			{"it runs", 0, preflight.MeshConfig{}, "", 1},
+			{"it may be restarting", 30 * time.Second, preflight.MeshConfig{Down: down}, "", 1},
+			{"it is not", 30 * time.Second, preflight.MeshConfig{Down: down}, "no pod is available", 2},
+			{"it runs again", 30 * time.Second, preflight.MeshConfig{}, "", 3},
+			{"it may be restarting once more", 30 * time.Second, preflight.MeshConfig{Down: down}, "", 3},
+			{"it cannot be read once", 30 * time.Second, preflight.MeshConfig{Unread: unread}, "no pod is available", 4},
+		} {
+			time.Sleep(c.after)
+			facts.Istio.Config = c.config
+			i.checkAll(t.Context())
+			if got := i.MeshProblem("m1", key, "a", false, "").Text; (got == "") != (c.says == "") || !strings.Contains(got, c.says) || changes != c.changes {
+				t.Errorf("%s: %q, %d changes", c.reason, got, changes)
+			}
+			found := slices.ContainsFunc(i.lastResults["m1"].Findings, func(f preflight.Finding) bool { return f.Code == preflight.IstiodNotAvailable })
+			if c.config.Unread.IsZero() && found != (c.says != "") {
+				t.Errorf("%s: the finding is there: %t", c.reason, found)
+			}
+		}
+	})
+}

@@ -36,6 +36,9 @@ func (i *Inspector) record(ctx context.Context, cluster string, facts *preflight
 	now.keepUnread(&before)
 	now.agentsMissing = missingSince(before.agentsMissing, facts.Cilium.Agents, began)
 	now.envoyMissing = missingSince(before.envoyMissing, facts.Cilium.Envoy, began)
+	if !now.facts.Istio.Config.Down.IsZero() {
+		now.istiodDown = earliest(before.istiodDown, began)
+	}
 	facts = &now.facts
 	now.invalidating, now.noHTTP = i.invalidating(facts), facts.Cilium.NoHTTP()
 	if facts.Cilium.ProxyRestarts() && before.known && before.noHTTP.IsZero() && !before.proxyDown {
@@ -43,14 +46,15 @@ func (i *Inspector) record(ctx context.Context, cluster string, facts *preflight
 		// client.
 		now.noHTTP, now.proxyDown = message.Message{}, true
 	}
-	changed := !before.known || before.requestsIncomplete() != now.requestsIncomplete() || !before.outdated.IsZero() ||
+	changed := !before.known || before.requestsIncomplete() != now.requestsIncomplete() || before.istiodLost() != now.istiodLost() || !before.outdated.IsZero() ||
 		!slices.Equal(before.invalidating, now.invalidating) ||
 		before.noHTTP != now.noHTTP ||
 		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
 		!slices.Equal(before.facts.HostPods.Keys, now.facts.HostPods.Keys) ||
 		!preflight.EqualMeshPods(before.facts.MeshPods, now.facts.MeshPods) ||
-		before.facts.Istio.PlainText() != now.facts.Istio.PlainText() || before.facts.Istio.Config != now.facts.Istio.Config
+		before.facts.Istio.PlainText() != now.facts.Istio.PlainText() || before.facts.Istio.Config.Ignored != now.facts.Istio.Config.Ignored || before.facts.Istio.Config.Unread != now.facts.Istio.Config.Unread ||
+		before.facts.Istio.Config.Old != now.facts.Istio.Config.Old
 	i.store(cluster, now)
 	i.contacted[cluster] = true
 	i.mu.Unlock()
@@ -208,10 +212,15 @@ func (i *Inspector) forget(registered map[string]history) {
 
 // missingSince returns since when pods of a DaemonSet are missing, by the result of an earlier check and of one at a time.
 func missingSince(earlier time.Time, now preflight.Workload, at time.Time) time.Time {
-	switch {
-	case now.Missing() == 0:
+	if now.Missing() == 0 {
 		return time.Time{}
-	case earlier.IsZero():
+	}
+	return earliest(earlier, at)
+}
+
+// earliest returns the time of an earlier check, or that of this one if it is zero.
+func earliest(earlier, at time.Time) time.Time {
+	if earlier.IsZero() {
 		return at
 	}
 	return earlier

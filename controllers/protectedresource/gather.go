@@ -33,7 +33,9 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	f.Changes = r.changesOf(resource, f.Now)
 	for _, o := range f.Objects {
 		for c := range o.Status.All() {
-			f.StatusMembers = append(f.StatusMembers, string(c.Name))
+			if !seenWithoutIstio(&c) {
+				f.StatusMembers = append(f.StatusMembers, string(c.Name))
+			}
 		}
 	}
 	if err := r.compile(f); err != nil {
@@ -47,6 +49,13 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	r.observe(f)
 	f.holdBack()
 	return f, nil
+}
+
+// seenWithoutIstio reports whether a state says that the member, which declares no Istio, has no object of the unit and gets none. It is written only
+// while nothing records that the member may have one, or after the member was read without it. Such a state is no record either: otherwise a member
+// would have to let Istio's policies be read only because it once had this state.
+func seenWithoutIstio(c *v1alpha1.ClusterState) bool {
+	return c.MessageCode == message.StateWithoutIstio().Code && c.DesiredRevision == "" && c.ObservedRevision == ""
 }
 
 // compile computes what the members must have of the resource.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
@@ -46,6 +47,30 @@ func meshed(t *testing.T) *facts {
 		Enforcement: map[string]enforcement{
 			"m1": {Foreign: map[v1alpha1.EnforcerName]foreignPolicies{v1alpha1.EnforcerCilium: {}, v1alpha1.EnforcerIstio: {}}},
 		},
+	}
+}
+
+// TestSeenWithoutIstioIsNoRecord checks that a member is not remembered as one that may have an object only because its status says that it declares no
+// Istio and gets none, and that it is if the status names a revision.
+func TestSeenWithoutIstioIsNoRecord(t *testing.T) {
+	state := func(why message.Message, desired, observed string) v1alpha1.ClusterState {
+		c := v1alpha1.ClusterState{Name: "m1", State: v1alpha1.MemberPending, DesiredRevision: desired, ObservedRevision: observed}
+		statusfields.SetMessage(&c, why)
+		return c
+	}
+	for name, c := range map[string]struct {
+		state v1alpha1.ClusterState
+		want  bool
+	}{
+		"Without":     {state(message.StateWithoutIstio(), "", ""), true},
+		"Desired":     {state(message.StateWithoutIstio(), "a", ""), false},
+		"Observed":    {state(message.StateWithoutIstio(), "", "a"), false},
+		"Unreachable": {state(message.MemberNotContacted("m1"), "", ""), false},
+		"NoMessage":   {v1alpha1.ClusterState{Name: "m1", State: v1alpha1.MemberRealized}, false},
+	} {
+		if got := seenWithoutIstio(&c.state); got != c.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }
 

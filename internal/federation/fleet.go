@@ -284,7 +284,8 @@ func (f *fleet[T]) HasCredentials(cluster string) bool {
 }
 
 // observe reports whether a member can be read. The returned member is nil if it has not been contacted, or has no object because it declares no Istio
-// and does not serve Istio's kind: nothing has to be read there, and what waits for the removal of an object need not wait for this member.
+// and does not serve Istio's kind: nothing has to be read there, and what waits for the removal of an object need not wait for this member. If it serves
+// the kind and does not let it be read, it may have objects, and the message says what to do.
 func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 	f.mu.RLock()
 	m, why := f.members[cluster], f.unwatched[cluster].reason
@@ -294,7 +295,11 @@ func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 		return Observation{Registered: true, Reachable: true}, nil
 	}
 	if m != nil {
-		return m.observe(), m
+		o := m.observe()
+		if withoutIstio && !o.Reachable && m.isForbidden() {
+			o.Message = message.MemberIstioUndeclared(cluster, f.config.Kind.TargetResource.Resource)
+		}
+		return o, m
 	}
 	if !why.IsZero() {
 		return Observation{Registered: true, Message: why}, nil

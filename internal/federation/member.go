@@ -325,6 +325,14 @@ func (m *member[T]) lacksObjects() bool {
 	return !m.alive && errors.Is(m.why, errKindAbsent)
 }
 
+// isForbidden reports whether the member refuses to let its objects be read.
+func (m *member[T]) isForbidden() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	_, err := m.watch.State()
+	return apierrors.IsForbidden(m.why) || m.alive && apierrors.IsForbidden(err)
+}
+
 // explain returns a message with what to do. It is deterministic, so that a status that contains it does not flap.
 func (m *member[T]) explain(err error) message.Message {
 	name := m.cluster.Name
@@ -333,6 +341,8 @@ func (m *member[T]) explain(err error) message.Message {
 		return message.MemberNotContacted(name)
 	case apierrors.IsUnauthorized(err):
 		return message.MemberTokenRefused(name, SecretName(name))
+	case apierrors.IsForbidden(err) && m.kind == IstioPolicy: // deploy/istio contains its roles
+		return message.MemberIstioForbidden(name, m.kind.TargetResource.Resource)
 	case apierrors.IsForbidden(err):
 		return message.MemberForbidden(name, m.kind.TargetResource.Resource)
 	case apierrors.IsNotFound(err):

@@ -198,18 +198,27 @@ func TestMemberWithoutIstioHasNoObjects(t *testing.T) {
 		status           int // of the answer about the kind
 		answers          map[string]string
 		reachable        bool
+		says             string
 	}{
-		{"it does not serve the kind", none, IstioPolicy, http.StatusNotFound, without, true},
-		{"nobody has a permission for a kind that it does not serve", none, IstioPolicy, http.StatusForbidden, without, true},
-		{"it serves another kind of the group", none, IstioPolicy, http.StatusNotFound, with("requestauthentications"), true},
-		{"it serves the kind in another version", none, IstioPolicy, http.StatusNotFound, with("authorizationpolicies"), false},
-		{"there is no permission for the kind", none, IstioPolicy, http.StatusForbidden, with("authorizationpolicies"), false},
-		{"it declares an Istio", `{"dataplane": "ambient", "version": "1.31"}`, IstioPolicy, http.StatusNotFound, without, false},
-		{"it declares nothing", "", IstioPolicy, http.StatusNotFound, without, false},
-		{"another kind is missing", none, CiliumPolicy, http.StatusNotFound, without, false},
-		{"a proxy finds nothing", none, IstioPolicy, http.StatusNotFound, nil, false},
-		{"a proxy finds everything", none, IstioPolicy, http.StatusNotFound, map[string]string{"/apis": "{}"}, false},
-		{"the token is refused", none, IstioPolicy, http.StatusUnauthorized, without, false},
+		{"it does not serve the kind", none, IstioPolicy, http.StatusNotFound, without, true, ""},
+		{"nobody has a permission for a kind that it does not serve", none, IstioPolicy, http.StatusForbidden, without, true, ""},
+		{"it serves another kind of the group", none, IstioPolicy, http.StatusNotFound, with("requestauthentications"), true, ""},
+		{"it serves the kind in another version", none, IstioPolicy, http.StatusNotFound, with("authorizationpolicies"), false, ""},
+		{
+			"there is no permission for the kind", none, IstioPolicy, http.StatusForbidden, with("authorizationpolicies"), false,
+			"declares no Istio, but serves authorizationpolicies",
+		},
+		{
+			"there is no permission for the kind of an Istio", `{"dataplane": "ambient", "version": "1.31"}`, IstioPolicy, http.StatusForbidden,
+			with("authorizationpolicies"), false, "cluster check m1 --fix --istio, which applies deploy/istio",
+		},
+		{"there is no permission for another kind", none, CiliumPolicy, http.StatusForbidden, without, false, "apply deploy/rbac/member"},
+		{"it declares an Istio", `{"dataplane": "ambient", "version": "1.31"}`, IstioPolicy, http.StatusNotFound, without, false, ""},
+		{"it declares nothing", "", IstioPolicy, http.StatusNotFound, without, false, ""},
+		{"another kind is missing", none, CiliumPolicy, http.StatusNotFound, without, false, ""},
+		{"a proxy finds nothing", none, IstioPolicy, http.StatusNotFound, nil, false, ""},
+		{"a proxy finds everything", none, IstioPolicy, http.StatusNotFound, map[string]string{"/apis": "{}"}, false, ""},
+		{"the token is refused", none, IstioPolicy, http.StatusUnauthorized, without, false, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -233,7 +242,7 @@ func TestMemberWithoutIstioHasNoObjects(t *testing.T) {
 			f := &Fleet{&fleet[Observed]{config: FleetConfig{Kind: c.kind}, members: map[string]*member[Observed]{"m1": m}}}
 			m.setAlive(false, m.probe(t.Context()))
 			o := f.Observe("m1", "acp-x")
-			if !o.Registered || o.Reachable != c.reachable || o.Object != nil || o.Reachable != o.Message.IsZero() {
+			if !o.Registered || o.Reachable != c.reachable || o.Object != nil || o.Reachable != o.Message.IsZero() || !strings.Contains(o.Message.Text, c.says) {
 				t.Errorf("%+v", o)
 			}
 			if got := f.Reserved("m1"); len(got) > 0 {

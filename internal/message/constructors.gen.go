@@ -4054,6 +4054,16 @@ func MemberIdentitiesLabel(usage Message, label string) Message {
 	return build("member.identities-label", param{"label", label}, param{"usage", usage})
 }
 
+// MemberIstioForbidden is "member {member} does not let the adapter read {kind} of Istio: run kubectl acp cluster check {member} --fix --istio, which applies deploy/istio there".
+func MemberIstioForbidden(member string, kind string) Message {
+	return build("member.istio-forbidden", param{"kind", kind}, param{"member", member})
+}
+
+// MemberIstioUndeclared is "member {member} declares no Istio, but serves {kind} of Istio and does not let the adapter read them, so policies of ACP may be left there: run kubectl acp cluster check {member} --fix --istio, or remove this kind there if nothing uses it".
+func MemberIstioUndeclared(member string, kind string) Message {
+	return build("member.istio-undeclared", param{"kind", kind}, param{"member", member})
+}
+
 // MemberKeptApart is "{reason}; KubeFed does not write to it until the problem is fixed, and existing objects are not changed".
 func MemberKeptApart(reason Message) Message {
 	return build("member.kept-apart", param{"reason", reason})
@@ -5424,14 +5434,29 @@ func PreflightIstioSidecars(version string) Message {
 	return build("preflight.istio-sidecars", param{"version", version})
 }
 
+// PreflightIstioUndeclared is "it declares no Istio, but its API server serves Istio's policies, and whether any of ACP's is left there is unknown: {reason}".
+func PreflightIstioUndeclared(reason Message) Message {
+	return build("preflight.istio-undeclared", param{"reason", reason})
+}
+
 // PreflightIstioWaypoint is "an entry of waypoints in what it declares about its Istio dedicates nothing, and a resource that it names is not realized there: {reason}".
 func PreflightIstioWaypoint(reason Message) Message {
 	return build("preflight.istio-waypoint", param{"reason", reason})
 }
 
+// PreflightIstiodDown is "no pod of the {object} is available, so no change of policies reaches the proxies that it configures".
+func PreflightIstiodDown(object string) Message {
+	return build("preflight.istiod-down", param{"object", object})
+}
+
 // PreflightIstiodElsewhere is "the webhook {webhook} calls an istiod outside the cluster, whose mesh configuration cannot be read".
 func PreflightIstiodElsewhere(webhook string) Message {
 	return build("preflight.istiod-elsewhere", param{"webhook", webhook})
+}
+
+// PreflightIstiodSetting is "the mesh configuration of the istiod of {object} depends on {setting}, of which the value is not in this object".
+func PreflightIstiodSetting(object string, setting string) Message {
+	return build("preflight.istiod-setting", param{"object", object}, param{"setting", setting})
 }
 
 // PreflightKindFails is "{kind} cannot be listed: {reason}".
@@ -5574,9 +5599,14 @@ func PreflightOldCilium(version string) Message {
 	return build("preflight.old-cilium", param{"version", version})
 }
 
-// PreflightOldIstio is "Istio {version} is older than 1.29: classes with the enforcer istio are refused there".
+// PreflightOldIstio is "Istio {version} is older than 1.29: nothing of classes with the enforcer istio counts as enforced there".
 func PreflightOldIstio(version string) Message {
 	return build("preflight.old-istio", param{"version", version})
+}
+
+// PreflightOldIstiod is "the {object} runs Istio {version}, which is older than 1.29, so policies may have another meaning there".
+func PreflightOldIstiod(object string, version string) Message {
+	return build("preflight.old-istiod", param{"object", object}, param{"version", version})
 }
 
 // PreflightOldServer is "Kubernetes {version} has no stable admission policies: nothing guards the managed objects there".
@@ -6079,6 +6109,11 @@ func RemedyMendEnvoy() Message {
 	return Message{Code: "remedy.mend-envoy", Text: "fix cilium-envoy there"}
 }
 
+// RemedyMendIstiod is "find out why its pods are not available".
+func RemedyMendIstiod() Message {
+	return Message{Code: "remedy.mend-istiod", Text: "find out why its pods are not available"}
+}
+
 // RemedyMendLabels is "correct the setting labels of Cilium".
 func RemedyMendLabels() Message {
 	return Message{Code: "remedy.mend-labels", Text: "correct the setting labels of Cilium"}
@@ -6089,7 +6124,7 @@ func RemedyMendServer() Message {
 	return Message{Code: "remedy.mend-server", Text: "fix the API server or the stored objects there"}
 }
 
-// RemedyMeshConfigUnread is "apply deploy/istio there, which cluster check --fix --istio does; if istiod runs in another namespace than {namespace}, also permit the account acp-adapter to get ConfigMaps in that namespace, by a Role and a RoleBinding; if the mesh configuration is not in the cluster, annotate its KubeFedCluster with {annotation}, provided that this is so".
+// RemedyMeshConfigUnread is "apply deploy/istio there, which cluster check --fix --istio does; if istiod runs in another namespace than {namespace}, also permit the account acp-adapter to get ConfigMaps and Deployments in that namespace, by a Role and a RoleBinding; if the mesh configuration, or the Deployment of istiod with its settings, is not in the cluster, annotate its KubeFedCluster with {annotation}, provided that this is so".
 func RemedyMeshConfigUnread(namespace string, annotation string) Message {
 	return build("remedy.mesh-config-unread", param{"annotation", annotation}, param{"namespace", namespace})
 }
@@ -6142,6 +6177,11 @@ func RemedyProfileMissing(member string, annotation string) Message {
 // RemedyProfileShared is "unregister one of the two members, or correct the annotation {annotation} of its KubeFedCluster".
 func RemedyProfileShared(annotation string) Message {
 	return build("remedy.profile-shared", param{"annotation", annotation})
+}
+
+// RemedyReadIstio is "apply deploy/istio there, which cluster check --fix --istio does, or remove Istio's kinds there if nothing uses them".
+func RemedyReadIstio() Message {
+	return Message{Code: "remedy.read-istio", Text: "apply deploy/istio there, which cluster check --fix --istio does, or remove Istio's kinds there if nothing uses them"}
 }
 
 // RemedyRejoinRole is "give the pusher's account its role again: kubectl acp cluster join does".

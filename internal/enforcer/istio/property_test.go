@@ -183,7 +183,7 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 				}
 			}
 			if missing := out.met.Missing(); tc.plain && len(missing) > 0 {
-				t.Errorf("never compared: %s", strings.Join(missing, ", "))
+				t.Errorf("features of the compared decisions: %s", strings.Join(missing, "; "))
 			}
 			t.Logf("seeds 0 to %d; how often features and pairs of them met: %v", *worlds-1, out.met)
 			t.Logf("%d alike, %d stricter, %d let through, %v", out.exact, out.stricter, out.let, slices.Sorted(maps.Keys(out.words)))

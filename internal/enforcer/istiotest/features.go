@@ -1,6 +1,7 @@
 package istiotest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,14 +14,52 @@ import (
 var allFeatures = []string{"ambient", "anyone", "audit", "cluster mode", "deny", "enforce", "external workload", "http", "node",
 	"other port", "range", "requests of a wildcard", "several classes", "temporary audit", "validity", "wildcard resource"}
 
-// impossible are the pairs that cannot meet in an exact comparison: an open port is decided by no statement, on pods of
-// one class, and the HTTP ports of the worlds are all named; a node has no address; resources of one pod in different
-// modes are left out, and what is in Audit denies nothing.
-var impossible = []string{
-	"anyone with other port", "deny with other port", "http with other port", "other port with range", "other port with several classes",
-	"other port with requests of a wildcard", "other port with validity", "other port with wildcard resource", "external workload with node", "node with range",
-	"audit with enforce", "audit with deny", "deny with temporary audit", "enforce with temporary audit",
+// Reasons contains features, and pairs of features ("A with B", in the order of allFeatures), that cannot occur in an exact comparison, with the reason.
+// A feature stands for all of its pairs.
+type Reasons map[string]string
+
+// These are the reasons that several entries have.
+const (
+	noStatement = "an open port is decided by no statement"
+	noAddress   = "a node has no address in the worlds"
+	sameMode    = "a pod of resources in different modes is not compared with the statements as written"
+	noDenial    = "what is in Audit denies nothing"
+	certificate = "a waypoint requires a certificate, and a client that an address identifies, or a node, has none"
+)
+
+// everywhere are the pairs that cannot occur, whatever proxy the destination has.
+var everywhere = Reasons{
+	"anyone with other port":                 noStatement,
+	"deny with other port":                   noStatement,
+	"other port with range":                  noStatement,
+	"other port with requests of a wildcard": noStatement,
+	"other port with validity":               noStatement,
+	"other port with wildcard resource":      noStatement,
+	"http with other port":                   "the ports of the worlds on which requests are made are all named",
+	"other port with several classes":        "ports are open only on pods of one class",
+	"external workload with node":            noAddress,
+	"node with range":                        noAddress,
+	"audit with enforce":                     sameMode,
+	"enforce with temporary audit":           sameMode,
+	"audit with deny":                        noDenial,
+	"deny with temporary audit":              noDenial,
 }
+
+// These are the features that cannot occur where a proxy of one kind decides.
+var (
+	// Sidecars are the reasons for members of which the dataplane is sidecars.
+	Sidecars = Reasons{"ambient": "no member with sidecars is in ambient"}
+	// Ztunnel are the reasons for pods that ztunnel protects.
+	Ztunnel = Reasons{"requests of a wildcard": "a statement about requests is refused for ztunnel, so that its world is not compared with the statements as written"}
+	// Waypoints are the reasons for connections through a waypoint that is dedicated to the one resource of a pod.
+	Waypoints = Reasons{
+		"external workload": certificate,
+		"node":              certificate,
+		"range":             certificate,
+		"other port":        "the port of a waypoint is one that actions name",
+		"several classes":   "a pod of several resources is behind a waypoint that is not its own",
+	}
+)
 
 // Features returns the features of one decision.
 func Features(in *policy.Input, s *policy.Snapshot, q *policy.Query, d *policy.Decision) []string {
@@ -78,20 +117,46 @@ func (m Met) Add(features []string) {
 	}
 }
 
-// Missing returns the features, and the possible pairs, that never met.
-func (m Met) Missing() []string {
-	var out []string
-	for i, f := range allFeatures {
-		if m[f] == 0 {
-			out = append(out, f)
-		}
-		for _, g := range allFeatures[i+1:] {
-			if pair := f + " with " + g; m[pair] == 0 && !slices.Contains(impossible, pair) {
-				out = append(out, pair)
+// Missing returns the features, and the pairs of features, that never occurred although nothing says that they cannot, and those that occurred in spite
+// of a reason, whose reason is wrong. The reasons are those of some proxies, in addition to those that hold for all.
+func (m Met) Missing(of ...Reasons) []string {
+	reason := func(name string) string {
+		for _, r := range slices.Concat(of, []Reasons{everywhere}) {
+			if r[name] != "" {
+				return r[name]
 			}
+		}
+		return ""
+	}
+	var out []string
+	check := func(name, why string) {
+		switch {
+		case why == "" && m[name] == 0:
+			out = append(out, name+" never occurred")
+		case why != "" && m[name] > 0:
+			out = append(out, fmt.Sprintf("%s occurred %d times, although %s", name, m[name], why))
+		}
+	}
+	for i, f := range allFeatures {
+		check(f, reason(f))
+		for _, g := range allFeatures[i+1:] {
+			pair := f + " with " + g
+			check(pair, cmp.Or(reason(f), reason(g), reason(pair)))
 		}
 	}
 	return out
+}
+
+// Table returns the count, and the one or two features, of everything that occurred, separated by tabs and sorted by features.
+func (m Met) Table() string {
+	var out strings.Builder
+	for i, f := range allFeatures {
+		fmt.Fprintf(&out, "%d\t%s\t%s\n", m[f], f, f)
+		for _, g := range allFeatures[i+1:] {
+			fmt.Fprintf(&out, "%d\t%s\t%s\n", m[f+" with "+g], f, g)
+		}
+	}
+	return out.String()
 }
 
 // onlyByWildcard reports whether a statement that decided names no resource of the query exactly.

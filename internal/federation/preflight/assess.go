@@ -92,7 +92,7 @@ const (
 	// OldServer reports a version of Kubernetes without stable ValidatingAdmissionPolicies, so that the guard cannot
 	// be installed.
 	OldServer = "OldServer"
-	// IstioUnsupported reports a version of Istio for which statements of classes with this enforcer are refused.
+	// IstioUnsupported reports a version of Istio for which nothing of classes with this enforcer counts as enforced.
 	IstioUnsupported = "IstioUnsupported"
 	// IstioCapabilities reports for information which modes of Istio the member has.
 	IstioCapabilities = "IstioCapabilities"
@@ -135,8 +135,12 @@ const (
 	// PoliciesNotInMesh means that an istiod of the member does not apply the policies of the namespace to which ACP distributes them to the
 	// whole mesh, by its mesh configuration.
 	PoliciesNotInMesh = "PoliciesNotInMesh"
+	// IstiodNotAvailable means that no pod of an istiod is available, so that no change of policies reaches its proxies.
+	IstiodNotAvailable = "IstiodNotAvailable"
 	// MeshConfigUnread means that it is unknown whether there is such an istiod.
 	MeshConfigUnread = "MeshConfigUnread"
+	// IstioUndeclared means that the member declares no Istio, serves its policies, and does not let the adapter read whether it has any of ACP's.
+	IstioUndeclared = "IstioUndeclared"
 	// GuardMissing means that the guard, or a part of it, is not installed.
 	GuardMissing = "GuardMissing"
 	// GuardChanged means that the guard differs from what ACP installs.
@@ -227,6 +231,7 @@ func Assess(f Facts, n Needs) []Finding {
 	out = append(out, meshPodFindings(f, n)...)
 	out = append(out, mtlsFindings(f, n)...)
 	out = append(out, meshConfigFindings(f, n)...)
+	out = append(out, undeclaredIstio(f)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})

@@ -236,6 +236,19 @@ func TestAssess(t *testing.T) {
 			reason: "a new Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.31.1", Ambient: true} },
 			want: []found{{Warns, IstioCapabilities, ""}}, passes: true,
 		},
+		{
+			reason: "no Istio, whose policies cannot be read",
+			change: func(f *Facts) {
+				f.Istio = Istio{Declared: `{"dataplane": "none"}`, PoliciesUnread: message.Verbatim("forbidden")}
+			},
+			want: []found{{Warns, IstioUndeclared, ""}}, passes: true,
+		},
+		{
+			reason: "an Istio, whose policies cannot be read", change: func(f *Facts) {
+				f.Istio = Istio{Declared: `{"dataplane": "sidecar", "version": "1.31.2"}`, PoliciesUnread: message.Verbatim("forbidden")}
+			},
+			passes: true,
+		},
 		{reason: "the worst first", change: func(f *Facts) {
 			f.Version, f.Kinds[0].Result, f.Cilium.Sources[0].Settings["policy-audit-mode"] = "v1.29.0", Forbidden, "true"
 		},

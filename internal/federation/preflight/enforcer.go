@@ -43,6 +43,15 @@ func istioAlone(f Facts) []Finding {
 	return out
 }
 
+// undeclaredIstio reports a member that declares no Istio, and whose policies of Istio the adapter cannot read although its API server serves them. What
+// waits for the removal of a policy that ACP distributed there waits until this is known.
+func undeclaredIstio(f Facts) []Finding {
+	if why := f.Istio.PoliciesUnread; f.Istio.declares(mesh.NoDataplane) && !why.IsZero() {
+		return []Finding{{Severity: Warns, Code: IstioUndeclared, Message: message.PreflightIstioUndeclared(why), Remedy: message.RemedyReadIstio()}}
+	}
+	return nil
+}
+
 // absent returns why Istio does not run in the cluster, as far as was read, or zero if it runs.
 func (i Istio) absent() message.Message {
 	switch {

@@ -111,6 +111,8 @@ type Istio struct {
 	MTLS     MTLS
 	// Config is what the mesh configurations of its istiods contain.
 	Config MeshConfig
+	// PoliciesUnread is the reason why the policies in the namespace to which ACP distributes its own cannot be read, or zero.
+	PoliciesUnread message.Message
 }
 
 // Needs are the requirements for a member.

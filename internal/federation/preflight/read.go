@@ -107,6 +107,7 @@ func (f *Facts) readConfig(ctx context.Context, reader *rest.Config, at federati
 	f.Istio = readIstio(ctx, clients, at.IstioRoot)
 	if f.Istio.Served {
 		f.Istio.MTLS, f.Istio.Config = readMTLS(ctx, reading, at.IstioRoot), readMeshConfig(ctx, clients, at)
+		f.Istio.PoliciesUnread = readPolicies(ctx, reading)
 	} else {
 		f.Istio.MTLS.Unread, f.Istio.Config.Unread = f.Istio.Unread, f.Istio.Unread // zero if it is known that the kinds are missing
 	}
@@ -119,6 +120,16 @@ func bounded(c *rest.Config) *rest.Config {
 	out := rest.CopyConfig(c)
 	out.Timeout = Timeout
 	return out
+}
+
+// readPolicies requests one of Istio's policies in the namespace to which ACP distributes its own, and returns the reason why they cannot be read, or zero.
+func readPolicies(ctx context.Context, c dynamic.Interface) message.Message {
+	kind := federation.IstioPolicy
+	_, err := c.Resource(kind.TargetResource).Namespace(kind.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	if err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return message.Message{}
+	}
+	return unread(err, "AuthorizationPolicies")
 }
 
 // list requests one object of a kind, as KubeFed's informer would request all of them.
@@ -179,11 +190,7 @@ func readIstio(ctx context.Context, c kubernetes.Interface, istioNamespace strin
 		out.Unread = unread(err, "Deployment "+istioNamespace+"/"+istiod)
 		return out
 	}
-	for _, container := range d.Spec.Template.Spec.Containers {
-		if container.Name == "discovery" {
-			out.Version = tag(container.Image)
-		}
-	}
+	out.Version = istiodVersion(&d.Spec.Template.Spec)
 	_, err = c.AppsV1().DaemonSets(istioNamespace).Get(ctx, ztunnel, metav1.GetOptions{})
 	out.Ambient = err == nil
 	return out

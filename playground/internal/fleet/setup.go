@@ -89,7 +89,8 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 			}
 			endpoint = "https://" + address
 		}
-		annotations := map[string]any{federation.AnnotationIstio: declaredIstio}
+		// The istiod of a member is a process without a Deployment, from which the adapter would read where it takes its configuration from.
+		annotations := map[string]any{federation.AnnotationIstio: declaredIstio, federation.AnnotationIstioRoot: istioNamespace}
 		secret := federation.DirectSecretName(m) // KubeFed does not find it, and has no client of the member
 		switch engine := f.engine(m); engine {
 		case federation.EngineDirect:

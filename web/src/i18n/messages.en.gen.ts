@@ -202,6 +202,7 @@ export const messages: Readonly<Record<string, string>> = {
   "preflight.host-pods-of": "pods with the label {label} of class {class} use the network of their node, so no policy selects them and no rule about the label matches them: {pods}",
   "preflight.host-pods-unread": "whether pods of the classes use the network of their node is unknown: {reason}",
   "preflight.istio-declaration": "what it declares about its Istio cannot be read, so every statement of classes with the enforcer istio is refused there: {reason}",
+  "preflight.istio-undeclared": "it declares no Istio, but its API server serves Istio's policies, and whether any of ACP's is left there is unknown: {reason}",
   "preflight.istio-waypoint": "an entry of waypoints in what it declares about its Istio dedicates nothing, and a resource that it names is not realized there: {reason}",
   "preflight.labels-unreadable": "in {place}: {reason}",
   "preflight.mesh-config-unread": "whether every istiod applies ACP's policies to the whole mesh is unknown: {reason}",
