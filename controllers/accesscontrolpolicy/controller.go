@@ -18,6 +18,7 @@ import (
 	"github.com/acp-io/acp/controllers/grace"
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/startup"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/controllers/statusfields"
 	"github.com/acp-io/acp/internal/federation"
@@ -29,6 +30,8 @@ type Federated interface {
 	State() (bool, error)
 	// Of returns the objects about a resource.
 	Of(resource string) []*federation.Object
+	// List returns all objects.
+	List() []*federation.Object
 }
 
 // Reconciler writes the status of policies.
@@ -47,6 +50,8 @@ type Reconciler struct {
 
 	// deferredStatus tracks policies whose progress-only status write is delayed.
 	deferredStatus grace.Tracker
+	// recorded are the units that concern a policy according to the host's objects.
+	recorded recordedUnits
 }
 
 const (
@@ -70,6 +75,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 		r.deferredStatus.InGrace(name, false, r.systemClock().Now(), 0)
 		return reconcile.Result{}, nil
 	}
+	undecided, listed := r.recorded.undecided(name, r.Federated, r.Reports)
+	if !listed {
+		return reconcile.Result{RequeueAfter: startup.PollInterval}, nil
+	}
+	f.Missing = append(f.Missing, undecided...)
 	if stale := f.stale(); len(stale) > 0 {
 		// The reports of these units trigger this policy again, even if they contain nothing of it.
 		r.Reports.Await(name, stale...)

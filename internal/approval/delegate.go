@@ -11,7 +11,8 @@ import (
 const MaxDelegation = 90 * 24 * time.Hour
 
 // Delegate lets another person decide in the actor's place between two instants. No one can delegate for another person, because
-// that would give them the other person's decisions.
+// that would give them the other person's decisions. It needs a recent login, see CheckLogin: the delegate decides with their own login, so
+// that a session of an approver that was left open or stolen would otherwise suffice for a decision in the approver's place.
 func (s *Service) Delegate(ctx context.Context, a Actor, to string, start, end time.Time, reason string) (Delegation, error) {
 	reason, err := text("reason", reason)
 	if err != nil {
@@ -35,6 +36,9 @@ func (s *Service) Delegate(ctx context.Context, a Actor, to string, start, end t
 		return Delegation{}, invalid("end", message.DelegationEndBeforeBegin())
 	case end.Sub(start) > MaxDelegation:
 		return Delegation{}, invalid("end", message.DelegationTooLong())
+	}
+	if err := s.CheckLogin(a); err != nil {
+		return Delegation{}, err
 	}
 	return s.Config.Delegations.Delegate(ctx, Delegation{From: a.ID, To: to, Start: start, End: end, Reason: reason, CreatedBy: a.ID, CreatedAt: now})
 }

@@ -155,7 +155,7 @@ func (f *Follower) compare(ctx context.Context, tickets []*Ticket, policy string
 			if policy != "" && t.Items[i].Policy != policy {
 				continue
 			}
-			if err := f.item(ctx, t, i, live); err != nil {
+			if err := f.item(ctx, t, i, live, policy == ""); err != nil {
 				return err
 			}
 		}
@@ -163,7 +163,9 @@ func (f *Follower) compare(ctx context.Context, tickets []*Ticket, policy string
 	return nil
 }
 
-func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*v1alpha1.AccessControlPolicy) (err error) {
+// item compares an item with its policy or object. In a full comparison it also reads policies that are older than the item's last write,
+// which shortly after a write is only the cache.
+func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*v1alpha1.AccessControlPolicy, full bool) (err error) {
 	it := t.Items[i]
 	if it.Change != nil && (it.State == StateApplying || it.State == StateFailed) && it.WrittenGeneration > 0 {
 		return f.object(ctx, t, i)
@@ -172,7 +174,8 @@ func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*
 		return nil
 	}
 	p, ok := f.Policies.Cached(it.Policy)
-	if !ok || it.tampered(p) {
+	read := !ok || it.tampered(p) || full && it.before(p)
+	if read {
 		// The cache may be behind: only the API server shows reliably that something is gone or different.
 		if p, ok = live[it.Policy]; !ok {
 			if p, err = f.Policies.Live(ctx, it.Policy); err != nil {
@@ -184,7 +187,7 @@ func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*
 	if p, err = f.withAllMembers(ctx, it, p); err != nil {
 		return err
 	}
-	return f.applyIfChanged(ctx, t, i, p)
+	return f.applyIfChanged(ctx, t, i, p, read)
 }
 
 // withAllMembers returns the policy with all members of the item's unit. If its status has no room for them, they are read from the
@@ -266,14 +269,14 @@ func (f *Follower) stray(ctx context.Context, number int64, sid string, p *v1alp
 		return err
 	}
 	i := slices.IndexFunc(t.Items, func(it Item) bool { return it.SID == sid })
-	if i < 0 || t.Items[i].Policy != p.Name || !Returned(t.Items[i], p) {
+	if i < 0 || t.Items[i].Policy != p.Name || !Returned(t.Items[i], p) && !t.Items[i].before(p) {
 		return nil
 	}
 	live, err := f.Policies.Live(ctx, p.Name)
 	if err != nil {
 		return err
 	}
-	return f.applyIfChanged(ctx, t, i, live)
+	return f.applyIfChanged(ctx, t, i, live, true)
 }
 
 // tampered reports whether a policy differs from what the item recorded about it.
@@ -281,13 +284,16 @@ func (it Item) tampered(p *v1alpha1.AccessControlPolicy) bool {
 	return Vanished(it, p) || Altered(it, p) || Returned(it, p)
 }
 
-// applyIfChanged applies the transition to a copy first, because most notifications change nothing and writes are expensive.
-func (f *Follower) applyIfChanged(ctx context.Context, seen *Ticket, i int, p *v1alpha1.AccessControlPolicy) error {
+// applyIfChanged applies the transition to a copy first, because most notifications change nothing and writes are expensive. read reports
+// whether the policy was read from the API server after the ticket, and not from the cache.
+func (f *Follower) applyIfChanged(ctx context.Context, seen *Ticket, i int, p *v1alpha1.AccessControlPolicy, read bool) error {
 	move := func(t *Ticket) error {
 		now, it, was := f.Service.Now(), t.Items[i], seen.Items[i]
 		switch {
 		case it.WrittenGeneration != was.WrittenGeneration || it.RevokeGeneration != was.RevokeGeneration || it.State != was.State:
 			return nil // the item changed since it was compared
+		case read && it.before(p):
+			t.hostRestored(i, p, now)
 		case Vanished(it, p):
 			t.Fail(i, message.TicketStatementVanished(), now)
 		case Altered(it, p):
@@ -305,7 +311,7 @@ func (f *Follower) applyIfChanged(ctx context.Context, seen *Ticket, i int, p *v
 	if err := move(probe); err != nil || !probe.Dirty() {
 		return err
 	}
-	if seen.Items[i].tampered(p) {
+	if seen.Items[i].tampered(p) || read && seen.Items[i].before(p) {
 		f.Log.Warn(
 			"a ticket's statement was changed outside the portal",
 			"ticket",

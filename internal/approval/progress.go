@@ -133,6 +133,46 @@ func Returned(it Item, p *v1alpha1.AccessControlPolicy) bool {
 	return s != nil && s.Effect == v1alpha1.EffectAllow
 }
 
+// before reports whether a policy is older than the last write that the item records. A cache may be behind; a policy of the API server itself
+// is older only if the host cluster was restored to an earlier state.
+func (it Item) before(p *v1alpha1.AccessControlPolicy) bool {
+	if p == nil || p.Name != it.Policy {
+		return false
+	}
+	switch it.State {
+	case StateApplying, StateEffective:
+		return it.WrittenGeneration > 0 && it.precedes(p, it.WrittenGeneration)
+	case StateRevoking, StateRevoked, StateExpired:
+		return it.RevokeGeneration > 0 && it.precedes(p, it.RevokeGeneration)
+	}
+	return false
+}
+
+// hostRestored updates an item whose policy is that of a host cluster that was restored to an earlier state. What was revoked since is removed
+// again, and a statement that is missing or different is not in force.
+func (t *Ticket) hostRestored(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
+	it := &t.Items[i]
+	s := statementOf(p, *it)
+	switch it.State {
+	case StateApplying, StateEffective:
+		it.WrittenGeneration = p.Generation
+		t.touch(now)
+		if s == nil {
+			t.Fail(i, message.TicketStatementVanished(), now)
+		} else if !it.isApproved(*s) {
+			t.Fail(i, message.TicketStatementAltered(), now)
+		}
+	case StateRevoking, StateRevoked, StateExpired:
+		if s != nil && s.Effect == v1alpha1.EffectAllow {
+			t.Remove(i, now)
+		} else if it.State == StateRevoking { // the status may be that of the earlier state, too
+			it.RevokeGeneration = 0
+			t.touch(now)
+			t.enqueue(JobRemove, i)
+		}
+	}
+}
+
 // precedes reports whether a policy is older than one of its generations. A policy that was created again never is.
 func (it Item) precedes(p *v1alpha1.AccessControlPolicy, generation int64) bool {
 	return string(p.UID) == it.PolicyUID && p.Generation < generation

@@ -181,6 +181,79 @@ func TestEndedStatementComesBack(t *testing.T) {
 	}
 }
 
+// TestHostRestoredToAnEarlierState checks that a restored etcd of the host cluster, in which policies have earlier generations, neither gives
+// back what was revoked since nor leaves a grant in force that it does not have.
+func TestHostRestoredToAnEarlierState(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		revoke bool
+		seen   bool // that no member had it any more
+		before func(p *v1alpha1.AccessControlPolicy, granted v1alpha1.Statement)
+		want   approval.State
+	}{
+		"revoked": {"it is back", true, true, func(p *v1alpha1.AccessControlPolicy, granted v1alpha1.Statement) {
+			p.Spec.Statements = []v1alpha1.Statement{granted}
+		}, approval.StateRevoking},
+		"revoking": {"it is back before its end was seen", true, false, func(p *v1alpha1.AccessControlPolicy, granted v1alpha1.Statement) {
+			p.Spec.Statements = []v1alpha1.Statement{granted}
+		}, approval.StateRevoking},
+		"revoked, not granted yet": {"it is still gone", true, true, func(p *v1alpha1.AccessControlPolicy, _ v1alpha1.Statement) {
+			p.Spec.Statements = nil
+		}, approval.StateRevoked},
+		"in force": {"it is as approved", false, false, func(p *v1alpha1.AccessControlPolicy, granted v1alpha1.Statement) {
+			p.Spec.Statements = []v1alpha1.Statement{granted}
+		}, approval.StateEffective},
+		"not granted yet": {"it is lost", false, false, func(p *v1alpha1.AccessControlPolicy, _ v1alpha1.Statement) {
+			p.Spec.Statements = nil
+		}, approval.StateFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			x := w.worker("w")
+			n := w.approved("a", "r")
+			w.drain(x)
+			w.apply(n, func(x *approval.Ticket) error {
+				x.Written(0, "p-r", approval.Written{Generation: 6}, w.clock.Now())
+				return nil
+			})
+			var granted v1alpha1.Statement
+			w.edit("r", 6, func(p *v1alpha1.AccessControlPolicy) { granted = p.Spec.Statements[0] })
+			w.follow("r")
+			if got := w.state(n); got != approval.StateEffective {
+				t.Fatal(got)
+			}
+			if tc.revoke {
+				w.revoke(n)
+				w.drain(x)
+				w.apply(n, func(x *approval.Ticket) error {
+					x.Removed(0, "p-r", approval.Written{Generation: 7}, w.clock.Now())
+					return nil
+				})
+			}
+			if tc.seen {
+				w.edit("r", 7, nothing)
+				w.follow("r")
+				if got := w.state(n); got != approval.StateRevoked {
+					t.Fatal(got)
+				}
+			}
+			w.edit("r", 4, func(p *v1alpha1.AccessControlPolicy) { tc.before(p, granted) })
+			w.follow("r")
+			f := approval.NewFollower(w.svc, statuses{w}, nil, time.Minute, slog.New(slog.DiscardHandler))
+			if err := f.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.state(n); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+			}
+			w.drain(x)
+			if got := w.sids("r"); tc.revoke && len(got) != 0 {
+				t.Errorf("%s: the policy has %v", tc.reason, got)
+			}
+		})
+	}
+}
+
 func TestForeignStatementWithATicketsName(t *testing.T) {
 	w := newWorld(t)
 	x := w.worker("w")

@@ -101,6 +101,33 @@ func TestSensitiveDecisionAfterAFreshLogin(t *testing.T) {
 	}
 }
 
+// TestDelegationsNeedARecentLogin checks that an old session names no delegate, who would decide what is sensitive with a login of their own.
+func TestDelegationsNeedARecentLogin(t *testing.T) {
+	x := sensitive(t)
+	id, version := x.request(t, "ledger-db-cache")
+	carol := x.as("carol")
+	x.advance(16 * time.Minute)
+	delegate := func() (status int, code string) {
+		a := carol.Post("/api/v1/delegations",
+			map[string]any{"to": "bob", "start": x.now().UTC(), "end": x.now().Add(time.Hour).UTC(), "reason": "away"})
+		var p problemBody
+		if a.Status >= http.StatusBadRequest {
+			a.Into(t, &p)
+		}
+		return a.Status, p.Code
+	}
+	if status, code := delegate(); status != http.StatusForbidden || code != "login-too-old" {
+		t.Errorf("a delegation with an old login: %d %s", status, code)
+	}
+	if status, _ := decideAs(x.as("bob"), id, version); status == http.StatusOK {
+		t.Error("a delegate of an old session has decided")
+	}
+	x.freshLogin(t, carol, "carol", "/delegations")
+	if status, code := delegate(); status != http.StatusCreated {
+		t.Errorf("a delegation after a fresh login: %d %s", status, code)
+	}
+}
+
 // TestLoginsThatAreNotFresh checks that a login counts as new only if the provider's token proves that it is.
 func TestLoginsThatAreNotFresh(t *testing.T) {
 	x := sensitive(t)

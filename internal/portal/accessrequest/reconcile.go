@@ -31,7 +31,7 @@ const (
 	MaxOpen = 50
 	// MaxHourly is the maximum number of tickets that AccessRequests may submit for one application in an hour.
 	MaxHourly = 200
-	// maxTickets bounds the tickets of one object that are read, and those of one application of which the recent ones are counted.
+	// maxTickets bounds the ended tickets of one object that are read, and those of one application of which the recent ones are counted.
 	maxTickets = 500
 	// waitsEvery is how often an object is compared again while its ticket changes, settledEvery when it has come to an end.
 	// Changes of tickets and objects are noticed at once; this finds what was missed.
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, err
 	}
-	tickets, err := r.Tickets.Store.List(ctx, approval.Filter{Requester: approval.AccessRequester(o.Namespace, o.Name), Limit: maxTickets, OmitEvents: true})
+	tickets, err := r.ticketsOf(ctx, &o)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("list the tickets of the access request: %w", err)
 	}
@@ -132,6 +132,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	return reconcile.Result{RequeueAfter: refusedEvery}, r.write(ctx, &o, application.ID, nil, refused(no.reason, no.why))
+}
+
+// endableStates are the states of items that an object can still withdraw or revoke.
+var endableStates = []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying, approval.StateEffective, approval.StateFailed}
+
+// ticketsOf returns the newest tickets of the name of an object, and all earlier ones with such an item: a grant of an early version must
+// end with the object, however often that has changed since.
+func (r *Reconciler) ticketsOf(ctx context.Context, o *v1alpha1.AccessRequest) ([]*approval.Ticket, error) {
+	f := approval.Filter{Requester: approval.AccessRequester(o.Namespace, o.Name), Limit: maxTickets, OmitEvents: true}
+	var out []*approval.Ticket
+	for {
+		page, err := r.Tickets.Store.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page...)
+		if len(page) < maxTickets {
+			return out, nil
+		}
+		f.ItemStates, f.After = endableStates, approval.Cursor{Number: page[len(page)-1].Number}
+	}
 }
 
 // withdrawDeleted withdraws the open tickets of an object that does not exist. A replica can submit a ticket at the moment at which another

@@ -248,6 +248,32 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
+// TestDeletionEndsGrantsOfEarlyVersions checks that a grant ends with its object although more tickets of its name followed than are read.
+func TestDeletionEndsGrantsOfEarlyVersions(t *testing.T) {
+	w := newWorld(t, "shop")
+	w.create("carts", nil)
+	o := w.must("carts")
+	w.decide(1, true, "alice", "bob")
+	granted := w.tickets()[0]
+	for i := range maxTickets {
+		later := granted.Clone()
+		later.Number, later.IdempotencyKey = 0, fmt.Sprint("another/", i+1)
+		later.Items[0].State = approval.StateWithdrawn
+		if _, err := w.store.Create(t.Context(), later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.admin.Delete(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.reconcile("carts"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.tickets()[0].State(); got != approval.StateRevoking {
+		t.Errorf("the grant of the deleted object is %s", got)
+	}
+}
+
 // TestObjectThatEndsDuringTheSubmission checks that a ticket is withdrawn whose object another replica let go while it was submitted.
 func TestObjectThatEndsDuringTheSubmission(t *testing.T) {
 	w := newWorld(t, "shop")

@@ -41,7 +41,9 @@ type Host struct {
 	ready    atomic.Bool
 	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil while it answers
 	policies chan string               // names of policies that changed
-	onChange func(resource string)
+	// changedNames contains what is sent to policies next.
+	changedNames *nameQueue
+	onChange     func(resource string)
 	// onObject is nil if there is no receiver.
 	onObject func(externalchanges.Row, bool, func() externalchanges.Content)
 	note     func(context.Context, externalchanges.OwnChange) error // nil if the portal's own changes are not recorded
@@ -71,8 +73,7 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's client: %w", err)
 	}
-	// The channel only triggers the follower, which compares everything; see notify.
-	h := &Host{config: config, client: cl, log: log, policies: make(chan string, 1024), onChange: onResource, dirty: true}
+	h := &Host{config: config, client: cl, log: log, policies: make(chan string), changedNames: newNameQueue(), onChange: onResource, dirty: true}
 	patient, err := hostcluster.NewRetryingClient(config, h.reached)
 	if err != nil {
 		return nil, err
@@ -176,6 +177,7 @@ func (h *Host) Run(ctx context.Context) error {
 		if h.cache.WaitForCacheSync(ctx) {
 			h.ready.Store(true)
 			h.log.Info("the host cluster's policies are known")
+			h.changedNames.deliver(ctx, h.policies)
 		}
 	}()
 	if err := h.cache.Start(ctx); err != nil {
@@ -215,15 +217,12 @@ func (h *Host) changed(before, object any, gone bool) {
 	}
 }
 
-// notify notifies the follower of a change.
-func (h *Host) notify(name string) {
-	select {
-	case h.policies <- name:
-	default: // the follower is far behind; its resync finds the change
-	}
-}
+// notify notifies the follower of a change. No change is dropped, because only a notification leads to the search for ended statements that were
+// restored; see approval.Follower.
+func (h *Host) notify(name string) { h.changedNames.add(name) }
 
-// PolicyChanges returns a channel with the names of changed policies, and "<kind>/<name>" of other changed objects.
+// PolicyChanges returns a channel with the names of changed policies, and "<kind>/<name>" of other changed objects. All objects count as changed when
+// the cache has been filled. Nothing is sent before that.
 func (h *Host) PolicyChanges() <-chan string { return h.policies }
 
 // Ready reports whether the cache has been filled.
