@@ -1,8 +1,8 @@
-import { expect, test, type Page } from '@playwright/test';
 import { approve, approveEveryStep, ask, expectState, expectTraffic, fleetTimeout, logIn, type Person, requestAccess, revoke } from './people.js';
 import { ready } from './fleet.js';
 import { logInAs, looks, overflow, serious } from './looks.js';
 import { shot } from './shots.js';
+import { expect, test, type Page } from './test.js';
 
 const reachable = 'application=app-888&resource=bobs-cluster';
 
@@ -372,6 +372,8 @@ test('somebody decides in another’s place, and the ticket says for whom', asyn
 test('one search finds everything, and a comment reaches the others without a reload', async ({ browser }) => {
   const [alice, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'carol')]);
   const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'Something to talk about' });
+  await carol.page.goto('/');
+  await expect(carol.page.getByTestId('user-menu')).toBeVisible();
   await open(carol.page, 'Bob Tanaka', 'hit-person-bob');
   await expect(carol.page).toHaveURL(/requester=bob/);
   await open(carol.page, ticket, `hit-ticket-${ticket}`);
