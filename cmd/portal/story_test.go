@@ -119,7 +119,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for !ok() {
 		select {
 		case <-tick.C:

@@ -33,7 +33,7 @@ import (
 )
 
 // waitTimeout is the timeout for actions of other processes.
-const waitTimeout = 30 * time.Second
+const waitTimeout = 90 * time.Second
 
 // ca signs serving certificates for 127.0.0.1.
 type ca struct {
