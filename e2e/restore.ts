@@ -144,7 +144,10 @@ async function restoreObjects(): Promise<void> {
   const found = await readObjects();
   for (const [plural, kind] of Object.entries(kinds)) {
     for (const [name, { metadata }] of Object.entries(found[plural] ?? {})) {
-      if (!wanted[plural]?.[name] && !metadata.deletionTimestamp) await kube('host', 'DELETE', pathOf(plural, name));
+      if (wanted[plural]?.[name]) continue;
+      if (!metadata.deletionTimestamp) await kube('host', 'DELETE', pathOf(plural, name));
+      // A resource is there until the members are rid of its policies.
+      await expect.poll(() => kube('host', 'GET', pathOf(plural, name)), { timeout: fleetTimeout, message: `the host is rid of ${plural}/${name}` }).toBeUndefined();
     }
     for (const [name, { spec }] of Object.entries(wanted[plural] ?? {})) {
       const now = found[plural]?.[name];
