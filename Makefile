@@ -13,6 +13,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath -tags=$(
 RACE := CGO_ENABLED=1 go
 # SQLite is translated from C: the detector finds nothing in it and makes its tests more than twice as slow.
 RACE_FLAGS := -race '-gcflags=modernc.org/...=-race=false'
+# Where the linter vets a module, tests included, `go test` does not: it would analyse all that the module depends on, too.
 GO_TEST_FLAGS ?= -shuffle=on -timeout=60m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X github.com/acp-io/acp/internal/version.version=$(VERSION)
@@ -84,9 +85,10 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 
 ##@ Test
 
-# The browser tests run alone: beside the Go tests, which use every processor, a page takes more than a minute.
+# The browser tests run alone: beside the Go tests, which use every processor, a page takes more than a minute. The longest come first, so that with -j2
+# the short ones fill the rest of the time.
 .PHONY: test
-test: test-go test-web test-playground test-charts test-release test-bench test-monitoring test-terraform ## Run every test, also in a real browser on a real fleet
+test: test-go test-playground test-charts test-web test-terraform test-release test-bench test-race-short test-monitoring ## Run every test, also in a real browser on a real fleet
 	@$(MAKE) --no-print-directory e2e
 
 # The tests run on a real PostgreSQL, which is taken from npm where none is installed.
@@ -123,21 +125,24 @@ RACE_PACKAGES := $(addprefix ./controllers/,istiodistribution memberhealth membe
 LONG_RACE_PACKAGES := $(addprefix ./internal/,accessreview approval audit/hubble policy portal rollout)
 
 .PHONY: test-go
-test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers; the packages with the most concurrency with the race detector, too
+test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
-		go test -vet=off $(GO_TEST_FLAGS) ./... # the linter vets this module, tests included
-	go test -tags drill ./internal/wallclock
+		go test -vet=off $(GO_TEST_FLAGS) ./...
+	go test -vet=off -tags drill ./internal/wallclock
+
+.PHONY: test-race-short
+test-race-short: postgres clickhouse clickhouse-server ## The packages with the most concurrency, with the race detector
 	$(RACE) test $(RACE_FLAGS) -vet=off $(GO_TEST_FLAGS) $(RACE_PACKAGES)
 
 .PHONY: test-playground
 test-playground: parts ## Tests of the playground and its dataplane emulator
-	cd $(PLAYGROUND) && go test $(GO_TEST_FLAGS) -skip '^(TestAMemberBehindKonnectivity|TestIstioEnforces)$$' ./...
+	cd $(PLAYGROUND) && go test -vet=off $(GO_TEST_FLAGS) -skip '^(TestAMemberBehindKonnectivity|TestIstioEnforces)$$' ./...
 	cd $(DATAPLANE) && go test $(GO_TEST_FLAGS) ./...
-	cd $(MESH) && go test $(GO_TEST_FLAGS) ./...
+	cd $(MESH) && go test -vet=off $(GO_TEST_FLAGS) ./...
 
 .PHONY: test-istio
 test-istio: build parts conformance-istio-parts e2e/node_modules/.installed ## The demo with a real istiod in each member: policies decide real requests, also in headless Chromium (builds istiod, minutes the first time; part of CI, not of test)
-	cd $(PLAYGROUND) && go test -count=1 -v -timeout=15m -run '^TestIstioEnforces$$' ./internal/run
+	cd $(PLAYGROUND) && go test -vet=off -count=1 -v -timeout=15m -run '^TestIstioEnforces$$' ./internal/run
 	@chromium="$$(hack/chromium)" && cd e2e && npx tsc -p . && ACP_BIN=$(BIN) ACP_E2E_FLAGS=--istio CHROMIUM="$$chromium" npx playwright test -c istio.config.ts
 
 .PHONY: test-konnectivity
@@ -151,9 +156,9 @@ ocm-parts: $(BIN)/acp-playground
 .PHONY: test-ocm
 test-ocm: parts ocm-parts ## The conformance suite of propagation engines, and the joining, moving (also from and to the real KubeFed) and leaving of a member, with Open Cluster Management's real work agent (builds it, minutes the first time; part of CI, not of test)
 	export KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_OCM_WORK_AGENT="$$($(BIN)/acp-playground parts ocm | cut -f2)/ocm-work-agent"; \
-	go test -count=1 -timeout=30m -tags=$(TAGS),ocmagent ./internal/propagation/ocm && \
-	go test -count=1 -timeout=30m -tags=$(TAGS),ocmagent -run '^TestPull' ./controllers && \
-	cd $(PLAYGROUND) && go test -count=1 -timeout=30m -tags=$(TAGS),ocmagent -run '^TestMoveBetweenKubeFedAndWorkAgent$$' ./internal/fleet
+	go test -vet=off -count=1 -timeout=30m -tags=$(TAGS),ocmagent ./internal/propagation/ocm && \
+	go test -vet=off -count=1 -timeout=30m -tags=$(TAGS),ocmagent -run '^TestPull' ./controllers && \
+	cd $(PLAYGROUND) && go test -vet=off -count=1 -timeout=30m -tags=$(TAGS),ocmagent -run '^TestMoveBetweenKubeFedAndWorkAgent$$' ./internal/fleet
 
 .PHONY: test-ocm-broken
 test-ocm-broken: parts ocm-parts ## Tests that variants of the pull engine which break one promise each are detected (minutes; VARIANTS= selects by name; not part of test)
@@ -186,7 +191,7 @@ test-cluster: root node-parts web e2e/node_modules/.installed $(BIN)/acp-release
 	@hack/step "kubectl-acp" go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/kubectl-acp
 	@cd $(CHARTS) && ../../hack/step "helm" go build -o $(BIN)/ helm.sh/helm/v4/cmd/helm
 	@chromium="$$(hack/chromium)" && cd $(NODE) && ACP_IMAGES=$(CLUSTER_IMAGES) ACP_BIN=$(BIN) CHROMIUM="$$chromium" \
-		go test -count=1 -v -timeout=45m -run '^TestInstallation$$' ./nodetest | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+		go test -vet=off -count=1 -v -timeout=45m -run '^TestInstallation$$' ./nodetest | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
 
 .PHONY: test-cilium-upgrade
 test-cilium-upgrade: root node-parts ## Upgrade a real node's Cilium from the previous minor version while pods connect (needs root on Linux; not part of test)
@@ -195,16 +200,16 @@ test-cilium-upgrade: root node-parts ## Upgrade a real node's Cilium from the pr
 
 .PHONY: test-bench
 test-bench: ## Tests that the engines which are measured answer alike
-	cd $(BENCH) && go test -shuffle=on ./...
+	cd $(BENCH) && go test -vet=off -shuffle=on ./...
 
 .PHONY: test-monitoring
 test-monitoring: ## Tests that alerts and dashboards name metrics that exist, and that Prometheus takes them
-	cd hack/monitoring && go test -count=1 -shuffle=on . # the files that it reads are not its own, so a cached result may be old
+	cd hack/monitoring && go test -vet=off -count=1 -shuffle=on . # the files that it reads are not its own, so a cached result may be old
 
 .PHONY: test-charts
 test-charts: parts ## Tests of the Helm charts: what they render and refuse, on a real API server, with the real programs
 	cd $(CHARTS) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" HYPERFED="$$($(BIN)/acp-playground parts kubefed | cut -f2)/hyperfed" \
-		go test -count=1 -shuffle=on -skip '^TestUpgrade$$' . # the charts are not the module's own Go files, so a cached result may be old
+		go test -vet=off -count=1 -shuffle=on -skip '^TestUpgrade$$' . # the charts are not the module's own Go files, so a cached result may be old
 
 .PHONY: test-upgrade
 test-upgrade: parts postgres ## Upgrade from the previous release, roll back and upgrade again, with real programs (needs the git history; not part of test)
@@ -214,12 +219,12 @@ test-upgrade: parts postgres ## Upgrade from the previous release, roll back and
 # Those that build the real programs take minutes with an empty build cache; `make test-images` runs them.
 .PHONY: test-release
 test-release: ## Tests of images and releases, with small programs in place of the real ones
-	cd $(RELEASE) && go test -count=1 -shuffle=on -skip '^(TestImages|TestSameSourceSameBytes)$$' ./...
+	cd $(RELEASE) && go test -vet=off -count=1 -shuffle=on -skip '^(TestImages|TestSameSourceSameBytes)$$' ./...
 
 .PHONY: test-terraform
 test-terraform: parts ## Tests of the Terraform provider, by Terraform's protocol, against the real portal on a real API server
 	cd $(TERRAFORM) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
-		go test -count=1 -shuffle=on ./... # the portal that it builds is not its own, so a cached result may be old
+		go test -vet=off -count=1 -shuffle=on ./... # the portal that it builds is not its own, so a cached result may be old
 
 .PHONY: test-tofu
 test-tofu: parts ## The Terraform provider with the real OpenTofu (builds it, a quarter of an hour the first time; not part of test)
@@ -248,7 +253,7 @@ WORLDS ?= 1000
 .PHONY: conformance
 conformance: parts ## Compare decisions and renderings with Cilium's own engine in WORLDS random worlds, and with istiod
 	@cd $(CONFORMANCE) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
-		go test -count=1 -v . -worlds $(WORLDS) -pairs pairs.tsv | { grep -vE '^ *=== RUN|^ +--- PASS' || true; }
+		go test -vet=off -count=1 -v . -worlds $(WORLDS) -pairs pairs.tsv | { grep -vE '^ *=== RUN|^ +--- PASS' || true; }
 	@$(MAKE) --no-print-directory conformance-istio
 
 ISTIO_WORLDS ?= 600
@@ -268,7 +273,7 @@ SEED ?= 0
 .PHONY: conformance-wire
 conformance-wire: WORLDS = 20
 conformance-wire: root node-parts ## Compare decisions with connections through a real Cilium agent in WORLDS random worlds from SEED on (20; needs root on Linux; part of CI, not of test)
-	@cd $(NODE) && go test -count=1 -v -timeout=0 -run '^TestConformanceOnWire$$' ./nodetest -worlds $(WORLDS) -seed $(SEED) | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+	@cd $(NODE) && go test -vet=off -count=1 -v -timeout=0 -run '^TestConformanceOnWire$$' ./nodetest -worlds $(WORLDS) -seed $(SEED) | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
 
 DURATION ?= 0
 OUTAGES ?=
@@ -305,6 +310,11 @@ fuzz: ## Run every fuzz target of the product for FUZZTIME, one after another
 .PHONY: parts
 parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the dataplane emulator (minutes the first time)
 	@$(BIN)/acp-playground parts
+
+# CI calls it beside the build of the parts, which needs processors while this needs the network. The last two use apt, so one after the other.
+.PHONY: downloads
+downloads: web/node_modules/.installed e2e/node_modules/.installed postgres $(CLICKHOUSE) clickhouse-server ## Install what the tests need besides Go modules
+	@hack/chromium >/dev/null
 
 .PHONY: root
 root:
@@ -394,7 +404,7 @@ generate: tools web/node_modules/.installed ## Write all generated code again
 	$(BIN)/oapi-codegen -config hack/openapi/client.yaml api/openapi.yaml
 	cd web && npm run --silent gen
 	go generate ./internal/message
-	go test ./cmd/portal ./cmd/acp-adapter ./cmd/flow-collector ./cmd/acp-node -run '^TestPublishedConfiguration$$' -publish
+	go test -vet=off ./cmd/portal ./cmd/acp-adapter ./cmd/flow-collector ./cmd/acp-node -run '^TestPublishedConfiguration$$' -publish
 	hack/kubefed-kinds > deploy/kubefed/control-plane/crds.yaml
 	go run ./hack/charts
 	cd $(CHARTS) && go tool helm-docs --log-level=warning

@@ -21,7 +21,7 @@ import (
 )
 
 // waitTimeout bounds how long a test waits for a condition.
-const waitTimeout = 30 * time.Second
+const waitTimeout = 90 * time.Second
 
 func encode(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
@@ -120,11 +120,11 @@ func change[T client.Object](s *scenario, c client.Client, o T, name string, mod
 	}
 }
 
-// until waits until check returns "".
+// until waits until check returns "". It polls less often the longer it waits: reading takes processor time that the adapter needs.
 func (s *scenario) until(what string, check func() string) {
 	s.Helper()
 	deadline := time.Now().Add(waitTimeout)
-	for {
+	for interval := 10 * time.Millisecond; ; interval = min(interval*5/4, 50*time.Millisecond) {
 		problem := check()
 		if problem == "" {
 			return
@@ -132,7 +132,7 @@ func (s *scenario) until(what string, check func() string) {
 		if time.Now().After(deadline) {
 			s.Fatalf("timed out waiting for %q: %s", what, problem)
 		}
-		time.Sleep(10 * time.Millisecond) // poll interval
+		time.Sleep(interval)
 	}
 }
 

@@ -1,7 +1,7 @@
-import { expect, test, type Page } from '@playwright/test';
 import { logInAs, looks, overflow, serious } from './looks.js';
 import { ask, fleetTimeout, logIn } from './people.js';
 import { shot } from './shots.js';
+import { expect, test, type Page } from './test.js';
 
 const subject = 'trnv1:rsc:trip-com:iam:sa:app/676';
 const many = 230;

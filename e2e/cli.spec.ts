@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { CommandLine } from './cli.js';
 import { ready } from './fleet.js';
 import { expectState, fleetTimeout, logIn, type Person } from './people.js';
+import { expect, test } from './test.js';
 
 const request = ['request', '--app', 'app-676', '--resource', 'deals-cache', '--action', 'redis:connect'];
 

@@ -3,7 +3,7 @@ import { request } from 'node:https';
 import { ready } from './fleet.js';
 
 /** Asks a cluster's API server, as its administrator; undefined: there is no such object. */
-export async function kube(cluster: string, method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
+export async function kube(cluster: string, method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
   const config = readFileSync(ready().kubeconfigs[cluster] ?? '', 'utf8');
   const field = (name: string): string => {
     const value = new RegExp(`^\\s*${name}: (\\S+)$`, 'm').exec(config)?.[1];

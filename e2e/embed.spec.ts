@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { expect, test, type FrameLocator, type Page } from '@playwright/test';
 import { embedder, ready } from './fleet.js';
 import { logIn } from './people.js';
+import { expect, test, type FrameLocator, type Page } from './test.js';
 
 /** Another origin of the same site, which the portal does not know. */
 const stranger = 'http://127.0.0.1:7008';

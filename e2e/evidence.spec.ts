@@ -1,5 +1,5 @@
-import { expect, test } from '@playwright/test';
 import { fleetTimeout, logIn, type Person } from './people.js';
+import { expect, test } from './test.js';
 
 interface Evidence {
   value: number;

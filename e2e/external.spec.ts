@@ -1,6 +1,6 @@
-import { expect, test } from '@playwright/test';
 import { kube } from './cluster.js';
 import { approve, connections, expectState, expectTraffic, fleetTimeout, lastSeen, logIn, requestAccess, revoke } from './people.js';
+import { expect, test } from './test.js';
 
 const workloads = '/apis/acp.io/v1alpha1/externalworkloads';
 const machine = '172.20.4.17/32';

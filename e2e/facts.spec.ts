@@ -1,8 +1,8 @@
-import { expect, test, type Browser } from '@playwright/test';
 import { approve, approveEveryStep, ask, expectState, expectTraffic, logIn, nextApprovers, type Person, requestAccess, revoke } from './people.js';
 import { ready } from './fleet.js';
 import { logInAs, looks, overflow, serious, settled } from './looks.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test, type Browser } from './test.js';
 
 /** Tests that approvers see the facts of a ticket while they can decide it, and not afterwards. */
 test('a leader who owns nothing sees the facts until the decision; an extension shows the use', async ({ browser }) => {

@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { ctl } from './fleet.js';
 import { approve, expectState, expectTraffic, fleetTimeout, logIn, requestAccess, revoke } from './people.js';
 import { shot } from './shots.js';
+import { expect, test } from './test.js';
 
 test('a member that is down during the approval: the ticket names it, and becomes effective when it is back', async ({ browser }) => {
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);

@@ -55,7 +55,7 @@ export class Fleet {
       ['up', '--repo', repo, '--bin-dir', bin, '--state-dir', stateDir, '--port', String(port), '--json-ready', file, '--guests', guest, '--remembered', remembered, ...flags],
       { stdio: ['ignore', log, log], env: { ...process.env, ACP_PORTAL_EMBED_ORIGINS: embedder, ACP_PORTAL_ON_CALL: onCallFile(stateDir), ...configure(stateDir) } },
     );
-    const deadline = Date.now() + 120_000;
+    const deadline = Date.now() + 300_000;
     while (!existsSync(file)) {
       if (child.exitCode !== null || Date.now() > deadline) {
         child.kill('SIGTERM');
@@ -88,11 +88,16 @@ export function setOnCall(stateDir: string, address: string): void {
   writeFileSync(onCallFile(stateDir), JSON.stringify({ schedules: { caches: { tiers: [{ rotation }] } } }));
 }
 
-/** The fleet that global set-up started, as the tests see it. */
+/** What a variable that global set-up has set contains for the worker of the test. */
+export function ofWorker<T>(variable: string): T {
+  const value = (JSON.parse(process.env[variable] ?? '[]') as T[])[Number(process.env.TEST_PARALLEL_INDEX ?? 0)];
+  if (value === undefined) throw new Error('the fleet is not running: start the tests with "make e2e"');
+  return value;
+}
+
+/** The fleet that global set-up started for the worker, as the tests see it. */
 export function ready(): Ready {
-  const text = process.env.ACP_E2E_READY;
-  if (!text) throw new Error('the fleet is not running: start the tests with "make e2e"');
-  return JSON.parse(text) as Ready;
+  return ofWorker<Ready>('ACP_E2E_READY');
 }
 
 /** Stops, kills or starts one process of the fleet. */

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
 import { approve, expectState, fleetTimeout, logIn } from './people.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test } from './test.js';
 
 const cache = 'deals-cache';
 const places: Place[] = [

@@ -1,19 +1,43 @@
 import { createServer } from 'node:net';
+import type { FullConfig } from '@playwright/test';
 import { Fleet } from './fleet.js';
 import { notifications, startReceiver } from './receiver.js';
 
-/** Starts one fleet for all tests; what it returns ends it, and fails the run when a process survives. */
-export default async function globalSetup(): Promise<() => Promise<void>> {
-  const receiver = await startReceiver();
-  process.env.ACP_E2E_RECEIVER = receiver.url;
-  const fleet = await Fleet.start(await freePort(), (stateDir) => ({ ACP_PORTAL_NOTIFY: notifications(stateDir, receiver) }));
-  process.env.ACP_E2E_READY = JSON.stringify(fleet.ready);
-  console.log(`e2e: fleet ready in ${fleet.ready.startSeconds.toFixed(1)} s at ${fleet.ready.portalURL}`);
-  return async () => {
-    const left = await fleet.stop();
-    await receiver.close();
+/** Starts a fleet for each worker; what it returns ends them, and fails the run when a process survives. */
+export default async function globalSetup({ workers }: FullConfig): Promise<() => Promise<void>> {
+  const started = await Promise.allSettled(Array.from({ length: workers }, start));
+  const running = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  const end = async (): Promise<void> => {
+    const left = (await Promise.all(running.map(({ stop }) => stop()))).flat();
     if (left.length > 0) throw new Error(`these processes survived the playground: ${left.join(', ')}`);
   };
+  const failed = started.find((each) => each.status === 'rejected');
+  if (failed) {
+    await end();
+    throw failed.reason;
+  }
+  process.env.ACP_E2E_RECEIVERS = JSON.stringify(running.map(({ receiver }) => receiver));
+  process.env.ACP_E2E_READY = JSON.stringify(running.map(({ fleet }) => fleet.ready));
+  for (const { fleet } of running) console.log(`e2e: fleet ready in ${fleet.ready.startSeconds.toFixed(1)} s at ${fleet.ready.portalURL}`);
+  return end;
+}
+
+interface Running {
+  fleet: Fleet;
+  receiver: string;
+  /** Ends the fleet, and returns the processes that are still alive. */
+  stop: () => Promise<string[]>;
+}
+
+async function start(): Promise<Running> {
+  const receiver = await startReceiver();
+  const fleet = await Fleet.start(await freePort(), (stateDir) => ({ ACP_PORTAL_NOTIFY: notifications(stateDir, receiver) }));
+  const stop = async (): Promise<string[]> => {
+    const left = await fleet.stop();
+    await receiver.close();
+    return left;
+  };
+  return { fleet, receiver: receiver.url, stop };
 }
 
 function freePort(): Promise<number> {

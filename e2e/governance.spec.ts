@@ -1,7 +1,8 @@
-import { expect, test } from '@playwright/test';
+import { ready } from './fleet.js';
 import { logInAs, lookAt, looks, serious, settled, type Place } from './looks.js';
 import { logIn } from './people.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test } from './test.js';
 
 const places: Place[] = [
   { name: 'inbox', path: '/inbox' },
@@ -139,7 +140,7 @@ test('a token is shown once, works, and does not work any more once it is revoke
 
 test('a command line is let in by its user, who sees what it asks for', async ({ browser, playwright }) => {
   const { page, context } = await logIn(browser, 'alice');
-  const program = await playwright.request.newContext({ baseURL: new URL(page.url()).origin });
+  const program = await playwright.request.newContext({ baseURL: ready().portalURL });
   const begun = (await (await program.post('/api/v1/auth/device', { data: { client: 'kubectl-acp on e2e' } })).json()) as { deviceCode: string; verificationUriComplete: string };
   await page.goto(begun.verificationUriComplete);
   await page.getByTestId('device-look').click();

@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { ready } from './fleet.js';
 import { fillLogin, logIn } from './people.js';
 import { shot } from './shots.js';
+import { expect, test } from './test.js';
 
 test('a wrong password says so and keeps the name', async ({ browser }) => {
   const context = await browser.newContext({ baseURL: ready().portalURL });
@@ -30,6 +30,19 @@ test('a page behind the login leads there and back', async ({ browser }) => {
   await page.getByTestId('login-button').click();
   await fillLogin(page, 'bob', 'demo');
   await page.waitForURL(/\/resources\?q=orders/);
+});
+
+test('the language is chosen in the menu, and kept', async ({ browser }) => {
+  const { page } = await logIn(browser, 'alice');
+  await page.goto('/');
+  for (const [language, words] of [['zh', '申请'], ['en', 'Requests']] as const) {
+    await page.getByTestId('language-menu').click();
+    await page.getByTestId(`language-${language}`).click();
+    await expect(page.locator('html')).toHaveAttribute('lang', language);
+    await expect(page.getByRole('navigation').first()).toContainText(words);
+    await page.reload();
+    await expect(page.locator('html')).toHaveAttribute('lang', language);
+  }
 });
 
 test('an incomplete request is refused at its fields and keeps what was typed', async ({ browser }) => {

@@ -6,6 +6,7 @@ import config from './playwright.config.js';
 // and the tests that start this browser check the certificates themselves.
 export default defineConfig({
   ...config,
+  workers: 1,
   testMatch: '*.installed.ts',
   globalSetup: undefined,
   use: {

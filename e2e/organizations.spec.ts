@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { logInAs, looks, overflow, serious } from './looks.js';
 import { approve, ask, expectState, logIn } from './people.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test } from './test.js';
 
 const names = 'trnv1:rsc:trip-com:queue:topics:shop-*';
 

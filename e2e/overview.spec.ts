@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious, settled, type Place } from './looks.js';
 import { fleetTimeout, logIn } from './people.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test } from './test.js';
 
 const places: Place[] = [
   { name: 'fleet', path: '/fleet' },
@@ -26,6 +26,7 @@ for (const look of looks) {
 test('the whole on one screen: members, who reaches what, and from each to the rest', async ({ browser }) => {
   const { page, context } = await logIn(browser, 'grace');
   await test.step('each member stands as it does', async () => {
+    await page.goto('/');
     await page.getByTestId('nav-fleet').click();
     for (const member of ['m1', 'm2']) await expect(page.getByTestId(`member-${member}`)).toContainText('ready');
     await settled(page);

@@ -1,7 +1,7 @@
-import { expect, test, type Page } from '@playwright/test';
 import { logInAs, looks, overflow, serious, settled } from './looks.js';
 import { approve, ask, fleetTimeout, logIn, nextApprovers, revoke } from './people.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test, type Page } from './test.js';
 
 /** Adds a resource with an action to the form of an access package, by the keyboard. */
 async function addResource(page: Page, position: number, title: string, action: string): Promise<void> {
@@ -13,8 +13,7 @@ async function addResource(page: Page, position: number, title: string, action: 
   await page.keyboard.press('Escape');
 }
 
-test('a version of an access package is given to existing holders, if its approvers decide so', async ({ browser }) => {
-  test.setTimeout(600_000);
+test('a version of an access package is given to existing holders, if its approvers decide so, and what it gave is taken back', async ({ browser }) => {
   const [alice, bob, carol, frank, nora, pavel] = await Promise.all([
     logIn(browser, 'alice'),
     logIn(browser, 'bob'),
@@ -89,44 +88,44 @@ test('a version of an access package is given to existing holders, if its approv
     await bob.page.goto('/packages/journeys');
     await expect(bob.page.getByTestId('holder-app-888')).toContainText('2', { timeout: fleetTimeout });
   });
-});
 
-for (const look of looks) {
-  test(`the update of holders in ${look.language}, ${look.colorScheme}: no serious finding of axe, nothing cut off`, async ({ browser }) => {
-    const { page } = await logInAs(browser, 'bob', look);
-    const places = [
-      { name: 'page', path: '/packages/journeys', shows: 'package-update' },
-      { name: 'form', path: '/requests/new?kind=package&name=journeys', shows: 'package-reach-give' },
-    ];
-    for (const { name, path, shows } of places) {
-      for (const width of [1280, 390]) {
-        await page.setViewportSize({ width, height: 1000 });
-        await page.goto(path);
-        await settled(page);
-        await expect(page.getByTestId(shows)).toBeAttached();
-        expect.soft(await serious(page), `${name} at ${width}`).toEqual([]);
-        expect.soft(await overflow(page), `${name} at ${width}`).toBeLessThanOrEqual(0);
-        await shot(page, `packages-${name}-${look.language}-${look.colorScheme}-${width}`);
+  for (const look of looks) {
+    await test.step(`the update of holders in ${look.language}, ${look.colorScheme}: no serious finding of axe, nothing cut off`, async () => {
+      const { page, context } = await logInAs(browser, 'bob', look);
+      const places = [
+        { name: 'page', path: '/packages/journeys', shows: 'package-update' },
+        { name: 'form', path: '/requests/new?kind=package&name=journeys', shows: 'package-reach-give' },
+      ];
+      for (const { name, path, shows } of places) {
+        for (const width of [1280, 390]) {
+          await page.setViewportSize({ width, height: 1000 });
+          await page.goto(path);
+          await settled(page);
+          await expect(page.getByTestId(shows)).toBeAttached();
+          expect.soft(await serious(page), `${name} at ${width}`).toEqual([]);
+          expect.soft(await overflow(page), `${name} at ${width}`).toBeLessThanOrEqual(0);
+          await shot(page, `packages-${name}-${look.language}-${look.colorScheme}-${width}`);
+        }
       }
-    }
-  });
-}
-
-test('what the package gave is taken back, and the package is archived', async ({ browser }) => {
-  const [alice, bob] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob')]);
-  const response = await alice.page.request.get('/api/v1/packages/journeys/holders');
-  const { items } = (await response.json()) as { items: { tickets: string[] }[] };
-  for (const ticket of items.flatMap(({ tickets }) => tickets)) {
-    await alice.page.goto(`/tickets/${ticket}`);
-    await alice.page.getByTestId('revoke-button').first().click();
-    await alice.page.getByTestId('revoke-reason').fill('End of the test');
-    await alice.page.getByTestId('revoke-confirm').click();
-    await expect(alice.page.getByTestId('revoke-confirm')).toHaveCount(0);
+      await context.close();
+    });
   }
-  await bob.page.goto('/packages/journeys');
-  await bob.page.getByTestId('archive-package').click();
-  await bob.page.getByTestId('archive-confirm').click();
-  await expect(bob.page.getByTestId('package-archived')).toBeVisible();
+
+  await test.step('what the package gave is taken back, and the package is archived', async () => {
+    const response = await alice.page.request.get('/api/v1/packages/journeys/holders');
+    const { items } = (await response.json()) as { items: { tickets: string[] }[] };
+    for (const ticket of items.flatMap(({ tickets }) => tickets)) {
+      await alice.page.goto(`/tickets/${ticket}`);
+      await alice.page.getByTestId('revoke-button').first().click();
+      await alice.page.getByTestId('revoke-reason').fill('End of the test');
+      await alice.page.getByTestId('revoke-confirm').click();
+      await expect(alice.page.getByTestId('revoke-confirm')).toHaveCount(0);
+    }
+    await bob.page.goto('/packages/journeys');
+    await bob.page.getByTestId('archive-package').click();
+    await bob.page.getByTestId('archive-confirm').click();
+    await expect(bob.page.getByTestId('package-archived')).toBeVisible();
+  });
 });
 
 test('with the chain of the publisher, the team of the package decides in the place of the owners', async ({ browser }) => {

@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, overflow, serious, type Place } from './looks.js';
 import { expectState, requestAccess } from './people.js';
 import { shot } from './shots.js';
+import { expect, test } from './test.js';
 
 const places: Place[] = [
   { name: 'home', path: '/' },

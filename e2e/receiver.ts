@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { ready } from './fleet.js';
+import { ofWorker, ready } from './fleet.js';
 
 /** The name of the receiver in the portal's configuration; decisions that come from it show it. */
 export const receiverName = 'relay';
@@ -140,7 +140,7 @@ export function buttonPressBody(user: string, button: { action: string; value: s
 }
 
 async function received(): Promise<Received> {
-  return (await (await fetch(process.env.ACP_E2E_RECEIVER ?? '')).json()) as Received;
+  return (await (await fetch(ofWorker<string>('ACP_E2E_RECEIVERS'))).json()) as Received;
 }
 
 /** Returns the parts for answers of the webhooks about a ticket, in the order of their arrival. */

@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { logInAs, looks, overflow, serious, settled } from './looks.js';
 import { logIn, type Person } from './people.js';
 import { shot } from './shots.js';
+import { expect, test } from './test.js';
 
 interface Line {
   subject: { id?: string; title: string };

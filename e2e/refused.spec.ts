@@ -1,6 +1,6 @@
-import { expect, test } from '@playwright/test';
 import { logIn } from './people.js';
 import { shot } from './shots.js';
+import { expect, test } from './test.js';
 
 const cache = 'orders-cache';
 const why = 'The scanner reads orders, it cannot wait';

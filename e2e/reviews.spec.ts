@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { expect, test, type Page } from '@playwright/test';
 import { logInAs, lookAt, looks, overflow, serious, settled } from './looks.js';
 import { approve, approveEveryStep, ask, expectState, fleetTimeout, logIn, requestAccess } from './people.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test, type Page } from './test.js';
 
 interface Line {
   line: number;

@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { settled } from './looks.js';
 import { approve, expectState, expectTraffic, fleetTimeout, lastSeen, logIn, type Person, requestAccess, revoke } from './people.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test } from './test.js';
 
 test('the story: refused, asked, approved, let through, revoked, refused again', async ({ browser }) => {
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);

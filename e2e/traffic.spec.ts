@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
 import { approve, expectState, logIn, revoke, type Person } from './people.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test } from './test.js';
 
 const places: Place[] = [
   { name: 'traffic', path: '/traffic?window=1h' },

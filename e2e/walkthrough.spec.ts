@@ -1,7 +1,7 @@
-import { expect, test } from '@playwright/test';
 import { serious } from './looks.js';
 import { approve, expectState, expectTraffic, logIn } from './people.js';
 import { documentShot, shot } from './shots.js';
+import { expect, test } from './test.js';
 
 const database = 'orders-db';
 
@@ -13,6 +13,7 @@ test('a newcomer takes a resource from Observe to Enforce by what the portal say
   const ticket = () => page.url().split('/').pop() ?? '';
 
   await test.step('Home shows what their resources need next, and leads to the board', async () => {
+    await page.goto('/');
     await page.getByTestId('nav-home').click();
     await expect(page.getByTestId('closing').getByRole('listitem').first()).toBeVisible();
     await page.getByTestId('closing').getByRole('link', { name: 'Rollout' }).click();

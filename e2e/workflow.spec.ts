@@ -1,102 +1,14 @@
-import { expect, test, type Locator } from '@playwright/test';
 import { kube } from './cluster.js';
-import { guest, ready, remembered, setOnCall } from './fleet.js';
+import { guest, ready, remembered } from './fleet.js';
 import { serious } from './looks.js';
 import { approve, expectState, fillLogin, fleetTimeout, logIn, type Person } from './people.js';
 import { buttonOf, linkOf, webhookAnswers, buttonPressBody, receiverKey, receiverName, signed, signedBySlack, slackCalls, slackSecret, slackUser, type WebhookAnswer } from './receiver.js';
 import { documentShot, shot } from './shots.js';
-
-const policies = '/apis/acp.io/v1alpha1/approvalpolicies';
-
-function writing(): Record<string, string> {
-  return { 'X-ACP-Request': '1', Origin: ready().portalURL };
-}
-
-/** Requests access through the API, because other tests click through the form; returns the ticket's id. */
-async function submit({ page }: Person, application: string, resource: string, durationSeconds?: number): Promise<string> {
-  const data = { reason: 'The workflow is tested', items: [{ application, resource, actions: ['redis:connect'] }], durationSeconds };
-  const response = await page.request.post('/api/v1/tickets', { headers: writing(), data });
-  expect(response.status(), await response.text()).toBe(201);
-  return ((await response.json()) as { id: string }).id;
-}
-
-async function withdraw({ page }: Person, ticket: string): Promise<void> {
-  const response = await page.request.post(`/api/v1/tickets/${ticket}/withdraw`, { headers: writing(), data: { reason: 'End of the test' } });
-  expect(response.status(), await response.text()).toBe(200);
-}
-
-/** Runs the body while a policy defines the steps of the requests of an application for a resource; `more` are further fields of its spec. */
-async function withPolicy(reader: Person, name: string, about: { application: string; resource: string }, steps: unknown[], body: () => Promise<void>, more: Record<string, unknown> = {}): Promise<void> {
-  const match = `request.application.id == "${about.application}" && request.resource.id == "${about.resource}"`;
-  const has = async () => (await reader.page.request.get(`/api/v1/approval-policies/${name}`)).status() === 200;
-  await kube('host', 'POST', policies, { apiVersion: 'acp.io/v1alpha1', kind: 'ApprovalPolicy', metadata: { name }, spec: { priority: 1, match, steps, ...more } });
-  try {
-    await expect.poll(has, { timeout: fleetTimeout, message: `the portal has the policy ${name}` }).toBe(true);
-    await body();
-  } finally {
-    await kube('host', 'DELETE', `${policies}/${name}`);
-    await expect.poll(has, { timeout: fleetTimeout, message: `the portal is rid of the policy ${name}` }).toBe(false);
-  }
-}
+import { expect, test, type Locator } from './test.js';
+import { submit, version, withdraw, withPolicy, writing } from './tickets.js';
 
 function step(page: Person['page'], name: string): Locator {
   return page.getByTestId(`timeline-step-${name}`);
-}
-
-test('only who is on call decides; the ticket says who that is, what happens in time, and that they were reminded', async ({ browser }) => {
-  const [alice, bob, frank] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'frank')]);
-  setOnCall(ready().stateDir, 'nobody@trip.example');
-  const duty = {
-    name: 'duty', approvers: ['person:bob', 'person:frank'], limitTo: 'onCall("caches", 1)',
-    timeout: { after: '2h', action: 'Escalate', escalateTo: ['group:security'], remindEvery: '1m' },
-  };
-  await withPolicy(alice, 'caches-on-call', { application: 'app-888', resource: 'orders-cache' }, [duty], async () => {
-    const ticket = await submit(alice, 'app-888', 'orders-cache');
-
-    await test.step('while nobody of them is on call the step waits, and says why', async () => {
-      await bob.page.goto(`/tickets/${ticket}`);
-      await expect(bob.page.getByTestId('on-call-duty')).toHaveAttribute('data-value', 'waits');
-      await expect(bob.page.getByTestId('approve-button')).toHaveCount(0);
-    });
-
-    await test.step('the shift begins: Frank is named to everybody, and decides; Bob, who is another approver, does not', async () => {
-      setOnCall(ready().stateDir, 'frank@trip.example');
-      await expect(async () => {
-        await bob.page.reload();
-        await expect(bob.page.getByTestId('on-call-duty')).toHaveAttribute('data-value', 'known', { timeout: 2000 });
-      }).toPass({ timeout: fleetTimeout });
-      await expect(bob.page.getByTestId('on-call-duty')).toContainText('Frank Duarte');
-      await expect(bob.page.getByTestId('on-call-duty')).not.toContainText('Bob Tanaka');
-      await expect(bob.page.getByTestId('approve-button')).toHaveCount(0);
-      const refused = await bob.page.request.post(`/api/v1/tickets/${ticket}/decision`, { headers: writing(), data: { decision: 'approve', version: await version(alice, ticket) } });
-      expect(refused.status(), await refused.text()).toBe(403);
-    });
-
-    await test.step('what happens in time is on the ticket', async () => {
-      await alice.page.goto(`/tickets/${ticket}`);
-      await expect(alice.page.getByTestId('timeout-duty')).toHaveAttribute('data-value', 'Escalate');
-      await expect(alice.page.getByTestId('timeout-duty')).toContainText('Dave Okafor');
-      await expect(alice.page.getByTestId('reminders-duty')).toBeVisible();
-      await expect(alice.page.getByTestId('timeline-reminded')).toBeVisible({ timeout: fleetTimeout }); // after a minute, the least that a policy can say
-      await shot(alice.page, 'workflow-on-call');
-      expect(await serious(alice.page)).toEqual([]);
-    });
-
-    await test.step('Frank finds it among what waits, and decides', async () => {
-      await frank.page.goto(`/approvals?ticket=${ticket}`);
-      await expect(frank.page.getByTestId('on-call-duty')).toContainText('Frank Duarte');
-      await frank.page.getByTestId('decision-comment').fill('I am on call');
-      await frank.page.getByTestId('reject-button').click();
-      await expectState(alice.page, 'rejected');
-      await expect(alice.page.getByTestId('vote-frank')).toBeVisible();
-    });
-  });
-  await Promise.all([alice, bob, frank].map(({ context }) => context.close()));
-});
-
-async function version({ page }: Person, ticket: string): Promise<number> {
-  const response = await page.request.get(`/api/v1/tickets/${ticket}`);
-  return ((await response.json()) as { version: number }).version;
 }
 
 test('a sensitive decision asks for a recent login, keeps the comment, and then counts', async ({ browser }) => {

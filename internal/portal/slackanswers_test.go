@@ -104,7 +104,7 @@ func (x *answering) call(t *testing.T, method string) slackCall {
 			t.Fatalf("the portal called %s, want %s: %s", c.method, method, c.text)
 		}
 		return c
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("the portal did not call %s", method)
 		return slackCall{}
 	}

@@ -69,7 +69,7 @@ func (r *lineRecorder) until(t *testing.T, want ...string) {
 		}
 		select {
 		case <-grown:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("got lines %q, want %q", got, want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestReading(t *testing.T) {
 	h, _ := follow(t, path)
 	until := func(what string, is func(written time.Time) bool) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			h.mu.Lock()
 			written := h.written
 			h.mu.Unlock()

@@ -240,7 +240,7 @@ func (l *memorySink) until(t *testing.T, what string, ok func(l *memorySink) boo
 		case <-grown:
 		case <-t.Context().Done():
 			t.Fatalf("ended while waiting for %s", what)
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			t.Fatalf("timed out waiting for %s: got %d events, %d connections, losses %+v", what, l.takenIn, l.total(), l.losses)

@@ -59,7 +59,7 @@ func (w *followRecorder) until(what string, ok func() bool) {
 		}
 		select {
 		case <-grown:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			w.t.Fatalf("timed out waiting until %s", what)
 		}
 	}

@@ -9,13 +9,13 @@ import (
 
 const (
 	// timeout is long, because tests of several packages share the processors. A test that passes does not wait for it.
-	timeout  = time.Minute
+	timeout  = 2 * time.Minute
 	interval = 20 * time.Millisecond
 )
 
 var errNotYet = errors.New("it is not")
 
-// True calls ok every 20 ms until it returns true, and fails the test after a minute. what says what is waited for, such as "the portal is ready".
+// True calls ok every 20 ms until it returns true, and fails the test after two minutes. what says what is waited for, such as "the portal is ready".
 func True(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	NilWithin(t, timeout, what, func() error {

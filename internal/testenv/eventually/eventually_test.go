@@ -41,7 +41,7 @@ func TestEventually(t *testing.T) {
 			t.Errorf("it returned after %s", took)
 		}
 		text := failure(func(t testing.TB) { True(t, "the portal is ready", func() bool { return false }) })
-		if text != "timed out after 1m0s waiting until the portal is ready: it is not" {
+		if text != "timed out after 2m0s waiting until the portal is ready: it is not" {
 			t.Error(text)
 		}
 		calls := 0

@@ -152,7 +152,7 @@ func nextEvent(t *testing.T, w watch.Interface) watch.Event {
 	select {
 	case e := <-w.ResultChan():
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no event arrived")
 		return watch.Event{}
 	}

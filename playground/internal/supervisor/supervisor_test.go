@@ -55,7 +55,7 @@ func next(t *testing.T, events chan Event, kind EventKind) Event {
 			if e.Kind == kind {
 				return e
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("no event %q came", kind)
 		}
 	}
@@ -268,7 +268,7 @@ func TestControl(t *testing.T) {
 	go func() { served <- s.ServeControl(ctx, runDir) }()
 	c := NewClient(runDir)
 	var err error
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if _, err = c.Status(t.Context()); err == nil {
 			break
 		}

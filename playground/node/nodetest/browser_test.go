@@ -26,7 +26,7 @@ func (in *installation) browse(t *testing.T, name string) {
 	if chromium == "" {
 		t.Fatal("CHROMIUM is not set: run `make test-cluster`, which installs what this test needs")
 	}
-	ready, err := json.Marshal(map[string]string{"portalURL": portalURL})
+	ready, err := json.Marshal([]map[string]string{{"portalURL": portalURL}})
 	if err != nil {
 		t.Fatal(err)
 	}
