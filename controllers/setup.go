@@ -231,8 +231,8 @@ func (s *setup) addForeignPolicies(ready startup.Ready) (startup.Ready, error) {
 	s.foreign, err = foreignpolicies.AddToManager(
 		s.mgr,
 		foreignpolicies.Config{Fleet: s.slowFleetConfig("foreignpolicies", nil), Cache: s.cache, Objects: s.objects,
-			Istio: s.istio, PodLabels: s.labels, OwnGroup: s.isOwnGroup, IgnoresClusterNetworkPolicies: s.health.IgnoresClusterNetworkPolicies,
-			Changed: s.units.RequeueAll, Pauses: s.config.Pauses},
+			Members: s.fleet, Istio: s.istio, PodLabels: s.labels, OwnGroup: s.isOwnGroup,
+			IgnoresClusterNetworkPolicies: s.health.IgnoresClusterNetworkPolicies, Changed: s.units.RequeueAll, Pauses: s.config.Pauses},
 	)
 	return ready, err
 }

@@ -88,12 +88,17 @@ func (s *setup) newReader(e objectkind.Entry, hostObject func(key, resource stri
 		return e.Key(name)
 	}
 	r := kindReader{kind: e.Kind, objects: federation.NewObjects(s.host, e.Kind, log, func(name, resource string) { hostObject(key(name), resource) })}
-	config := s.fleetConfig("", func(cluster, name string) { memberObject(cluster, key(name)) })
+	config := s.fleetConfig("", func(cluster, name string) {
+		memberObject(cluster, key(name))
+		if e.Enforcer == v1alpha1.EnforcerCilium {
+			s.foreign.ClusterwideChanged(cluster) // those of others are among them
+		}
+	})
 	config.Kind, config.Log = e.Kind, log
 	var err error
 	r.fleet, err = federation.NewFleet(config)
 	r.run = func(ready startup.Ready) (startup.Ready, error) {
-		return ready, s.add(startup.EveryReplica(r.objects.Run), startup.EveryReplica(r.fleet.Run))
+		return ready, s.add(startup.EveryReplica(r.objects.Run), startup.WhenKnown(r.objects, s.config.Pauses, r.fleet.Run))
 	}
 	return r, err
 }

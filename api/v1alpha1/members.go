@@ -170,6 +170,9 @@ func (s *ProtectedResourceStatus) States() []ClusterState { return expand(s.Clus
 // a reader must not conclude from an incomplete list that all members are realized.
 func (s *ProtectedResourceStatus) Unlisted() int { return unlisted(s.Members, s.Clusters, s.Groups) }
 
+// Troubled reports whether the member is neither Realized nor progressing to it.
+func (c *ClusterState) Troubled() bool { return c.State != MemberPending && c.State != MemberRealized }
+
 // All returns all members that the status lists, in no order. It allocates less than States.
 func (s *ProtectedResourceStatus) All() iter.Seq[ClusterState] { return all(s.Clusters, s.Groups) }
 

@@ -88,12 +88,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	}
 	next := f.Policy.DeepCopy()
 	next.Status = status(f)
+	now := r.systemClock().Now()
 	if equality.Semantic.DeepEqual(f.Policy.Status, next.Status) {
+		r.deferredStatus.InGrace(name, false, now, 0)
 		return reconcile.Result{}, nil
 	}
-	if deferral := statusDeferral(f, &next.Status, r.FirstStatusDelay); r.deferredStatus.InGrace(name, deferral > 0, r.systemClock().Now(), deferral) {
+	if deferral := statusDeferral(f, &next.Status, r.FirstStatusDelay); r.deferredStatus.InGrace(name, deferral > 0, now, deferral) {
 		return reconcile.Result{RequeueAfter: deferral, Priority: new(requestqueue.StatusUpdate)}, nil
 	}
+	r.deferredStatus.InGrace(name, false, now, 0) // progress after this write may be deferred again
 	err := r.Client.Status().Update(ctx, next)
 	switch {
 	case apierrors.IsConflict(err):
@@ -114,6 +117,32 @@ func (r *Reconciler) systemClock() clock.PassiveClock {
 // statusDeferral returns how long a status may be deferred because it only shows progress; 0 if it shows something else.
 // first is the limit for a policy without a status.
 func statusDeferral(f *facts, next *v1alpha1.AccessControlPolicyStatus, first time.Duration) time.Duration {
-	return statusfields.DeferralLimit(f.Policy.Status.Conditions, next.Conditions,
-		slices.ContainsFunc(f.relevantReports(), statuscache.Report.Troubled), first)
+	reports := f.relevantReports()
+	progress := statusfields.Progress{
+		Awaited:      slices.ContainsFunc(reports, statuscache.Report.Awaited),
+		Troubled:     slices.ContainsFunc(reports, statuscache.Report.Troubled),
+		TroubleShown: func() bool { return showsTrouble(f.Policy.Status.Units, reports) },
+	}
+	return statusfields.DeferralLimit(f.Policy.Status.Conditions, next.Conditions, progress, first)
+}
+
+// showsTrouble reports whether the units of a status show exactly the members that are neither Pending nor Realized now, in the same states.
+func showsTrouble(shown []v1alpha1.PolicyUnit, now []statuscache.Report) bool {
+	states := map[v1alpha1.ResourceName][]v1alpha1.ClusterState{}
+	for i := range shown {
+		states[shown[i].Resource] = shown[i].States()
+	}
+	for i := range now {
+		resource := v1alpha1.ResourceName(now[i].Resource)
+		if !statusfields.ShowsTrouble(states[resource], now[i].Clusters) {
+			return false
+		}
+		delete(states, resource)
+	}
+	for _, gone := range states {
+		if !statusfields.ShowsTrouble(gone, nil) {
+			return false
+		}
+	}
+	return true
 }

@@ -36,8 +36,10 @@ type Config struct {
 	// Fleet configures how the members are read; its Changed is not used.
 	Fleet federation.FleetConfig
 	Cache *policycache.Cache
-	// Objects are ACP's own policies of Cilium, and Istio distributes those of Istio.
+	// Objects are ACP's own policies of Cilium on the host, Members those of the members, among which those of others are read, and Istio
+	// distributes those of Istio. ClusterwideChanged has to be called for the events of Members.
 	Objects   *federation.Objects
+	Members   *federation.Fleet
 	Istio     *istiodistribution.Distribution
 	PodLabels *podlabels.Reader
 	// OwnGroup reports whether ACP has an address group with that name on the host, or whether that is not known yet.
@@ -62,7 +64,7 @@ func AddToManager(mgr manager.Manager, config Config) (Detectors, error) {
 		fleet.Changed = func(cluster, _ string) { changed(cluster) }
 		return fleet
 	}
-	foreign, err := federation.NewForeignPolicies(reading(out.cilium.requeue), config.Objects)
+	foreign, err := federation.NewForeignPolicies(reading(out.cilium.requeue), config.Objects, config.Members)
 	if err != nil {
 		return Detectors{}, err
 	}
@@ -88,6 +90,13 @@ func (d Detectors) Requeue(cluster string) {
 	if d.cilium != nil {
 		d.cilium.requeue(cluster)
 		d.istio.requeue(cluster)
+	}
+}
+
+// ClusterwideChanged requests a new evaluation of a member, or of all members for "", after an event about Cilium's clusterwide policies.
+func (d Detectors) ClusterwideChanged(cluster string) {
+	if d.cilium != nil {
+		d.cilium.requeue(cluster)
 	}
 }
 

@@ -35,6 +35,8 @@ type Cache struct {
 	classSince map[string]uint64
 	subjects   map[string]*v1alpha1.SubjectClass
 	workloads  map[string]*v1alpha1.ExternalWorkload
+	// decisive are the objects of which the views are made.
+	decisive decisive
 
 	// unsupported describes which objects cannot be pushed to the members now.
 	unsupported policy.Unsupported
@@ -106,9 +108,7 @@ func (x *Cache) View() *View {
 		x.mu.RUnlock()
 		return x.view
 	}
-	in := policy.NewInput(policy.Objects{Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
-		SubjectClasses: values(x.subjects), Workloads: values(x.workloads)},
-		x.fleet())
+	in := policy.NewInput(x.decisive.objects(), x.fleet())
 	before := x.view
 	x.mu.RUnlock()
 	if before == nil {

@@ -115,7 +115,9 @@ func changed(old, now client.Object) bool {
 func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
+	echo := isEcho(x.policies, old, now)
 	store(x.policies, name, now)
+	x.decisive.policies.settle(x.policies, name)
 	if meant {
 		x.nextVersion()
 		x.since[name] = x.version
@@ -134,7 +136,9 @@ func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	if len(units) > 0 {
 		x.queues.Units.Add(policyPriority(old, now), units.UnsortedList()...)
 	}
-	x.queues.Policies.Add(requestqueue.Observed, name)
+	if !echo || meant {
+		x.queues.Policies.Add(requestqueue.Observed, name)
+	}
 }
 
 // coveredBy collects the units that a policy may contribute to. The caller must hold the lock.
@@ -181,11 +185,14 @@ func (x *Cache) wildcards(units sets.Set[string], s *v1alpha1.Statement, stem st
 
 func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 	name := either(old, now)
+	meant := old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
-	if old == nil || now == nil || changed(old, now) {
+	if meant {
 		x.nextVersion()
 	}
+	echo := isEcho(x.resources, old, now)
 	store(x.resources, name, now)
+	x.decisive.resources.settle(x.resources, name)
 	units := sets.New[string]()
 	if old != nil {
 		resource := string(old.Spec.Resource)
@@ -207,7 +214,9 @@ func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 		classes = slices.Collect(maps.Keys(x.classes))
 	}
 	x.mu.Unlock()
-	x.queues.Units.Add(resourcePriority(old, now), units.UnsortedList()...)
+	if !echo || meant {
+		x.queues.Units.Add(resourcePriority(old, now), units.UnsortedList()...)
+	}
 	x.queues.ResourceClasses.Add(requestqueue.Observed, classes...)
 }
 
@@ -221,21 +230,22 @@ func (x *Cache) resourceClassChanged(old, now *v1alpha1.ResourceClass) {
 		x.classSince[name] = x.version + 1 // the version that classChanged begins
 	}
 	x.mu.Unlock()
-	classChanged(x, x.classes, x.queues.ResourceClasses, old, now)
+	classChanged(x, x.classes, &x.decisive.classes, x.queues.ResourceClasses, old, now)
 }
 
 func (x *Cache) subjectClassChanged(old, now *v1alpha1.SubjectClass) {
-	classChanged(x, x.subjects, x.queues.SubjectClasses, old, now)
+	classChanged(x, x.subjects, &x.decisive.subjects, x.queues.SubjectClasses, old, now)
 }
 
 // classChanged enqueues everything: a class affects names that are only compared during compilation.
 func classChanged[T interface {
 	*v1alpha1.ResourceClass | *v1alpha1.SubjectClass
 	client.Object
-}](x *Cache, classes map[string]T, own *requestqueue.Queue, old, now T) {
+}](x *Cache, classes map[string]T, decisive *byName[T], own *requestqueue.Queue, old, now T) {
 	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
 	store(classes, name, now)
+	decisive.settle(classes, name)
 	if !meant {
 		x.mu.Unlock()
 		own.Add(requestqueue.Observed, name)
@@ -279,6 +289,7 @@ func (x *Cache) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
 	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
 	store(x.workloads, name, now)
+	x.decisive.workloads.settle(x.workloads, name)
 	if !meant {
 		x.mu.Unlock()
 		x.queues.Workloads.Add(requestqueue.Observed, name)
@@ -381,6 +392,20 @@ func either[T interface {
 	return old.GetName()
 }
 
+// isEcho reports whether the cache has a version of an object already, because the adapter itself wrote it. Its event contains nothing new. An
+// event without a change, which informers repeat every few hours, is none.
+func isEcho[T interface {
+	comparable
+	client.Object
+}](m map[string]T, old, now T) bool {
+	var none T
+	if now == none || old != none && old.GetResourceVersion() == now.GetResourceVersion() {
+		return false
+	}
+	had, ok := m[now.GetName()]
+	return ok && had.GetUID() == now.GetUID() && now.GetResourceVersion() != "" && had.GetResourceVersion() == now.GetResourceVersion()
+}
+
 // store stores an object, unless the event is older than the adapter's own write.
 func store[T interface {
 	comparable
@@ -399,14 +424,16 @@ func store[T interface {
 
 // StorePolicy stores the object that the API server returned for a status update, so that the next update does not
 // conflict. An object that was deleted meanwhile stays deleted.
-func (x *Cache) StorePolicy(o *v1alpha1.AccessControlPolicy) { wrote(x, x.policies, o) }
+func (x *Cache) StorePolicy(o *v1alpha1.AccessControlPolicy) {
+	wrote(x, x.policies, &x.decisive.policies, o)
+}
 
 // StoreResource is StorePolicy for a ProtectedResource. If waves let Enforce count in other members, the next view has that.
 func (x *Cache) StoreResource(o *v1alpha1.ProtectedResource) {
 	x.mu.RLock()
 	had := x.resources[o.Name]
 	x.mu.RUnlock()
-	wrote(x, x.resources, o)
+	wrote(x, x.resources, &x.decisive.resources, o)
 	if had != nil && changed(had, o) {
 		x.mu.Lock()
 		x.nextVersion()
@@ -417,11 +444,12 @@ func (x *Cache) StoreResource(o *v1alpha1.ProtectedResource) {
 func wrote[T interface {
 	comparable
 	client.Object
-}](x *Cache, m map[string]T, o T) {
+}](x *Cache, m map[string]T, decisive *byName[T], o T) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if had, ok := m[o.GetName()]; ok && had.GetUID() == o.GetUID() && had.GetGeneration() == o.GetGeneration() {
 		store(m, o.GetName(), o)
+		decisive.settle(m, o.GetName())
 	}
 }
 

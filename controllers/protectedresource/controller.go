@@ -90,6 +90,8 @@ type Reconciler struct {
 	missingGroups grace.Tracker
 	// deferredStatus tracks resources whose progress-only status write is delayed.
 	deferredStatus grace.Tracker
+	// slow are the members that get changes later than the others.
+	slow slowMembers
 }
 
 // Engines is the part of the propagation engines that the package uses. propagation.Engines implements it.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -26,6 +27,7 @@ import (
 func (r *Reconciler) report(ctx context.Context, done *outcome) {
 	f, now := done.Facts, r.systemClock().Now()
 	report := assess(done)
+	report.OnlySlowPending = r.slow.includePending(report.Clusters, now)
 	before, had := r.Reports.Get(f.Resource)
 	if len(f.Objects) == 0 && !f.View.HasWildcardUnit(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
 		r.Reports.Delete(f.Resource)
@@ -49,6 +51,9 @@ func (r *Reconciler) report(ctx context.Context, done *outcome) {
 		done.StatusDelay = delay
 		return
 	}
+	if delay > 0 && !f.first() {
+		r.slow.recordPending(report.Clusters, now)
+	}
 	r.deferredStatus.InGrace(f.Resource, false, now, 0) // progress after this write may be deferred again
 	for _, o := range f.Objects {
 		o, err := r.writeStatus(ctx, f, o, &report)
@@ -63,34 +68,27 @@ func (r *Reconciler) report(ctx context.Context, done *outcome) {
 }
 
 // statusDeferral returns how long the status may be deferred because it only shows progress; 0 if it shows something else, as
-// it does for a deletion. first is the limit for an object without a status.
+// it does for a deletion. first is the limit for an object without a status. Without the deferral, a change of a class, of which
+// KubeFed propagates 20 units per second, would cause a write for each member of each unit, and the host's API server would have
+// less time for the push itself.
 func statusDeferral(f *facts, report *statuscache.Report, first time.Duration) time.Duration {
+	progress := statusfields.Progress{Awaited: report.Awaited(), Troubled: report.Troubled()}
 	var least time.Duration
 	for i, o := range f.Objects {
 		if o.DeletionTimestamp != nil {
 			return 0
 		}
-		d := statusfields.DeferralLimit(o.Status.Conditions, conditions(f, o, report), report.Troubled(), first)
-		if d == 0 && continuesProgress(f, o, report) {
-			d = statusfields.StatusDelay
+		progress.TroubleShown = func() bool { return statusfields.ShowsTrouble(o.Status.States(), report.Clusters) }
+		d := statusfields.DeferralLimit(o.Status.Conditions, conditions(f, o, report), progress, first)
+		if d > 0 && !meta.IsStatusConditionTrue(o.Status.Conditions, v1alpha1.ConditionRealized) &&
+			equality.Semantic.DeepEqual(o.Status, status(f, o, report)) {
+			d = 0 // there is nothing to write
 		}
 		if i == 0 || d < least {
 			least = d
 		}
 	}
 	return least
-}
-
-// continuesProgress reports whether an object's status only shows more progress than the written one, such as one more member
-// that has the unit. Such writes are combined. Otherwise a change of a class, of which KubeFed propagates 20 units per second,
-// would cause a write for each member of each unit, and the host's API server would have less time for the push itself.
-func continuesProgress(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report) bool {
-	written := o.Status.Members
-	if written == nil || !statusfields.ShowsProgress(o.Status.Conditions, written.Realized+written.Pending != written.Total) {
-		return false
-	}
-	next := status(f, o, report)
-	return statusfields.ShowsProgress(next.Conditions, report.Troubled()) && !equality.Semantic.DeepEqual(o.Status, next)
 }
 
 // first reports whether the resource has no reported status yet.

@@ -25,6 +25,10 @@ func TestProgressIsCombined(t *testing.T) {
 		}
 		return r
 	}
+	slow := func(r statuscache.Report) statuscache.Report {
+		r.OnlySlowPending = true
+		return r
+	}
 	const pending, realized, unreachable = v1alpha1.MemberPending, v1alpha1.MemberRealized, v1alpha1.MemberUnreachable
 	for name, tc := range map[string]struct {
 		before, now statuscache.Report
@@ -38,6 +42,12 @@ func TestProgressIsCombined(t *testing.T) {
 		"BecameAway":   {before: members(pending, pending), now: members(pending, unreachable)},
 		"WasAway":      {before: members(pending, unreachable), now: members(pending, pending)},
 		"BeingDeleted": {before: members(pending, pending), now: members(realized, pending), deleted: true},
+		// The other member gets a change while one is away: it would cause a write for each step, and there are as many as members.
+		"AwayAndBegins":   {before: members(realized, unreachable), now: members(pending, unreachable), want: statusfields.StatusDelay},
+		"AwayAndComplete": {before: members(pending, unreachable), now: members(realized, unreachable)},
+		"AwayAndWritten":  {before: members(pending, unreachable), now: members(pending, unreachable)},
+		"OnlySlow":        {before: members(pending, pending), now: slow(members(realized, pending))},
+		"AwayAndOnlySlow": {before: members(unreachable, realized), now: slow(members(unreachable, pending))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newScene(t, "m1", "m2").facts()

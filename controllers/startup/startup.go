@@ -74,6 +74,21 @@ func WhenListed(objects interface{ State() (bool, error) }, pauses clock.WithTic
 	}
 }
 
+// WhenKnown returns a runnable that calls run once the host's objects are listed, or cannot be. What is read in the members is compared with
+// them.
+func WhenKnown(objects interface{ State() (bool, error) }, pauses clock.WithTicker, run func(context.Context) error) EveryReplica {
+	return func(ctx context.Context) error {
+		known := func() bool {
+			listed, err := objects.State()
+			return listed || err != nil
+		}
+		if !Poll(ctx, pauses, nil, known) {
+			return nil
+		}
+		return run(ctx)
+	}
+}
+
 // WhenClosed returns a runnable that calls run once a channel is closed.
 func WhenClosed(closed <-chan struct{}, run func(context.Context) error) EveryReplica {
 	return func(ctx context.Context) error {

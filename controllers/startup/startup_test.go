@@ -89,6 +89,28 @@ func TestWhenListed(t *testing.T) {
 	})
 }
 
+// TestWhenKnown checks that the members are read once the host's objects are listed, and also if they cannot be.
+func TestWhenKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		run := func(context.Context) error { ran++; return nil }
+		host := &objects{}
+		time.AfterFunc(time.Hour, func() { host.all.Store(true) })
+		begin := time.Now()
+		if err := WhenKnown(host, clock.RealClock{}, run)(t.Context()); err != nil || ran != 1 || time.Since(begin) < time.Hour {
+			t.Errorf("it ran %d times after %v: %v", ran, time.Since(begin), err)
+		}
+		if err := WhenKnown(unlistable{}, clock.RealClock{}, run)(t.Context()); err != nil || ran != 2 {
+			t.Errorf("it did not run although the objects cannot be listed: %v", err)
+		}
+	})
+}
+
+// unlistable are objects that cannot be listed.
+type unlistable struct{}
+
+func (unlistable) State() (bool, error) { return false, errors.New("the kind is not installed") }
+
 func TestAfter(t *testing.T) {
 	known := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())

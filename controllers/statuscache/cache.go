@@ -35,6 +35,8 @@ type Report struct {
 	Unenforced []message.Message
 	// Clusters are the members that the unit targets or was seen in.
 	Clusters []v1alpha1.ClusterState
+	// OnlySlowPending reports whether members are in the state Pending, and all of these are known to be slower than the others.
+	OnlySlowPending bool
 	// Nodes counts the nodes of the members that run acp-node; nil if none does.
 	Nodes *v1alpha1.NodeSummary
 	// Pushed contains the members that have the present version according to KubeFed's own status. Clusters also reflects
@@ -75,9 +77,12 @@ func (r Report) Policies() []string {
 
 // Troubled reports whether a member is neither Realized nor progressing to it.
 func (r Report) Troubled() bool {
-	return slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool {
-		return c.State != v1alpha1.MemberPending && c.State != v1alpha1.MemberRealized
-	})
+	return slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool { return c.Troubled() })
+}
+
+// Awaited reports whether a member has yet to get the unit, and is not known to be slower than the others.
+func (r Report) Awaited() bool {
+	return !r.OnlySlowPending && slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool { return c.State == v1alpha1.MemberPending })
 }
 
 // Realized reports whether every listed member is in the state Realized.

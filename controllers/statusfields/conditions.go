@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,45 +65,6 @@ func SetConditions(old []metav1.Condition, generation int64, now metav1.Time, co
 		meta.SetStatusCondition(&out, c)
 	}
 	return out
-}
-
-// DeferralLimit returns how long a status write may be deferred because it only shows that members do not have
-// everything yet; 0 if it shows more. Usually this state lasts 50 ms, so that an immediate write would cause a second
-// one, and take capacity of the host that the push itself needs. The delay protects the host and is unrelated to
-// policies, so the machine's clock is used. first applies if there was no status before, which cannot mislead anybody.
-func DeferralLimit(before, now []metav1.Condition, troubled bool, first time.Duration) time.Duration {
-	switch {
-	case !ShowsProgress(now, troubled):
-		return 0
-	case len(before) == 0:
-		return first
-	case isHealthy(before):
-		return StatusDelay
-	default:
-		return 0 // the previous status showed a problem, which may be over
-	}
-}
-
-// ShowsProgress reports whether conditions only show that members do not have everything yet. troubled reports whether a
-// member is in a state other than Pending and Realized.
-func ShowsProgress(conditions []metav1.Condition, troubled bool) bool {
-	realized := meta.FindStatusCondition(conditions, v1alpha1.ConditionRealized)
-	return !troubled && realized != nil && realized.Status != metav1.ConditionTrue && realized.Reason == v1alpha1.ReasonNotRealized &&
-		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionAccepted) && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionCompiled)
-}
-
-const (
-	// DefaultFirstDelay bounds how long the first status of an object may be deferred.
-	DefaultFirstDelay = 5 * time.Second
-	// StatusDelay bounds how long a status may show the previous state, in addition to the time of the decision.
-	// Clients that need to know compare observedGeneration.
-	StatusDelay = 500 * time.Millisecond
-)
-
-// isHealthy reports whether a status shows no problem.
-func isHealthy(conditions []metav1.Condition) bool {
-	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionAccepted) && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionCompiled) &&
-		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionRealized)
 }
 
 // Propagated returns the condition Propagated: whether KubeFed has written the current objects to every member that needs them. If no

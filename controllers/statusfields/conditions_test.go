@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,49 +84,5 @@ func TestManyMembersMakeOneMessage(t *testing.T) {
 	}
 	if c := Realized([]statuscache.Report{r}, metav1.Condition{}); c.Status != metav1.ConditionFalse || c.Message != "m499: Pending" {
 		t.Errorf("the last of 500 members is not Realized, and the condition says %+v", c)
-	}
-}
-
-func TestDeferralLimit(t *testing.T) {
-	conditions := func(accepted, compiled, realized metav1.ConditionStatus, reason string) []metav1.Condition {
-		return []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: accepted}, {Type: v1alpha1.ConditionCompiled, Status: compiled},
-			{Type: v1alpha1.ConditionRealized, Status: realized, Reason: reason}}
-	}
-	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
-	pending := conditions(yes, yes, no, v1alpha1.ReasonNotRealized)
-	realized := conditions(yes, yes, yes, v1alpha1.ReasonRealized)
-	members := func(states ...v1alpha1.MemberState) (out []v1alpha1.ClusterState) {
-		for _, s := range states {
-			out = append(out, v1alpha1.ClusterState{State: s})
-		}
-		return out
-	}
-	for _, c := range []struct {
-		reason      string
-		before, now []metav1.Condition
-		members     []v1alpha1.ClusterState
-		want        time.Duration
-	}{
-		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), DefaultFirstDelay},
-		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), DefaultFirstDelay},
-		{"it was reported already as being propagated", pending, pending, members(v1alpha1.MemberPending), 0},
-		{
-			"it was refused until now, which is not so any more",
-			conditions(no, yes, no, v1alpha1.ReasonNotRealized), pending, members(v1alpha1.MemberPending), 0,
-		},
-		{"it was in force, and changes", realized, pending, members(v1alpha1.MemberPending), StatusDelay},
-		{"it was in force, and a member drifts", realized, pending, members(v1alpha1.MemberDrifted), 0},
-		{"it was in force nowhere, and has to be now", conditions(yes, yes, no, v1alpha1.ReasonObserve), pending, members(v1alpha1.MemberPending), 0},
-		{"it is in force", nil, realized, members(v1alpha1.MemberRealized), 0},
-		{"a member cannot be reached", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberUnreachable), 0},
-		{"a member has what it should not", pending, pending, members(v1alpha1.MemberLeaked), 0},
-		{"it is not accepted", nil, conditions(no, yes, no, v1alpha1.ReasonNotRealized), members(v1alpha1.MemberPending), 0},
-		{"something was left out", nil, conditions(yes, no, no, v1alpha1.ReasonNotRealized), members(v1alpha1.MemberPending), 0},
-		{"no member is named", nil, conditions(yes, yes, no, v1alpha1.ReasonNoTarget), nil, 0},
-		{"nothing is known", nil, nil, nil, 0},
-	} {
-		if got := DeferralLimit(c.before, c.now, statuscache.Report{Clusters: c.members}.Troubled(), DefaultFirstDelay); got != c.want {
-			t.Errorf("%s: %v", c.reason, got)
-		}
 	}
 }

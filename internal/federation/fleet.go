@@ -55,18 +55,27 @@ func (c FleetConfig) validate() error {
 }
 
 // Fleet is the registry of the members, with the objects of each that ACP manages.
-type Fleet struct{ *fleet[Observed] }
+type Fleet struct {
+	*fleet[Observed]
+	// foreign returns an object as a policy of others, or nil for ACP's own; a nil function stands for no policies of others.
+	foreign func(*unstructured.Unstructured) *policyObject
+}
 
 // NewFleet returns a Fleet that is idle until Run.
 func NewFleet(config FleetConfig) (*Fleet, error) {
 	if config.Revision == nil {
 		return nil, errors.New("federation: FleetConfig.Revision is missing")
 	}
-	f, err := newFleet(config, config.Revision.parse)
-	if err != nil {
-		return nil, err
-	}
-	return &Fleet{f}, nil
+	f := &Fleet{}
+	var err error
+	f.fleet, err = newFleet(config, func(u *unstructured.Unstructured) (Observed, error) {
+		o, err := config.Revision.parse(u)
+		if f.foreign != nil {
+			o.foreign = f.foreign(u)
+		}
+		return o, err
+	})
+	return f, err
 }
 
 // Observe returns the observation of an object in a member.
@@ -106,8 +115,10 @@ func withObject(o Observation, m *member[Observed], object string) Observation {
 
 // fleet is the registry of the members with the current objects of one kind in each.
 type fleet[T any] struct {
-	config   FleetConfig
-	parse    func(*unstructured.Unstructured) (T, error)
+	config FleetConfig
+	parse  func(*unstructured.Unstructured) (T, error)
+	// group is the second key of the members' objects, as in a Watch.
+	group    func(T) string
 	clusters *Watch[Cluster]
 	tokens   *Watch[token]
 	trigger  chan struct{}
@@ -116,6 +127,9 @@ type fleet[T any] struct {
 	members map[string]*member[T]
 	// unwatched contains the registered members without a watch.
 	unwatched map[string]unwatchedMember
+	// sorted are the registered members by name, of the version sortedOf-1 of clusters; nothing was read if sortedOf is 0.
+	sorted   []Cluster
+	sortedOf uint64
 }
 
 // unwatchedMember is a registered member that cannot be watched, and the reason. Changes of its registration are reported, too.
@@ -258,17 +272,28 @@ func (f *fleet[T]) connect(c Cluster, tokenValue string) (*member[T], message.Me
 	if err != nil {
 		return nil, message.Of(err)
 	}
+	m.watch.group = f.group
 	return m, message.Message{}
 }
 
 // Registry reports whether the members' registrations were listed, and the error if not.
 func (f *fleet[T]) Registry() (bool, error) { return f.clusters.State() }
 
-// Clusters returns the registered members by name.
+// Clusters returns the registered members by name. It is called for every event in a member, so that the sorted list is kept until a
+// registration changes.
 func (f *fleet[T]) Clusters() []Cluster {
-	out := f.clusters.List()
-	slices.SortFunc(out, byName)
-	return out
+	version := f.clusters.version()
+	f.mu.RLock()
+	sorted, current := f.sorted, f.sortedOf == version+1
+	f.mu.RUnlock()
+	if !current {
+		sorted = f.clusters.List() // it may be newer than version, and is replaced then
+		slices.SortFunc(sorted, byName)
+		f.mu.Lock()
+		f.sorted, f.sortedOf = sorted, version+1
+		f.mu.Unlock()
+	}
+	return slices.Clone(sorted) // callers may change it
 }
 
 // Cluster returns a registered member.

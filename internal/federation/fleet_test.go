@@ -1,10 +1,12 @@
 package federation
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 )
@@ -39,4 +41,37 @@ func TestChangesOfUnreadableMember(t *testing.T) {
 			t.Errorf("%s: without a token it is observed as %+v", tc.reason, o)
 		}
 	}
+}
+
+// TestClustersAreKept checks that the list of members follows the registrations, and that callers may change what they get.
+func TestClustersAreKept(t *testing.T) {
+	f := &fleet[Observed]{clusters: NewWatch[Cluster](nil, "kubefedclusters", logr.Discard(), nil, nil)}
+	register := func(name, endpoint, version string) {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetName(name)
+		u.SetResourceVersion(version)
+		f.clusters.store(u, Cluster{Name: name, Endpoint: endpoint}, false)
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, c := range f.Clusters() {
+			got = append(got, c.Name+c.Endpoint)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("members %v, want %v", got, want)
+		}
+	}
+	expect()
+	register("b", "", "1")
+	register("a", "", "2")
+	expect("a", "b")
+	f.Clusters()[0] = Cluster{Name: "changed"}
+	expect("a", "b")
+	register("b", "/new", "3")
+	expect("a", "b/new")
+	f.clusters.mu.Lock()
+	f.clusters.unset("a")
+	f.clusters.mu.Unlock()
+	expect("b/new")
 }

@@ -18,6 +18,9 @@ import (
 // ForeignPolicies reads the policies of others in the members that Cilium enforces, and the address groups that they
 // may reference. It is idle until Run.
 type ForeignPolicies struct {
+	// clusterwide are Cilium's clusterwide policies, as they are read for ACP's own: these are among them, and nearly all of them.
+	clusterwide *Fleet
+	// kinds are the policies of the other kinds.
 	kinds  []*fleet[policyObject]
 	groups *fleet[foreignpolicy.Group]
 	// own returns ACP's object of the host with that name.
@@ -43,14 +46,16 @@ type ownName struct {
 	altered bool
 }
 
-// NewForeignPolicies returns ForeignPolicies. The config needs no Kind. Copies of the objects in own are
-// not stored. own must be listed before Run.
-func NewForeignPolicies(config FleetConfig, own *Objects) (*ForeignPolicies, error) {
-	f := &ForeignPolicies{own: func(name string) (*Object, bool) {
+// NewForeignPolicies returns ForeignPolicies. The config needs no Kind. clusterwide reads Cilium's clusterwide policies of the members and calls
+// its own Changed for them, not that of the config; it must not run yet. Copies of the objects in own are not stored. own should be listed
+// before clusterwide and the result run, because otherwise they are.
+func NewForeignPolicies(config FleetConfig, own *Objects, clusterwide *Fleet) (*ForeignPolicies, error) {
+	f := &ForeignPolicies{clusterwide: clusterwide, own: func(name string) (*Object, bool) {
 		found, ok := own.Get(name)
 		return found, ok && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
 	}, revision: config.Revision}
-	for _, k := range []Kind{CiliumPolicy, ciliumNetworkPolicy, networkPolicy, clusterNetworkPolicy} {
+	clusterwide.foreign, clusterwide.group = f.parseClusterwide, groupOf
+	for _, k := range []Kind{ciliumNetworkPolicy, networkPolicy, clusterNetworkPolicy} {
 		config.Kind = k
 		one, err := newFleet(config, func(u *unstructured.Unstructured) (policyObject, error) { return f.parse(u, k), nil })
 		if err != nil {
@@ -62,6 +67,25 @@ func NewForeignPolicies(config FleetConfig, own *Objects) (*ForeignPolicies, err
 	var err error
 	f.groups, err = newFleet(config, parseGroup)
 	return f, err
+}
+
+// groupForeign is the group of the policies of others among those that are read back, which may be very few of very many.
+const groupForeign = "foreign"
+
+func groupOf(o Observed) string {
+	if o.foreign == nil {
+		return ""
+	}
+	return groupForeign
+}
+
+// parseClusterwide returns a clusterwide policy of Cilium as a policy of others, or nil for one of ACP's own.
+func (f *ForeignPolicies) parseClusterwide(u *unstructured.Unstructured) *policyObject {
+	p := f.parse(u, CiliumPolicy)
+	if p.own {
+		return nil
+	}
+	return &p
 }
 
 // parse parses a policy. Lists of some API servers omit the kinds of their items.
@@ -156,7 +180,7 @@ func parseGroup(u *unstructured.Unstructured) (foreignpolicy.Group, error) {
 	return g, nil
 }
 
-// Run follows the members until the context ends.
+// Run follows the members until the context ends, except for the clusterwide policies.
 func (f *ForeignPolicies) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, k := range f.kinds {
@@ -169,6 +193,9 @@ func (f *ForeignPolicies) Run(ctx context.Context) error {
 
 // Registry reports whether every watch has listed the members' registrations.
 func (f *ForeignPolicies) Registry() (bool, error) {
+	if listed, err := f.clusterwide.Registry(); !listed {
+		return listed, err
+	}
 	for _, k := range f.kinds {
 		if listed, err := k.Registry(); !listed {
 			return listed, err
@@ -184,6 +211,9 @@ func (f *ForeignPolicies) Clusters() []Cluster { return f.groups.Clusters() }
 // there.
 func (f *ForeignPolicies) Observe(cluster string) Observation {
 	out := Observation{Registered: true, Reachable: true}
+	if o, _ := f.clusterwide.present(cluster); !o.Reachable {
+		return o
+	}
 	for _, k := range f.kinds {
 		if o, _ := k.present(cluster); !o.Reachable {
 			return o
@@ -197,13 +227,19 @@ func (f *ForeignPolicies) Observe(cluster string) Observation {
 
 // In returns the policies of others in a member, and its groups, as last seen.
 func (f *ForeignPolicies) In(cluster string) (policies []*foreignpolicy.Policy, groups []foreignpolicy.Group) {
+	add := func(p *policyObject) {
+		if !p.own && (p.selection == "" || !f.isOwn(p.Name, p.ownName)) {
+			policies = append(policies, p.Policy)
+		}
+	}
+	if _, m := f.clusterwide.present(cluster); m != nil {
+		for _, o := range m.watch.Group(groupForeign) {
+			add(o.foreign)
+		}
+	}
 	for _, k := range f.kinds {
 		if _, m := k.present(cluster); m != nil {
-			m.watch.each(func(p policyObject) {
-				if !p.own && (p.selection == "" || !f.isOwn(p.Name, p.ownName)) {
-					policies = append(policies, p.Policy)
-				}
-			})
+			m.watch.each(func(p policyObject) { add(&p) })
 		}
 	}
 	if _, m := f.groups.present(cluster); m != nil {

@@ -3,12 +3,16 @@ package federation
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation/foreignpolicy"
@@ -123,6 +127,59 @@ func TestOwnPoliciesSelectTheirPods(t *testing.T) {
 		if early.own || (early.selection != "" && f.isOwn(c.name, early.ownName)) != c.own {
 			t.Errorf("%s: parsed before the host's object was known: %t", reason, early.own)
 		}
+	}
+}
+
+// TestClusterwidePoliciesAreReadOnce checks that the policies of others are found among those that are read back, and that no copy of ACP's own
+// is stored for them.
+func TestClusterwidePoliciesAreReadOnce(t *testing.T) {
+	host := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		clusterResource: "KubeFedClusterList", secretResource: "SecretList", CiliumPolicy.FederatedResource: "List"})
+	config := FleetConfig{Host: host, KubeFedNamespace: "kubefed", CredentialsNamespace: "acp", Kind: CiliumPolicy, Revision: testRevision,
+		Changed: func(string, string) {}}
+	policy := func(name, selects string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"endpointSelector": map[string]any{"matchLabels": map[string]any{"any:com.trip/redis": selects}},
+			"ingress":          []any{map[string]any{"fromEntities": []any{"all"}}}}}}
+		u.SetName(name)
+		u.SetResourceVersion("1")
+		return u
+	}
+	own := NewObjects(host, CiliumPolicy, logr.Discard(), func(string, string) {})
+	own.watch.store(policy("acp-x", ""), &Object{Kind: CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x",
+		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}}, TemplateSpec: policy("", "x").Object["spec"].(map[string]any)}, false)
+	fleet, err := NewFleet(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewForeignPolicies(config, own, fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member[Observed]{cluster: Cluster{Name: "m1"}, kind: CiliumPolicy, alive: true}
+	m.watch = NewWatch(nil, "policies", logr.Discard(), fleet.parse, func(string) {})
+	m.watch.synced, m.watch.group = true, fleet.group
+	fleet.members["m1"] = m
+	for _, u := range []*unstructured.Unstructured{policy("acp-x", "x"), policy("theirs", "x"), policy("acp-y", "y")} {
+		m.watch.Offer(u)
+	}
+	names := func() (out []string) {
+		found, _ := f.In("m1")
+		for _, p := range found {
+			out = append(out, p.Name)
+		}
+		slices.Sort(out)
+		return out
+	}
+	if got := names(); !slices.Equal(got, []string{"acp-y", "theirs"}) {
+		t.Errorf("policies of others: %v", got)
+	}
+	if o := fleet.Observe("m1", "acp-x").Object; o == nil || o.foreign != nil {
+		t.Errorf("ACP's own policy was stored as one of others: %+v", o)
+	}
+	m.watch.Offer(policy("acp-x", "z")) // somebody made it select other pods
+	if got := names(); !slices.Equal(got, []string{"acp-x", "acp-y", "theirs"}) {
+		t.Errorf("policies of others after a change of ACP's: %v", got)
 	}
 }
 

@@ -3,9 +3,10 @@ package federation
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -31,30 +32,65 @@ var decisive = []string{"f:spec", "f:specs"}
 // second, the one with fewer fields is taken as the later change.
 func lastWriterOf(u *unstructured.Unstructured) LastWriter {
 	var out LastWriter
-	fewest := 0
-	for _, m := range u.GetManagedFields() {
-		if m.Subresource != "" || m.Time == nil || m.FieldsV1 == nil || !writes(m.FieldsV1) {
+	var last managedFields
+	for m := range managedFieldsOf(u) {
+		if m.subresource != "" || m.at.IsZero() || !m.isDecisive() {
 			continue
 		}
-		size := len(m.FieldsV1.GetRawBytes())
-		if out.Manager == "" || m.Time.After(out.At) || m.Time.Time.Equal(out.At) && size < fewest {
-			out, fewest = LastWriter{Manager: sanitize(m.Manager), Operation: string(m.Operation), At: m.Time.Time}, size
+		if out.Manager == "" || m.at.After(out.At) || m.at.Equal(out.At) && m.size() < last.size() {
+			out, last = LastWriter{Manager: sanitize(m.manager), Operation: m.operation, At: m.at}, m
 		}
 	}
 	return out
 }
 
-func writes(f *metav1.FieldsV1) bool {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(f.GetRawBytes(), &fields); err != nil {
-		return false
-	}
-	for _, d := range decisive {
-		if _, ok := fields[d]; ok {
-			return true
+// managedFields is an entry of the managed fields of an object.
+type managedFields struct {
+	manager, operation, subresource string
+	// at is the time of the write, or zero.
+	at     time.Time
+	fields map[string]any
+}
+
+// managedFieldsOf returns the readable entries of an object's managed fields. GetManagedFields would encode the fields of each entry again,
+// which takes longer than reading the object, and is done for every object of every member.
+func managedFieldsOf(u *unstructured.Unstructured) iter.Seq[managedFields] {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	return func(yield func(managedFields) bool) {
+		for _, e := range entries {
+			entry, _ := e.(map[string]any)
+			text := func(field string) string {
+				s, _ := entry[field].(string)
+				return s
+			}
+			m := managedFields{manager: text("manager"), operation: text("operation"), subresource: text("subresource")}
+			m.fields, _ = entry["fieldsV1"].(map[string]any)
+			if at, err := time.Parse(time.RFC3339, text("time")); err == nil {
+				m.at = at.Local()
+			}
+			if !yield(m) {
+				return
+			}
 		}
 	}
-	return false
+}
+
+// isDecisive reports whether the fields of an entry include a decisive one.
+func (m managedFields) isDecisive() bool {
+	return slices.ContainsFunc(decisive, func(field string) bool {
+		_, has := m.fields[field]
+		return has
+	})
+}
+
+// size returns the size of the fields of an entry as JSON, in bytes.
+func (m managedFields) size() int {
+	text, err := json.Marshal(m.fields)
+	if err != nil {
+		return 0
+	}
+	return len(text)
 }
 
 // DirectFieldManager is the field manager of EngineDirect in the members.
@@ -63,13 +99,13 @@ const DirectFieldManager = "acp-adapter-direct"
 // writtenDirectly reports whether EngineDirect was the last to change an object, or may have been: times have a resolution of one second.
 func writtenDirectly(u *unstructured.Unstructured) bool {
 	var direct, others time.Time
-	for _, m := range u.GetManagedFields() {
+	for m := range managedFieldsOf(u) {
 		switch {
-		case m.Subresource != "" || m.Time == nil:
-		case m.Manager == DirectFieldManager && m.Time.After(direct):
-			direct = m.Time.Time
-		case m.Manager != DirectFieldManager && m.Time.After(others):
-			others = m.Time.Time
+		case m.subresource != "":
+		case m.manager == DirectFieldManager && m.at.After(direct):
+			direct = m.at
+		case m.manager != DirectFieldManager && m.at.After(others):
+			others = m.at
 		}
 	}
 	return !direct.IsZero() && !direct.Before(others)

@@ -105,6 +105,9 @@ func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructur
 	}
 	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, parse, changed)
 	m.watch.everyNamespace, m.watch.only = kind.Namespaced, kind.Selector()
+	if m.watch.pages, err = newPageReader(config, httpClient, kind); err != nil {
+		return nil, fmt.Errorf("the registration of member %s is unusable: %w", c.Name, err)
+	}
 	return m, nil
 }
 

@@ -239,7 +239,7 @@ func TestMemberWithoutIstioHasNoObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.http.CloseIdleConnections()
-			f := &Fleet{&fleet[Observed]{config: FleetConfig{Kind: c.kind}, members: map[string]*member[Observed]{"m1": m}}}
+			f := &Fleet{fleet: &fleet[Observed]{config: FleetConfig{Kind: c.kind}, members: map[string]*member[Observed]{"m1": m}}}
 			m.setAlive(false, m.probe(t.Context()))
 			o := f.Observe("m1", "acp-x")
 			if !o.Registered || o.Reachable != c.reachable || o.Object != nil || o.Reachable != o.Message.IsZero() || !strings.Contains(o.Message.Text, c.says) {

@@ -168,16 +168,14 @@ func (o *Object) wireSpec() wireSpec {
 // ParseObject parses a Federated object. It always returns an object; content that cannot be parsed sets ForeignFields.
 func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
 	var w wire
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &w); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(withoutManagedFields(u), &w); err != nil {
 		return &Object{Kind: kind, ForeignFields: true, Meta: metav1.ObjectMeta{Name: u.GetName(), UID: u.GetUID(),
 			ResourceVersion: u.GetResourceVersion(), Generation: u.GetGeneration(), Labels: u.GetLabels(),
 			Annotations: u.GetAnnotations(), Finalizers: u.GetFinalizers(), DeletionTimestamp: u.GetDeletionTimestamp()}}
 	}
 	o := &Object{Kind: kind, Meta: w.ObjectMeta, TemplateLabels: w.Spec.Template.Metadata.Labels,
 		TemplateSpec: w.Spec.Template.Spec, Propagation: w.Status.propagation(w.Generation)}
-	o.Written = written(&o.Meta)
-	// Managed fields are most of a small object and are not used further; an update without them does not change them.
-	o.Meta.ManagedFields = nil
+	o.Written = written(u, o.Meta.CreationTimestamp.Time)
 	o.ForeignFields = w.Spec.Placement.Clusters == nil || w.Spec.Placement.ClusterSelector != nil
 	o.ForeignFields = o.ForeignFields || moreThanWritten(u)
 	for _, c := range w.Spec.Placement.Clusters {
@@ -195,6 +193,19 @@ func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
 	return o
 }
 
+// withoutManagedFields returns the content of an object without its managed fields, which shares the rest with the object. Managed fields are
+// most of a small object, and only the time of the last write is used of them; an update without them does not change them.
+func withoutManagedFields(u *unstructured.Unstructured) map[string]any {
+	metadata, ok := u.Object["metadata"].(map[string]any)
+	if !ok {
+		return u.Object
+	}
+	out, rest := maps.Clone(u.Object), maps.Clone(metadata)
+	delete(rest, "managedFields")
+	out["metadata"] = rest
+	return out
+}
+
 // moreThanWritten reports whether the template has content that ACP never writes and KubeFed would copy to the members.
 func moreThanWritten(u *unstructured.Unstructured) bool {
 	only := func(m map[string]any, keys ...string) bool {
@@ -205,8 +216,9 @@ func moreThanWritten(u *unstructured.Unstructured) bool {
 		}
 		return true
 	}
-	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
-	metadata, _, _ := unstructured.NestedMap(template, "metadata")
+	spec, _ := u.Object["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	metadata, _ := template["metadata"].(map[string]any)
 	return !only(template, "metadata", "spec") || !only(metadata, "labels")
 }
 

@@ -107,10 +107,11 @@ func (o *Objects) Apply(ctx context.Context, obj *Object) (*Object, error) {
 	}
 	switch {
 	case err == nil:
+		parsed := ParseObject(o.kind, written)
 		if written.GetDeletionTimestamp() == nil || len(written.GetFinalizers()) > 0 { // otherwise the write has deleted it
-			o.watch.Offer(written)
+			o.watch.store(written, parsed, false)
 		}
-		return ParseObject(o.kind, written), nil
+		return parsed, nil
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || (apierrors.IsNotFound(err) && obj.Meta.ResourceVersion != ""):
 		o.refresh(ctx, obj.Meta.Name)
 		return nil, fmt.Errorf("write %s %s: %w", o.kind.Federated.Kind, obj.Meta.Name, ErrStale)

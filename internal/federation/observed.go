@@ -40,6 +40,8 @@ type Observed struct {
 	Ztunnel istio.ZtunnelStatus
 	// Waypoint is what istiod reports about a policy of Istio's for a waypoint.
 	Waypoint istio.WaypointStatus
+	// foreign is the object as a policy of others, or nil for ACP's own, if the fleet is read for ForeignPolicies.
+	foreign *policyObject
 }
 
 // Observation is the current state of one object in one member.
@@ -69,7 +71,7 @@ func (o Observation) Precedes(version string) bool {
 type Revision func(spec map[string]any) string
 
 func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
-	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	spec, _ := u.Object["spec"].(map[string]any) // it is not copied, because every object of every member is read here
 	// Dataplanes enforce more fields than spec (Cilium: specs). ACP never writes them, so their presence is a change of
 	// the policy.
 	for k, v := range u.Object {
@@ -101,7 +103,8 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 // the operator may not have read an object without the condition yet, and agents with other settings may reject an
 // object that has it. What agents reject is derived from their settings, which the preflight reads.
 func invalid(u *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	status, _ := u.Object["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
 		m, ok := c.(map[string]any)
 		if !ok || m["type"] != "Valid" || m["status"] == "True" {

@@ -25,11 +25,12 @@ import (
 // when the resource is installed.
 type Watch[T any] struct {
 	client  dynamic.ResourceInterface
+	pages   pageReader
 	what    string
 	parse   func(*unstructured.Unstructured) (T, error)
 	changed func(name string)
 	log     logr.Logger
-	// group, if set, returns a second key by which objects can be found.
+	// group, if set, returns a second key by which objects can be found; an object with "" cannot.
 	group func(T) string
 	// everyNamespace reports whether the objects of all namespaces are watched, so that their names are not unique.
 	everyNamespace bool
@@ -58,7 +59,7 @@ type item[T any] struct {
 // changed or was deleted, and with "" when the watch itself began to work or failed.
 func NewWatch[T any](client dynamic.ResourceInterface, what string, log logr.Logger,
 	parse func(*unstructured.Unstructured) (T, error), changed func(name string)) *Watch[T] {
-	return &Watch[T]{client: client, what: what, parse: parse, changed: changed, log: log,
+	return &Watch[T]{client: client, pages: pagesOf(client), what: what, parse: parse, changed: changed, log: log,
 		items: map[string]item[T]{}, groups: map[string]sets.Set[string]{}}
 }
 
@@ -177,6 +178,11 @@ func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) {
 		w.remove(u)
 		return
 	}
+	w.store(u, value, notify)
+}
+
+// store stores an object that was parsed, unless a newer version of it is known.
+func (w *Watch[T]) store(u *unstructured.Unstructured, value T, notify bool) {
 	w.mu.Lock()
 	had, ok := w.items[w.key(u)]
 	if notify {
@@ -216,6 +222,9 @@ func (w *Watch[T]) set(name string, i item[T]) {
 		return
 	}
 	group := w.group(i.value)
+	if group == "" {
+		return
+	}
 	if w.groups[group] == nil {
 		w.groups[group] = sets.New[string]()
 	}
@@ -233,7 +242,7 @@ func (w *Watch[T]) unset(name string) {
 		return
 	}
 	group := w.group(old.value)
-	if w.groups[group].Delete(name).Len() == 0 {
+	if group != "" && w.groups[group].Delete(name).Len() == 0 {
 		delete(w.groups, group)
 	}
 }
@@ -260,7 +269,7 @@ const pageSize = 500
 func (s *reflectorStore[T]) list(ctx context.Context) (version string, err error) {
 	fresh, o := map[string]item[T]{}, metav1.ListOptions{FieldSelector: s.w.only, Limit: pageSize}
 	for {
-		list, err := s.w.client.List(ctx, o)
+		list, err := s.w.pages(ctx, o)
 		if err != nil {
 			return "", err
 		}
@@ -273,9 +282,9 @@ func (s *reflectorStore[T]) list(ctx context.Context) (version string, err error
 			}
 			fresh[s.w.key(u)] = item[T]{value, u.GetResourceVersion()}
 		}
-		if o.Continue = list.GetContinue(); o.Continue == "" {
+		if o.Continue = list.Next; o.Continue == "" {
 			s.fresh = fresh
-			return list.GetResourceVersion(), nil
+			return list.Version, nil
 		}
 	}
 }

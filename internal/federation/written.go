@@ -3,18 +3,18 @@ package federation
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// written returns the time of the adapter's last write of an object from the managed fields, with a resolution of one
-// second.
-func written(meta *metav1.ObjectMeta) time.Time {
-	at := meta.CreationTimestamp.Time
-	for i := range meta.ManagedFields {
-		if m := &meta.ManagedFields[i]; m.Manager == v1alpha1.ManagedBy && m.Subresource == "" && m.Time != nil && m.Time.After(at) {
-			at = m.Time.Time
+// written returns the time of the adapter's last write of an object, with a resolution of one second: from the managed fields, or the given
+// time of its creation.
+func written(u *unstructured.Unstructured, created time.Time) time.Time {
+	at := created
+	for m := range managedFieldsOf(u) {
+		if m.manager == v1alpha1.ManagedBy && m.subresource == "" && m.at.After(at) {
+			at = m.at
 		}
 	}
 	return at

@@ -86,16 +86,7 @@ func deltaOf(old, new *Snapshot) delta {
 		known: onlyInOne(old.known, new.known),
 	}
 	d.statements = append(statementsOnlyIn(new, old), statementsOnlyIn(old, new)...)
-	for name, p := range new.protected {
-		if was := old.protected[name]; was == nil || !slices.Equal(was.objects, p.objects) {
-			d.protected = append(d.protected, name)
-		}
-	}
-	for name := range old.protected {
-		if new.protected[name] == nil {
-			d.protected = append(d.protected, name)
-		}
-	}
+	d.protected = differentlyProtected(old, new)
 	// A refused deny affects the allows of other resources, and which ones depends on the modes.
 	refuses := func(st *statement) bool { return st.effect == Deny && st.refused() }
 	d.all = d.all || slices.ContainsFunc(d.statements, refuses) || !slices.Equal(old.unclassed, new.unclassed) ||
@@ -104,6 +95,24 @@ func deltaOf(old, new *Snapshot) delta {
 		d.workloads(old, new)
 	}
 	return d
+}
+
+// differentlyProtected returns the resources whose protections differ between two snapshots.
+func differentlyProtected(old, new *Snapshot) (out []string) {
+	if sameProtections(old, new) {
+		return nil
+	}
+	for name, p := range new.protected {
+		if was := old.protected[name]; was == nil || !slices.Equal(was.objects, p.objects) {
+			out = append(out, name)
+		}
+	}
+	for name := range old.protected {
+		if new.protected[name] == nil {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // statementsOnlyIn returns the statements of s that the other snapshot does not have, or has parsed again.

@@ -92,11 +92,11 @@ func (s *Snapshot) EffectiveMode(resource, cluster string, at time.Time) v1alpha
 	return s.protected[resource].mode(cluster, at)
 }
 
-// newProtections returns the protections by resource, and the resources in Enforce that no class covers, sorted.
+// newProtections returns the protections by resource, and the resources in Enforce that no class covers, sorted. The objects are sorted by name.
 func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourceClass]) (out map[string]*protection, unclassed []string, problems []Problem) {
 	const kind = "ProtectedResource"
 	out = make(map[string]*protection, len(in))
-	for _, o := range sortedObjects(in, byName[*v1alpha1.ProtectedResource]) {
+	for _, o := range in {
 		name := string(o.Spec.Resource)
 		if reason, err := protectable(&o.Spec, resources); err != nil {
 			problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: reason, Message: message.Of(err), LeftOut: true})

@@ -19,7 +19,9 @@ type Snapshot struct {
 	protected map[string]*protection
 	// unclassed are the resources in Enforce that no class covers, sorted.
 	unclassed []string
-	external  addresses
+	// protectors are the ProtectedResources by name, from which protected is made.
+	protectors []*v1alpha1.ProtectedResource
+	external   addresses
 
 	// parsed contains the statements of each policy; statements contains all of them, by policy and sid.
 	parsed     map[*v1alpha1.AccessControlPolicy][]*statement
@@ -80,8 +82,8 @@ type Snapshot struct {
 
 	refusals []Refusal
 	problems []Problem
-	// workloadProblems are the problems of external workloads.
-	workloadProblems []Problem
+	// workloadProblems are the problems of external workloads, and protectionProblems those of ProtectedResources.
+	workloadProblems, protectionProblems []Problem
 	// changes are the instants at which an answer may change once, and hours the different hours of statements, by which answers change
 	// again and again.
 	changes []time.Time
@@ -109,7 +111,13 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
 	next.computeCapacities()
 	next.setTranslators(in.Translators)
-	next.protected, next.unclassed, problems[2] = newProtections(in.Resources, next.resources)
+	next.protectors = sortedObjects(in.Resources, byName[*v1alpha1.ProtectedResource])
+	if sameProtections(s, next) { // most changes are grants and revocations
+		next.protected, next.unclassed, problems[2] = s.protected, s.unclassed, s.protectionProblems
+	} else {
+		next.protected, next.unclassed, problems[2] = newProtections(next.protectors, next.resources)
+	}
+	next.protectionProblems = problems[2]
 	next.workloads = workloadsOf(in)
 	sameWorkloads := s.identity != nil && s.unsupported == in.Unsupported && sameClasses(s, next) && slices.Equal(s.workloads, next.workloads)
 	if sameWorkloads { // there may be tens of thousands
@@ -173,6 +181,11 @@ func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy, names *nameCache) []*s
 func sameClasses(a, b *Snapshot) bool {
 	return slices.EqualFunc(a.resources.all, b.resources.all, func(a, b *resourceClass) bool { return a.object == b.object }) &&
 		slices.EqualFunc(a.subjects.all, b.subjects.all, func(a, b *subjectClass) bool { return a.object == b.object })
+}
+
+// sameProtections reports whether the resources of a are protected by the same objects in b, whose classes and protectors are set.
+func sameProtections(a, b *Snapshot) bool {
+	return a.identity != nil && sameClasses(a, b) && slices.Equal(a.protectors, b.protectors)
 }
 
 // sameDistribution reports whether a and b can push the same statements.

@@ -104,8 +104,8 @@ func exact(got, want *unstructured.Unstructured, revision federation.Revision) b
 			return false
 		}
 	}
-	have, _, _ := unstructured.NestedMap(got.Object, "spec")
-	asked, _, _ := unstructured.NestedMap(want.Object, "spec")
+	have, _ := got.Object["spec"].(map[string]any)
+	asked, _ := want.Object["spec"].(map[string]any)
 	return revision(have) == revision(asked)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/acp-io/acp/playground/internal/bench"
@@ -324,29 +325,62 @@ func (r *run) changes(ctx context.Context) error {
 		r.figure(f.name+"_p50", bench.Millis(bench.Quantile(f.times, 0.50)), "ms")
 		r.figure(f.name+"_p99", bench.Millis(bench.Quantile(f.times, 0.99)), "ms")
 	}
-	before, err := r.oneByOne(ctx, without)
+	healthy, err := r.series(ctx, "", nil, without)
 	if err != nil {
 		return err
 	}
-	r.say("the same with a member that takes %s for each answer, and one that does not answer …", r.Slow)
-	during, err := r.faulty(ctx, without, map[int]memberapi.Faults{slowMember: {Latency: r.Slow}, deadMember: {Silent: true}})
-	if err != nil {
-		return err
+	for _, c := range []struct {
+		name, what string
+		faults     map[int]memberapi.Faults
+	}{
+		{"slow_member", fmt.Sprintf("a member that takes %s for each answer, and one that does not answer", r.Slow),
+			map[int]memberapi.Faults{slowMember: {Latency: r.Slow}, deadMember: {Silent: true}}},
+		{"failing_member", fmt.Sprintf("a member that answers %.0f %% of the requests with an internal error", r.Errors*100),
+			map[int]memberapi.Faults{failingMember: {Errors: r.Errors}}},
+	} {
+		during, err := r.series(ctx, c.what, c.faults, without)
+		if err != nil {
+			return err
+		}
+		// Otherwise the adapter would still write what the faulty members lack, and the statuses that name them.
+		if _, err := r.quiet(ctx, time.Now()); err != nil {
+			return err
+		}
+		after, err := r.series(ctx, "", nil, without)
+		if err != nil {
+			return err
+		}
+		r.compare(c.name, healthy.and(after), during)
+		healthy = after
 	}
-	r.compare("slow_member", before, during)
-	// Otherwise the adapter would still write what the two members lack, and the statuses that name them.
-	if _, err := r.quiet(ctx, time.Now()); err != nil {
-		return err
-	}
-	if before, err = r.oneByOne(ctx, without); err != nil { // other work on the machine changes
-		return err
-	}
-	r.say("the same with a member that answers %.0f %% of the requests with an internal error …", r.Errors*100)
-	if during, err = r.faulty(ctx, without, map[int]memberapi.Faults{failingMember: {Errors: r.Errors}}); err != nil {
-		return err
-	}
-	r.compare("failing_member", before, during)
 	return nil
+}
+
+// and returns the times of two series.
+func (t times) and(other times) times {
+	return times{slices.Concat(t.written, other.written), slices.Concat(t.observed, other.observed)}
+}
+
+// series measures revocations while members have faults, which what describes, or while none has, and prints what each of them cost.
+func (r *run) series(ctx context.Context, what string, faults map[int]memberapi.Faults, without map[int]bool) (times, error) {
+	if what == "" {
+		what = "no faults"
+	}
+	r.say("the same with %s …", what)
+	before, err := r.costs(ctx)
+	if err != nil {
+		return times{}, err
+	}
+	out, err := r.faulty(ctx, without, faults)
+	if err != nil {
+		return times{}, err
+	}
+	after, err := r.costs(ctx)
+	if err != nil {
+		return times{}, err
+	}
+	after.Print(r.progress, "a revocation and a grant with "+what, before, r.Changes)
+	return out, nil
 }
 
 // faulty measures revocations while members have faults. Afterwards the members have none.
@@ -358,17 +392,18 @@ func (r *run) faulty(ctx context.Context, without map[int]bool, faults map[int]m
 	return r.oneByOne(ctx, without)
 }
 
-// compare prints the ratios of the medians of a series of revocations to those of an earlier one.
-func (r *run) compare(name string, before, during times) {
+// compare prints the ratios of the medians of a series of revocations to those of the series before and after it together: other work on the
+// machine changes during a run.
+func (r *run) compare(name string, healthy, during times) {
 	for _, f := range []struct {
-		name           string
-		before, during []time.Duration
-	}{{name, before.observed, during.observed}, {name + "_written", before.written, during.written}} {
+		name            string
+		healthy, during []time.Duration
+	}{{name, healthy.observed, during.observed}, {name + "_written", healthy.written, during.written}} {
 		for _, q := range []float64{0.50, 0.99} {
-			a, b := bench.Millis(bench.Quantile(f.before, q)), bench.Millis(bench.Quantile(f.during, q))
-			r.say("  %s, p%.0f of the other members: %.0f ms before, %.0f ms meanwhile", f.name, q*100, a, b)
+			a, b := bench.Millis(bench.Quantile(f.healthy, q)), bench.Millis(bench.Quantile(f.during, q))
+			r.say("  %s, p%.0f of the other members: %.0f ms before and after, %.0f ms meanwhile", f.name, q*100, a, b)
 		}
-		r.figure(f.name+"_ratio", bench.Millis(bench.Quantile(f.during, 0.50))/bench.Millis(bench.Quantile(f.before, 0.50)), "x")
+		r.figure(f.name+"_ratio", bench.Millis(bench.Quantile(f.during, 0.50))/bench.Millis(bench.Quantile(f.healthy, 0.50)), "x")
 	}
 }
 

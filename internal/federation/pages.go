@@ -1,0 +1,99 @@
+package federation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// page is a part of a list. Next is the token of the following part, or "" for the last one.
+type page struct {
+	Items         []unstructured.Unstructured
+	Version, Next string
+}
+
+// pageReader reads the objects of a kind page by page.
+type pageReader func(ctx context.Context, o metav1.ListOptions) (page, error)
+
+// pagesOf returns a reader that uses a dynamic client.
+func pagesOf(client dynamic.ResourceInterface) pageReader {
+	return func(ctx context.Context, o metav1.ListOptions) (page, error) {
+		list, err := client.List(ctx, o)
+		if err != nil {
+			return page{}, err
+		}
+		return page{list.Items, list.GetResourceVersion(), list.GetContinue()}, nil
+	}
+}
+
+// newPageReader returns a reader of a kind in a member. A dynamic client decodes each object of a list twice, once as part of the list, which
+// it drops. At the start of the adapter, all objects of all members are listed.
+func newPageReader(config *rest.Config, client *http.Client, kind Kind) (pageReader, error) {
+	config = dynamic.ConfigFor(config)
+	config.GroupVersion, config.APIPath = nil, "/" // each request has its whole path
+	c, err := rest.UnversionedRESTClientForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of lists: %w", err)
+	}
+	path := []string{"/apis", kind.TargetResource.Group, kind.TargetResource.Version}
+	if kind.TargetResource.Group == "" {
+		path = []string{"/api", kind.TargetResource.Version}
+	}
+	if kind.Namespace != "" {
+		path = append(path, "namespaces", kind.Namespace)
+	}
+	path = append(path, kind.TargetResource.Resource)
+	return func(ctx context.Context, o metav1.ListOptions) (page, error) {
+		request := c.Get().AbsPath(path...).Param("limit", strconv.FormatInt(o.Limit, 10))
+		for name, value := range map[string]string{"continue": o.Continue, "fieldSelector": o.FieldSelector} {
+			if value != "" {
+				request.Param(name, value)
+			}
+		}
+		result := request.Do(ctx)
+		if err := result.Error(); err != nil {
+			return page{}, err
+		}
+		body, err := result.Raw()
+		if err != nil {
+			return page{}, err
+		}
+		return parsePage(body)
+	}, nil
+}
+
+// parsePage decodes a list as the dynamic client does: integers are int64, and an object without a kind has that of the list.
+func parsePage(body []byte) (page, error) {
+	var list struct {
+		metav1.TypeMeta
+		Metadata metav1.ListMeta  `json:"metadata"`
+		Items    []map[string]any `json:"items"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return page{}, fmt.Errorf("read a list: %w", err)
+	}
+	if !strings.HasSuffix(list.Kind, "List") { // what is not a list must not look like one without objects
+		return page{}, fmt.Errorf("read a list: the answer has the kind %q", list.Kind)
+	}
+	out := page{make([]unstructured.Unstructured, len(list.Items)), list.Metadata.ResourceVersion, list.Metadata.Continue}
+	for i, object := range list.Items {
+		if object == nil {
+			object = map[string]any{}
+		}
+		u := unstructured.Unstructured{Object: object}
+		if u.GetKind() == "" && u.GetAPIVersion() == "" {
+			u.SetKind(strings.TrimSuffix(list.Kind, "List"))
+			u.SetAPIVersion(list.APIVersion)
+		}
+		out.Items[i] = u
+	}
+	return out, nil
+}
