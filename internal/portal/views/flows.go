@@ -77,7 +77,7 @@ func (d *Data) WindowUpTo(since, until *time.Time, preset, most time.Duration) (
 	case !from.Before(to):
 		return from, to, core.InvalidParameter("since", message.FieldBeforeUntil())
 	case to.Sub(from) > most:
-		return from, to, core.InvalidParameter("since", message.FieldWindowTooLong(int(most / (24 * time.Hour))))
+		return from, to, core.InvalidParameter("since", message.FieldWindowTooLong(int(most/(24*time.Hour))))
 	case to.After(now.Add(clockSkew)):
 		return from, to, core.InvalidParameter("until", message.FieldInFuture())
 	}
