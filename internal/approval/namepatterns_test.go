@@ -75,8 +75,11 @@ func TestOwnersOfScopes(t *testing.T) {
 		"Names": {
 			[]string{patternApp + "1"}, []string{patternCache + "1-cache", patternCache + "2-cache"}, "app-1 / cache-1 cache-2", "ann bob", "ann bob", "ann",
 		},
-		"Prefixes":     {[]string{patternApp + "*"}, []string{patternCache + "*"}, "app-1 app-2 app-3 / cache-1 cache-2 cache-3 cache-4", "ann bob cem", "ann", ""},
-		"EachOnce":     {[]string{patternApp + "*", patternApp + "1"}, []string{patternCache + "3*", patternCache + "3-cache"}, "app-1 app-2 app-3 / cache-3", "ann bob cem", "ann", "cem"},
+		"Prefixes": {[]string{patternApp + "*"}, []string{patternCache + "*"}, "app-1 app-2 app-3 / cache-1 cache-2 cache-3 cache-4", "ann bob cem", "ann", ""},
+		"EachOnce": {
+			[]string{patternApp + "*", patternApp + "1"}, []string{patternCache + "3*", patternCache + "3-cache"},
+			"app-1 app-2 app-3 / cache-3", "ann bob cem", "ann", "cem",
+		},
 		"Anyone":       {[]string{"*"}, []string{patternCache + "4-cache"}, "/ cache-4", "cem", "", "cem"},
 		"Range":        {[]string{patternRange}, []string{patternCache + "1-cache"}, "/ cache-1", "ann", "", "ann"},
 		"NameAndRange": {[]string{patternRange, patternApp + "1"}, []string{patternCache + "4-cache"}, "app-1 / cache-4", "ann bob cem", "", "cem"},

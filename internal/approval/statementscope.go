@@ -67,7 +67,9 @@ func (s *StatementScope) statement(it Item) v1alpha1.Statement {
 }
 
 // CoveredResources returns the resources of the catalog that the scope covers now, each once.
-func (s *StatementScope) CoveredResources(c *catalog.Catalog) iter.Seq[catalog.Entity] { return ResourcesCoveredBy(c, s.Resources) }
+func (s *StatementScope) CoveredResources(c *catalog.Catalog) iter.Seq[catalog.Entity] {
+	return ResourcesCoveredBy(c, s.Resources)
+}
 
 // CoveredApplications returns the applications of the catalog that the scope covers now, each once. Anyone covers none of them in particular.
 func (s *StatementScope) CoveredApplications(c *catalog.Catalog) iter.Seq[catalog.Entity] {

@@ -32,7 +32,8 @@ func (x Stored) wasAnother(rec Record) bool {
 }
 
 // Provision creates or changes a person or a group of the source SCIM. The version is the version of the entity before the change; 0 means
-// that the entity is new, or replaces one that is gone. A person replaces no other one who had the id. A deactivated person is gone until the client activates them. Only security
+// that the entity is new, or replaces one that is gone. A person replaces no other one who had the id. A deactivated
+// person is gone until the client activates them. Only security
 // administrators may call it, and not to gain authority themselves.
 func (s *Service) Provision(ctx context.Context, a Actor, rec Record, version int64) (Stored, error) {
 	if err := s.authorize(a); err != nil {

@@ -52,7 +52,8 @@ const FlowTimeout = 20 * time.Second
 // clockSkew is how far the clock of a caller may be from the portal's.
 const clockSkew = 24 * time.Hour
 
-// Window returns the period of a query, which is at most MaxWindow. Without a beginning it has the default length. A caller who asks for the longest period up to now
+// Window returns the period of a query, which is at most MaxWindow. Without a beginning it has the default length.
+// A caller who asks for the longest period up to now
 // computes its beginning from their own clock, some time before the portal reads the request, so a little more is accepted and cut off.
 func (d *Data) Window(since, until *time.Time, preset time.Duration) (from, to time.Time, err error) {
 	return d.WindowUpTo(since, until, preset, MaxWindow)
@@ -76,7 +77,7 @@ func (d *Data) WindowUpTo(since, until *time.Time, preset, most time.Duration) (
 	case !from.Before(to):
 		return from, to, core.InvalidParameter("since", message.FieldBeforeUntil())
 	case to.Sub(from) > most:
-		return from, to, core.InvalidParameter("since", message.FieldWindowTooLong(int(most / (24 * time.Hour))))
+		return from, to, core.InvalidParameter("since", message.FieldWindowTooLong(int(most/(24*time.Hour))))
 	case to.After(now.Add(clockSkew)):
 		return from, to, core.InvalidParameter("until", message.FieldInFuture())
 	}
