@@ -1,8 +1,7 @@
-import { totalmem } from 'node:os';
 import { defineConfig } from '@playwright/test';
 
-/** How many files run at a time, each on the fleet of its worker, which uses up to 3 GB: a test mostly waits, for a page or for the fleet. */
-const workers = Number(process.env.ACP_E2E_WORKERS ?? (totalmem() < 12e9 ? 1 : 2));
+/** How many files run at a time, each on the fleet of its worker, which uses up to 3 GB. */
+const workers = Number(process.env.ACP_E2E_WORKERS ?? 1);
 
 // No retries: a flaky test is a broken one.
 export default defineConfig({
