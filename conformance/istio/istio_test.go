@@ -20,7 +20,11 @@ import (
 var (
 	worlds    = flag.Uint64("worlds", 600, "how many random worlds to compare")
 	firstSeed = flag.Uint64("seed", 0, "the seed of the first world; the others follow")
-	pairs     = flag.String("pairs", "", "prefix of files to write, for each kind of proxy, with how often each pair of features occurred: count, feature, feature")
+	pairs     = flag.String(
+		"pairs",
+		"",
+		"prefix of files to write, for each kind of proxy, with how often each pair of features occurred: count, feature, feature",
+	)
 )
 
 const (
