@@ -131,7 +131,20 @@ func TestServersWithoutProxy(t *testing.T) {
 			if rules, err := p.sentRules(ctx, x, of(t), port); err != nil || rules != tc.rules {
 				t.Errorf("%s: istiod sends %d filters, want %d: %v", tc.reason, rules, tc.rules, err)
 			}
-			if known, other := c.lets(ctx, s, knownClient, "10.1.2.3", port), c.lets(ctx, s, otherClient, "10.1.2.3", port); known != tc.known || other != tc.other {
+			if known, other := c.lets(
+				ctx,
+				s,
+				knownClient,
+				"10.1.2.3",
+				port,
+			), c.lets(
+				ctx,
+				s,
+				otherClient,
+				"10.1.2.3",
+				port,
+			); known != tc.known ||
+				other != tc.other {
 				t.Errorf("%s: they let through %t and %t", tc.reason, known, other)
 			}
 		})

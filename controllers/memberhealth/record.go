@@ -53,7 +53,8 @@ func (i *Inspector) record(ctx context.Context, cluster string, facts *preflight
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
 		!slices.Equal(before.facts.HostPods.Keys, now.facts.HostPods.Keys) ||
 		!preflight.EqualMeshPods(before.facts.MeshPods, now.facts.MeshPods) ||
-		before.facts.Istio.PlainText() != now.facts.Istio.PlainText() || before.facts.Istio.Config.Ignored != now.facts.Istio.Config.Ignored || before.facts.Istio.Config.Unread != now.facts.Istio.Config.Unread ||
+		before.facts.Istio.PlainText() != now.facts.Istio.PlainText() || before.facts.Istio.Config.Ignored != now.facts.Istio.Config.Ignored ||
+		before.facts.Istio.Config.Unread != now.facts.Istio.Config.Unread ||
 		before.facts.Istio.Config.Old != now.facts.Istio.Config.Old
 	i.store(cluster, now)
 	i.contacted[cluster] = true

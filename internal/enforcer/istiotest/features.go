@@ -50,7 +50,9 @@ var (
 	// Sidecars are the reasons for members of which the dataplane is sidecars.
 	Sidecars = Reasons{"ambient": "no member with sidecars is in ambient"}
 	// Ztunnel are the reasons for pods that ztunnel protects.
-	Ztunnel = Reasons{"requests of a wildcard": "a statement about requests is refused for ztunnel, so that its world is not compared with the statements as written"}
+	Ztunnel = Reasons{
+		"requests of a wildcard": "a statement about requests is refused for ztunnel, so that its world is not compared with the statements as written",
+	}
 	// Waypoints are the reasons for connections through a waypoint that is dedicated to the one resource of a pod.
 	Waypoints = Reasons{
 		"external workload": certificate,

@@ -83,11 +83,23 @@ func TestMeshConfigOfSettings(t *testing.T) {
 		forbidden       string
 		ignored, unread string
 	}{
-		"NotShared":    {reason: "nothing names the other ConfigMap", objects: configs(neither, other)},
-		"Shared":       {reason: "it names the root", istiod: []func(*corev1.PodSpec){shared}, objects: configs(neither, other), ignored: "ConfigMap istio-system/shared names the root namespace mesh"},
-		"Overridden":   {reason: "the one of istiod takes precedence", istiod: []func(*corev1.PodSpec){shared}, objects: configs(root, other)},
-		"Overriding":   {reason: "also with another root", istiod: []func(*corev1.PodSpec){shared}, objects: configs(other, root), ignored: "istio-system/istio names"},
-		"Null":         {reason: "null is no value", istiod: []func(*corev1.PodSpec){shared}, objects: configs("rootNamespace: null\n", other), ignored: "istio-system/shared names"},
+		"NotShared": {reason: "nothing names the other ConfigMap", objects: configs(neither, other)},
+		"Shared": {
+			reason: "it names the root",
+			istiod: []func(*corev1.PodSpec){shared}, objects: configs(neither, other),
+			ignored: "ConfigMap istio-system/shared names the root namespace mesh",
+		},
+		"Overridden": {reason: "the one of istiod takes precedence", istiod: []func(*corev1.PodSpec){shared}, objects: configs(root, other)},
+		"Overriding": {
+			reason: "also with another root",
+			istiod: []func(*corev1.PodSpec){shared}, objects: configs(other, root),
+			ignored: "istio-system/istio names",
+		},
+		"Null": {
+			reason: "null is no value",
+			istiod: []func(*corev1.PodSpec){shared}, objects: configs("rootNamespace: null\n", other),
+			ignored: "istio-system/shared names",
+		},
 		"Empty":        {reason: "an empty value is one", objects: configs("rootNamespace: ''\n", ""), ignored: `root namespace ""`},
 		"OriginalName": {reason: "a field has two names", objects: configs("root_namespace: mesh\n", ""), ignored: "root namespace mesh"},
 		"BothNames":    {reason: "one takes precedence", objects: configs("root_namespace: mesh\nrootNamespace: istio-system\n", "")},
@@ -111,8 +123,16 @@ func TestMeshConfigOfSettings(t *testing.T) {
 			reason: "the member declares its root namespace", istiod: []func(*corev1.PodSpec){shared}, declared: true,
 			objects: []runtime.Object{meshConfigIn("istio-system", "istio", root)},
 		},
-		"Invalid":    {reason: "the shared one is invalid", istiod: []func(*corev1.PodSpec){shared}, objects: configs(root, "{"), unread: "istio-system/shared contains no valid"},
-		"OwnInvalid": {reason: "what the shared one has may be overridden", istiod: []func(*corev1.PodSpec){shared}, objects: configs("{", other), unread: "istio-system/istio contains no valid"},
+		"Invalid": {
+			reason: "the shared one is invalid",
+			istiod: []func(*corev1.PodSpec){shared}, objects: configs(root, "{"),
+			unread: "istio-system/shared contains no valid",
+		},
+		"OwnInvalid": {
+			reason: "what the shared one has may be overridden",
+			istiod: []func(*corev1.PodSpec){shared}, objects: configs("{", other),
+			unread: "istio-system/istio contains no valid",
+		},
 		"Last": {
 			reason: "the last value of a variable counts", istiod: []func(*corev1.PodSpec){withVariable(sharedMeshConfig, "gone"), shared},
 			objects: configs(neither, other), ignored: "istio-system/shared names",
@@ -176,7 +196,10 @@ func TestMeshConfigOfSettings(t *testing.T) {
 			reason: "it may contain the file", objects: configs(root, other), unread: "depends on volumeMounts /etc",
 			istiod: []func(*corev1.PodSpec){withMount("/etc", mounted("istio"))},
 		},
-		"MountedElsewhere": {reason: "it does not", objects: configs(root, other), istiod: []func(*corev1.PodSpec){withMount("/etc/istio/configs", mounted("shared"))}},
+		"MountedElsewhere": {
+			reason:  "it does not",
+			objects: configs(root, other), istiod: []func(*corev1.PodSpec){withMount("/etc/istio/configs", mounted("shared"))},
+		},
 		"NoContainer": {
 			reason: "it is no istiod of Istio's charts", objects: configs(root, other), unread: "depends on containers",
 			istiod: []func(*corev1.PodSpec){func(pod *corev1.PodSpec) { pod.Containers = pod.Containers[:1] }},
