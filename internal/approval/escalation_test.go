@@ -128,7 +128,8 @@ func TestOnCallDoesNotLockPoliciesOfOthers(t *testing.T) {
 	m.is(x.Number, approval.StateApproved)
 }
 
-// TestLimitedStepsHaveReminders checks that a step that is limited to people on call has reminders also without a timeout: they notify the person who is on call next.
+// TestLimitedStepsHaveReminders checks that a step that is limited to people on call has reminders also without a timeout:
+// they notify the person who is on call next.
 func TestLimitedStepsHaveReminders(t *testing.T) {
 	own := escalatingTo(onCallStep(""), "person:zoe")
 	own.Timeout.RemindEvery = &metav1.Duration{Duration: 2 * time.Hour}

@@ -50,7 +50,8 @@ const (
 
 // FindingKinds returns all kinds.
 func FindingKinds() []FindingKind {
-	return []FindingKind{Leak, Drift, Orphan, Overridden, Quarantined, MemberDowngraded, Unreachable, Preflight, Guard, NotPushed, Rejected, Disagreement, Capacity}
+	return []FindingKind{Leak, Drift, Orphan, Overridden, Quarantined, MemberDowngraded, Unreachable,
+		Preflight, Guard, NotPushed, Rejected, Disagreement, Capacity}
 }
 
 // Finding is a problem that should be examined.

@@ -231,8 +231,9 @@ func newSite(t testing.TB) *site {
 	x.reviewer = accessreview.NewWorker(x.reviews, "one", &accessreview.Flows{Reader: x.flows, Snapshot: x.host.Snapshot,
 		Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }}, time.Hour, log)
 	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
-		FleetDowngrader: &rollout.FleetDowngrader{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, MaxWait: 10 * time.Second, Running: ctx},
-		Reviews:         x.reviews, ReviewStore: x.reviewStore, Inbox: inbox, SavedViews: savedviewstore.New(db),
+		FleetDowngrader: &rollout.FleetDowngrader{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, MaxWait: 10 * time.Second,
+			Running: ctx},
+		Reviews: x.reviews, ReviewStore: x.reviewStore, Inbox: inbox, SavedViews: savedviewstore.New(db),
 		Packages:  packagestore.New(db),
 		Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}}
 	x.config.Config = core.Config{

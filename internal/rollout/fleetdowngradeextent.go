@@ -77,7 +77,12 @@ type ActiveFleetDowngrade struct {
 
 // FleetDowngradeExtentOf returns the extent of a fleet downgrade of a scope at an instant. Classes and Active cover all resources, regardless of the
 // scope. It is pure.
-func FleetDowngradeExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource string) string, scope FleetDowngradeScope, now time.Time) FleetDowngradeExtent {
+func FleetDowngradeExtentOf(
+	objects []*v1alpha1.ProtectedResource,
+	classOf func(resource string) string,
+	scope FleetDowngradeScope,
+	now time.Time,
+) FleetDowngradeExtent {
 	var out FleetDowngradeExtent
 	var enforcing membertally.Tally
 	classes := map[string]*FleetDowngradeClass{}

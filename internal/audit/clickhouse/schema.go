@@ -206,7 +206,7 @@ func (s *Store) version(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("read schema version: %w", err)
 	}
 	if int(have) > len(migrations) {
-		return 0, fmt.Errorf("the schema has version %d and this program supports at most %d: use the newer program, or another database", have, len(migrations))
+		return 0, fmt.Errorf("the schema has version %d and this program supports up to %d: use the newer program, or another database", have, len(migrations))
 	}
 	return int(have), nil
 }
