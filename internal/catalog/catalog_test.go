@@ -143,7 +143,7 @@ func TestReadRefuses(t *testing.T) {
 		"syntax":    {"names file and document", "kind: User\nmetadata: {name: a}\n---\nkind: [", "x.yaml, document 2"},
 		"type":      {"a wrong type names the line", "kind: User\nmetadata: {name: [a]}", "line 2"},
 		"duplicate": {"names both places", "kind: User\nmetadata: {name: a}\n---\nkind: User\nmetadata: {name: a}", "is also defined in x.yaml, document 2"},
-		"bad id":    {"ids appear in URLs", "kind: User\nmetadata: {name: 'a b'}", "metadata.name"},
+		"bad id":    {"ids appear in URLs", "kind: User\nmetadata: {name: 'a b'}", `the id of the person "a b" is not valid`},
 		"bad name": {
 			"a wildcard is no resource",
 			"kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:*'}}\nspec: {owner: x}", "exact name",

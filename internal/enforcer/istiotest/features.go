@@ -24,7 +24,9 @@ const (
 	noAddress   = "a node has no address in the worlds"
 	sameMode    = "a pod of resources in different modes is not compared with the statements as written"
 	noDenial    = "what is in Audit denies nothing"
-	certificate = "a waypoint requires a certificate, and a client that an address identifies, or a node, has none"
+	// A resource in Observe has no policies that could be refused.
+	refusedRequests = "a statement about requests is refused for ztunnel, so that its world is not compared with the statements as written"
+	certificate     = "a waypoint requires a certificate, and a client that an address identifies, or a node, has none"
 )
 
 // everywhere are the pairs that cannot occur, whatever proxy the destination has.
@@ -51,7 +53,9 @@ var (
 	Sidecars = Reasons{"ambient": "no member with sidecars is in ambient"}
 	// Ztunnel are the reasons for pods that ztunnel protects.
 	Ztunnel = Reasons{
-		"requests of a wildcard": "a statement about requests is refused for ztunnel, so that its world is not compared with the statements as written",
+		"audit with requests of a wildcard":   refusedRequests,
+		"deny with requests of a wildcard":    refusedRequests,
+		"enforce with requests of a wildcard": refusedRequests,
 	}
 	// Waypoints are the reasons for connections through a waypoint that is dedicated to the one resource of a pod.
 	Waypoints = Reasons{

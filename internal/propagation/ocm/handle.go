@@ -128,7 +128,7 @@ func (e *Engine) apply(ctx context.Context, at place, o *federation.Object, w *w
 	return e.ensure(ctx, at, &d, w)
 }
 
-// ensure makes a ManifestWork have a content, and asks the agent again from time to time until it reports that the member has it.
+// ensure makes a ManifestWork have a content, and requests another report of the agent from time to time until it reports that the member has it.
 func (e *Engine) ensure(ctx context.Context, at place, d *desired, w *work) (time.Duration, error) {
 	if w == nil || !d.is(w) {
 		e.update(at, func(p *progress) { p.asked = attempts{} })
