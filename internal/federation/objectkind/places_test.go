@@ -37,6 +37,7 @@ var places = map[string]string{
 	"internal/federation/membership/join.go":        "Istio: its kind in a member without Istio",
 	"internal/federation/objectkind/registry.go":    "the registry",
 	"internal/federation/preflight/assess.go":       "Istio: its kind is not needed in a member without Istio",
+	"internal/federation/preflight/read.go":         "Istio: whether its policies can be read in a member without Istio",
 	"internal/federation/preflight/unproxied.go":    "Istio: the namespace of dedicated waypoints",
 	"internal/federation/preflight/waypoints.go":    "Istio: the namespace of dedicated waypoints",
 	"internal/nodereport/ciliumagent/client.go":     "Cilium: what an agent reports",
