@@ -111,8 +111,8 @@ func (i *Inspector) HostPodProblem(cluster, key, value string) message.Message {
 }
 
 // MeshProblem returns the reason why Istio does not enforce a policy for every pod of a member with a label of a class of
-// Istio's, or for every client: an istiod does not apply it, does not run or is too old, pods have no proxy, or are behind a waypoint, the member accepts plain text, or it is not
-// known.
+// Istio's, or for every client: an istiod does not apply it, does not run or is too old, pods have no proxy, or are behind a waypoint, the member
+// accepts plain text, or it is not known.
 // For a policy about requests, pods of ztunnel count, too, in a member that declares sidecars. The Gateway that the member dedicates to the
 // resource, or "", does not count, but for a policy about requests all pods have to be behind it. It returns zero if the last check
 // found nothing. If that did not consider the label, because its class is new or was enforced by Cilium, it requests another

@@ -46,16 +46,7 @@ func (i *Inspector) record(ctx context.Context, cluster string, facts *preflight
 		// client.
 		now.noHTTP, now.proxyDown = message.Message{}, true
 	}
-	changed := !before.known || before.requestsIncomplete() != now.requestsIncomplete() || before.istiodLost() != now.istiodLost() || !before.outdated.IsZero() ||
-		!slices.Equal(before.invalidating, now.invalidating) ||
-		before.noHTTP != now.noHTTP ||
-		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
-		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string]) ||
-		!slices.Equal(before.facts.HostPods.Keys, now.facts.HostPods.Keys) ||
-		!preflight.EqualMeshPods(before.facts.MeshPods, now.facts.MeshPods) ||
-		before.facts.Istio.PlainText() != now.facts.Istio.PlainText() || before.facts.Istio.Config.Ignored != now.facts.Istio.Config.Ignored ||
-		before.facts.Istio.Config.Unread != now.facts.Istio.Config.Unread ||
-		before.facts.Istio.Config.Old != now.facts.Istio.Config.Old
+	changed := before.differsFrom(&now)
 	i.store(cluster, now)
 	i.contacted[cluster] = true
 	i.mu.Unlock()
@@ -80,6 +71,22 @@ func (i *Inspector) record(ctx context.Context, cluster string, facts *preflight
 	if i.Changed != nil {
 		i.Changed(cluster)
 	}
+}
+
+// differsFrom reports whether the state of a member differs from the next one in what units depend on.
+func (s *dataplaneState) differsFrom(next *dataplaneState) bool {
+	was, is := &s.facts, &next.facts
+	return !s.known || s.requestsIncomplete() != next.requestsIncomplete() || s.istiodLost() != next.istiodLost() || !s.outdated.IsZero() ||
+		!slices.Equal(s.invalidating, next.invalidating) ||
+		s.noHTTP != next.noHTTP ||
+		was.Cilium.IgnoresClusterNetworkPolicies() != is.Cilium.IgnoresClusterNetworkPolicies() ||
+		!maps.EqualFunc(was.HostPods.Pods, is.HostPods.Pods, slices.Equal[[]string]) ||
+		!slices.Equal(was.HostPods.Keys, is.HostPods.Keys) ||
+		!preflight.EqualMeshPods(was.MeshPods, is.MeshPods) ||
+		was.Istio.PlainText() != is.Istio.PlainText() ||
+		was.Istio.Config.Ignored != is.Istio.Config.Ignored ||
+		was.Istio.Config.Unread != is.Istio.Config.Unread ||
+		was.Istio.Config.Old != is.Istio.Config.Old
 }
 
 // keepAgentPods keeps the pods of the agents of an earlier read when they could not be read once, and reports whether it does.

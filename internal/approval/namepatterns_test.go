@@ -55,7 +55,10 @@ func scopeCatalog() *catalog.Catalog {
 	}
 	records := []catalog.Record{{Kind: catalog.KindPerson, ID: "ann"}, {Kind: catalog.KindPerson, ID: "bob"}, {Kind: catalog.KindPerson, ID: "cem"}}
 	for i, owners := range [][]catalog.Owner{owner("ann", "bob"), owner("ann"), owner("ann")} {
-		records = append(records, catalog.Record{Kind: catalog.KindApplication, ID: fmt.Sprint("app-", i+1), Name: patternApp + fmt.Sprint(i+1), Owners: owners})
+		records = append(
+			records,
+			catalog.Record{Kind: catalog.KindApplication, ID: fmt.Sprint("app-", i+1), Name: patternApp + fmt.Sprint(i+1), Owners: owners},
+		)
 	}
 	for i, owners := range [][]catalog.Owner{owner("ann"), owner("ann"), owner("cem"), owner("cem")} {
 		records = append(records,

@@ -242,7 +242,8 @@ func TestMemberWithoutIstioHasNoObjects(t *testing.T) {
 			f := &Fleet{fleet: &fleet[Observed]{config: FleetConfig{Kind: c.kind}, members: map[string]*member[Observed]{"m1": m}}}
 			m.setAlive(false, m.probe(t.Context()))
 			o := f.Observe("m1", "acp-x")
-			if !o.Registered || o.Reachable != c.reachable || o.Object != nil || o.Reachable != o.Message.IsZero() || !strings.Contains(o.Message.Text, c.says) {
+			if !o.Registered || o.Reachable != c.reachable || o.Object != nil || o.Reachable != o.Message.IsZero() ||
+				!strings.Contains(o.Message.Text, c.says) {
 				t.Errorf("%+v", o)
 			}
 			if got := f.Reserved("m1"); len(got) > 0 {

@@ -136,7 +136,8 @@ func TestResourcesOfRFC7643(t *testing.T) {
 		{
 			name: "8.3", says: "of the enterprise extension only the manager is stored", method: "POST", path: "/Users",
 			body: example(t, "rfc7643-8.3.json"), status: 201, without: notStored,
-			want: `{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User","urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"],"id":"bjensen@example.com",
+			want: `{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User","urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"],
+				"id":"bjensen@example.com",
 				"urn:ietf:params:scim:schemas:extension:enterprise:2.0:User":{"manager":{"value":"26118915-6090-4610-87e4-49d8ca9f808d",
 				"$ref":"https://acp.example.com/scim/v2/Users/26118915-6090-4610-87e4-49d8ca9f808d"}}}`,
 		},

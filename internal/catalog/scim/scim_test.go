@@ -242,7 +242,7 @@ func TestPatchesOfEntraID(t *testing.T) {
 			catalog.Record{Title: "Zoe", Leader: "bob", Deactivated: true},
 		},
 		"ManagerAsText":        {`{"op":"Add","path":"` + manager + `","value":"eve"}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
-		"ManagerInAList":       {`{"op":"Add","path":"manager","value":[{"$ref":"http://x/Users/eve","value":"eve"}]}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
+		"ManagerInAList":       {`{"op":"Add","path":"manager","value":[{"$ref":"/Users/eve","value":"eve"}]}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
 		"ManagerWithoutSchema": {`{"op":"Replace","path":"manager","value":"eve"}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
 		"ManagerAsValue":       {`{"op":"Replace","path":"` + manager + `.value","value":"eve"}`, catalog.Record{Title: "Zoe", Leader: "eve"}},
 		"NoManager":            {`{"op":"Replace","path":"` + manager + `","value":""}`, catalog.Record{Title: "Zoe"}},

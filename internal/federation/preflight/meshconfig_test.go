@@ -215,7 +215,8 @@ func TestMeshConfigOfSettings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewClientset(append(tc.objects, istiodIn("istio-system", "istiod", tc.istiod...))...)
-			if err := c.Tracker().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system", Labels: map[string]string{"mesh": "yes"}}}); err != nil {
+			if err := c.Tracker().
+				Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system", Labels: map[string]string{"mesh": "yes"}}}); err != nil {
 				t.Fatal(err)
 			}
 			forbid(c, tc.forbidden)
@@ -427,7 +428,8 @@ func TestMeshConfig(t *testing.T) {
 					break
 				}
 				for _, in := range []string{"istio-system", "mesh"} {
-					if err := c.Tracker().Add(istiodIn(in, name, withVariable(ownRevision, strings.TrimPrefix(strings.TrimPrefix(name, "istiod"), "-")))); err != nil {
+					if err := c.Tracker().
+						Add(istiodIn(in, name, withVariable(ownRevision, strings.TrimPrefix(strings.TrimPrefix(name, "istiod"), "-")))); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -482,7 +484,8 @@ func TestMeshConfigFinding(t *testing.T) {
 	f, n := healthy(), needs
 	f.Istio, n.Keys = Istio{Declared: sidecars, Config: unknown}, []Key{key}
 	for _, found := range Assess(f, n) { // deploy/istio contains the right for istio-system alone
-		if remedy := found.Remedy.Text; !strings.Contains(remedy, "another namespace than istio-system") || !strings.Contains(remedy, "get ConfigMaps and Deployments") {
+		if remedy := found.Remedy.Text; !strings.Contains(remedy, "another namespace than istio-system") ||
+			!strings.Contains(remedy, "get ConfigMaps and Deployments") {
 			t.Errorf("the remedy is %q", remedy)
 		}
 	}
