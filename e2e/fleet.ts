@@ -88,7 +88,7 @@ export function setOnCall(stateDir: string, address: string): void {
   writeFileSync(onCallFile(stateDir), JSON.stringify({ schedules: { caches: { tiers: [{ rotation }] } } }));
 }
 
-/** What a variable that global set-up has set contains for the worker of the test. */
+/** Global set-up stores a list with one value for each worker in an environment variable; returns the value of the worker that runs the test. */
 export function ofWorker<T>(variable: string): T {
   const value = (JSON.parse(process.env[variable] ?? '[]') as T[])[Number(process.env.TEST_PARALLEL_INDEX ?? 0)];
   if (value === undefined) throw new Error('the fleet is not running: start the tests with "make e2e"');

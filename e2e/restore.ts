@@ -36,7 +36,10 @@ async function readObjects(): Promise<Objects> {
   return Object.fromEntries(await Promise.all(Object.keys(kinds).map(read)));
 }
 
-/** What restore leaves: the objects, and tickets in states in which they cannot be ended. It outlives the worker, which ends with a failure. */
+/**
+ * The objects and tickets that existed before the first test, and tickets that cannot be ended; restore does not change them. They are kept in a file,
+ * because a test that fails ends its worker, and the next worker continues with the same fleet.
+ */
 interface Baseline {
   objects: Objects;
   tickets: string[];
@@ -126,7 +129,7 @@ interface Ticket {
 /** The kinds of tickets that are in force until they are revoked; the others are done once. */
 const lasting = ['grant', 'extend', 'statement'];
 
-/** What was tried to end a ticket in a state; what is refused, such as the revocation of a deny, is not tried again. */
+/** The tickets, with their states, of which the end was requested. A request that was refused, such as the revocation of a deny, is not repeated. */
 const tried = new Set<string>();
 
 async function liveTickets(dave: APIRequestContext): Promise<Ticket[]> {

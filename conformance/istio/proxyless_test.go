@@ -2,7 +2,6 @@ package istio
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -65,28 +64,15 @@ func (c *caller) lets(ctx context.Context, s *server, principal, address string,
 
 // TestServersWithoutProxy checks what the documents say about gRPC servers without a proxy, and why ACP's policies have rules that match nobody.
 func TestServersWithoutProxy(t *testing.T) {
-	p := startControlPlane(t)
-	p.createNamespaces(t, strict, plain)
+	p, c := startForServers(t)
 	ctx := t.Context()
-	if err := p.client.Create(ctx, object("security.istio.io", "PeerAuthentication", strict, "default", nil,
-		map[string]any{"mtls": map[string]any{"mode": "STRICT"}})); err != nil {
-		t.Fatal(err)
-	}
-	ca, err := newAuthority(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ca.issue("cluster.local/ns/"+strict+"/sa/server", "server"); err != nil {
-		t.Fatal(err)
-	}
-	c := &caller{authority: ca, issued: map[string]tls.Certificate{}}
 	const port = 8080
 	next := netip.MustParseAddr("10.201.0.0")
 	serve := func(t *testing.T, in string, labels map[string]string) (*pod, *server) {
 		t.Helper()
 		next = next.Next()
 		x := &pod{in: in, name: "server-" + fmt.Sprint(next.As4()[3]), labels: labels, at: next}
-		s := x.start(t, p, ca)
+		s := x.start(t, p, c.authority)
 		t.Cleanup(func() { x.remove(t, p) })
 		return x, s
 	}
@@ -188,7 +174,7 @@ func TestServersWithoutProxy(t *testing.T) {
 		if err := p.client.Status().Update(ctx, object); err != nil {
 			t.Fatal(err)
 		}
-		s, err := newServer(p.istiod.Target(), ca.dir, x.in, x.name, x.at, object.Labels)
+		s, err := newServer(p.istiod.Target(), c.authority.dir, x.in, x.name, x.at, object.Labels)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,15 +26,14 @@ const (
 	leastRequests = 3000
 )
 
-// TestServersAgree compares decisions with requests to gRPC servers, which enforce what istiod sends them.
-func TestServersAgree(t *testing.T) {
+// startForServers starts a control plane with a namespace in which mutual TLS is required and one in which it is not, and returns it with a client of
+// the servers, which have certificates of the client's authority.
+func startForServers(t *testing.T) (*controlPlane, *caller) {
+	t.Helper()
 	p := startControlPlane(t)
 	p.createNamespaces(t, strict, plain)
-	mutual := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication", "metadata": map[string]any{"name": "default", "namespace": strict},
-		"spec": map[string]any{"mtls": map[string]any{"mode": "STRICT"}},
-	}}
-	if err := p.client.Create(t.Context(), mutual); err != nil {
+	if err := p.client.Create(t.Context(), object("security.istio.io", "PeerAuthentication", strict, "default", nil,
+		map[string]any{"mtls": map[string]any{"mode": "STRICT"}})); err != nil {
 		t.Fatal(err)
 	}
 	ca, err := newAuthority(t.TempDir())
@@ -45,7 +43,12 @@ func TestServersAgree(t *testing.T) {
 	if _, err := ca.issue("cluster.local/ns/"+strict+"/sa/server", "server"); err != nil {
 		t.Fatal(err)
 	}
-	c := &caller{authority: ca, issued: map[string]tls.Certificate{}}
+	return p, &caller{authority: ca, issued: map[string]tls.Certificate{}}
+}
+
+// TestServersAgree compares decisions with requests to gRPC servers, which enforce what istiod sends them.
+func TestServersAgree(t *testing.T) {
+	p, c := startForServers(t)
 	requests, allowed, refused, closed := 0, 0, 0, 0
 	for from := *firstSeed; from < *firstSeed+serverWorlds; from += serverBatch {
 		worlds := newWorlds(t, members, from, serverBatch, nil)
@@ -66,7 +69,7 @@ func TestServersAgree(t *testing.T) {
 				for _, in := range []string{strict, plain} {
 					x := pod{in: in, name: fmt.Sprintf("w%d-%d", w.seed, j), labels: labels,
 						at: netip.AddrFrom4([4]byte{10, 200, byte(i), byte(2*j + map[string]int{strict: 0, plain: 1}[in])})} //nolint:gosec // small
-					s := x.start(t, p, ca)
+					s := x.start(t, p, c.authority)
 					for range requestsEach {
 						q := w.generator.Connection(w.s, labels, w.member)
 						if q.Unmeshed || (q.Traffic.Principal != "") != (in == strict) {

@@ -84,7 +84,7 @@ func TestStatusesEnqueueNoOtherUnits(t *testing.T) {
 		t.Errorf("a change of one policy enqueued the units %v", got)
 	}
 
-	// What others wrote is read, and so is what informers repeat.
+	// An event enqueues the object if another program wrote the new version, or if the informer repeats an event without a change.
 	policies()
 	other := resource.DeepCopy()
 	other.ResourceVersion = "3"

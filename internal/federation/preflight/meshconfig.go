@@ -103,7 +103,7 @@ func (i istiodName) read(ctx context.Context, c kubernetes.Interface, root strin
 			read = true
 			continue
 		}
-		// What an earlier source contains may be overridden by this one.
+		// This source was not read, and may override the settings of the earlier ones, so that they are not used.
 		settings, read = defaultMeshSettings(), false
 	}
 	if read {

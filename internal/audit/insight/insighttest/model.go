@@ -41,7 +41,7 @@ func (m *Model) Add(b *audit.Batch) {
 		at := r.Bucket.UTC().Truncate(audit.BucketWidth)
 		if have := buckets[at]; have != nil {
 			have.Count += r.Count
-			have.FirstSeen, have.LastSeen = first(have.FirstSeen, r.FirstSeen), last(have.LastSeen, r.LastSeen)
+			have.FirstSeen, have.LastSeen = audit.Earlier(have.FirstSeen, r.FirstSeen), audit.Later(have.LastSeen, r.LastSeen)
 			continue
 		}
 		buckets[at] = &r
@@ -67,7 +67,7 @@ func (m *Model) Totals(ctx context.Context, f audit.Filter, each func(audit.Tota
 				t.FirstSeen, t.LastSeen = r.FirstSeen, r.LastSeen
 			}
 			t.Count += r.Count
-			t.FirstSeen, t.LastSeen = first(t.FirstSeen, r.FirstSeen), last(t.LastSeen, r.LastSeen)
+			t.FirstSeen, t.LastSeen = audit.Earlier(t.FirstSeen, r.FirstSeen), audit.Later(t.LastSeen, r.LastSeen)
 			t.Days = append(t.Days, at.Truncate(24*time.Hour))
 		}
 		if len(t.Days) == 0 {
@@ -163,17 +163,3 @@ func Matches(f audit.Filter, e audit.Edge) bool {
 }
 
 func among[T comparable](wanted []T, v T) bool { return len(wanted) == 0 || slices.Contains(wanted, v) }
-
-func first(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func last(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

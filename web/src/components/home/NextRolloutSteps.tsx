@@ -34,7 +34,7 @@ export function NextRolloutSteps() {
   const first = query.data?.pages[0];
   const title = t("home.closing");
   const aside = <Link to="/rollout">{t("governing.rollout")}</Link>;
-  // What is below must not move when the cards arrive.
+  // The placeholder is as high as the cards, so that the sections below do not move when the cards are loaded.
   if (query.isPending) return <Section title={title} aside={aside}><RowsSkeleton rows={2} /></Section>;
   if (!first) return null;
   const { announced, refine, initial } = columns(first.items);
