@@ -91,22 +91,6 @@ func (s *Store) insert(ctx context.Context, text, token string, columns ...any) 
 		settings["insert_deduplicate"] = 1
 		settings["insert_deduplication_token"] = token
 	}
-	return s.send(ctx, settings, text, columns)
-}
-
-// leastCombined is the number of rows from which an insert is combined with others by the server, which waits for them for up to 200 ms.
-const leastCombined = 1 << 16
-
-// insertCombined is insert without a token for many rows. The server combines the inserts that are under way into one part, and answers when
-// that is stored, so that it has fewer parts to merge.
-func (s *Store) insertCombined(ctx context.Context, text string, rows int, columns ...any) error {
-	if rows < leastCombined || s.options.Cluster != "" { // a quorum is asked of each insert
-		return s.insert(ctx, text, "", columns...)
-	}
-	return s.send(ctx, driver.Settings{"async_insert": 1, "wait_for_async_insert": 1}, text, columns)
-}
-
-func (s *Store) send(ctx context.Context, settings driver.Settings, text string, columns []any) error {
 	if s.options.Cluster != "" {
 		settings["insert_quorum"] = "auto"
 	}

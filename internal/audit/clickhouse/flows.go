@@ -65,7 +65,7 @@ func (s *Store) writeFlows(ctx context.Context, flows []audit.Flow, number uint6
 		needed[i] = map[edgeID]datedEdge{}
 		g.Go(func() error {
 			part := flows[i*flowsPerInsert : min((i+1)*flowsPerInsert, len(flows))]
-			return s.insertCombined(ctx, flowsInsert, len(part), flowsOf(part, needed[i], strconv.FormatUint(number, 10)).columns()...)
+			return s.insert(ctx, flowsInsert, "", flowsOf(part, needed[i], strconv.FormatUint(number, 10)).columns()...)
 		})
 	}
 	if err := g.Wait(); err != nil {
