@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	playgroundfleet "github.com/acp-io/acp/playground/internal/fleet"
 )
 
 // Options of a run.
@@ -54,7 +56,7 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 // measure starts a fleet twice, the second time with a warm cache, and measures parts with it. ready also prints how long the second start
 // took.
 func measure(ctx context.Context, o Options, stateDir string, parts []part, ready bool, out, progress io.Writer) (err error) {
-	port, err := freePort()
+	port, err := playgroundfleet.FreePort()
 	if err != nil {
 		return err
 	}

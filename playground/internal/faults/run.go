@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,7 +93,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err := catalogWithUncollected(filepath.Join(o.Repo, "playground/demo/catalog"), catalog); err != nil {
 		return err
 	}
-	port, err := freePort() // another playground may use the default port
+	port, err := fleet.FreePort() // another playground may use the default port
 	if err != nil {
 		return err
 	}
@@ -118,15 +117,6 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 			return d.run(ctx, o)
 		},
 	}, &run.Printer{Out: log})
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func newDrill(ctx context.Context, o Options, r run.Running, proxies map[string]*memberProxy, clocks string, out io.Writer) (*drill, error) {
