@@ -86,7 +86,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"} {
+	for _, page := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"} {
 		pages = append(pages, filepath.Join("..", page))
 	}
 	if err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {

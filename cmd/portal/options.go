@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -280,6 +281,24 @@ func (o *options) checkDatabase(s *configuration.Settings) error {
 	return nil
 }
 
+// checkLogin checks the settings of the login. A wrong address of the OIDC provider would otherwise be found only when somebody tries to log in.
+func (o *options) checkLogin() error {
+	if o.issuer != "" && o.issuer != core.NoIssuer {
+		if u, err := url.Parse(o.issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			return fmt.Errorf("--oidc-issuer %q is not a URL: use one such as https://login.example.com, or none if nobody is to log in", o.issuer)
+		}
+	}
+	if o.claims.Username == "" || o.claims.Groups == "" {
+		return errors.New(
+			"--oidc-username-claim and --oidc-groups-claim must not be empty: name the claims of the ID token that have the person and the groups",
+		)
+	}
+	if o.loginMaxAge != 0 && o.loginMaxAge < time.Minute {
+		return fmt.Errorf("--sensitive-login-max-age %s: at least 1m, or 0 for any login", o.loginMaxAge)
+	}
+	return nil
+}
+
 func (o *options) check() error {
 	if err := o.checkListening(); err != nil {
 		return err
@@ -296,13 +315,8 @@ func (o *options) check() error {
 	if o.backstageEvery < 10*time.Second {
 		return fmt.Errorf("--catalog-backstage-every %s: at least 10s", o.backstageEvery)
 	}
-	if o.claims.Username == "" || o.claims.Groups == "" {
-		return errors.New(
-			"--oidc-username-claim and --oidc-groups-claim must not be empty: name the claims of the ID token that have the person and the groups",
-		)
-	}
-	if o.loginMaxAge != 0 && o.loginMaxAge < time.Minute {
-		return fmt.Errorf("--sensitive-login-max-age %s: at least 1m, or 0 for any login", o.loginMaxAge)
+	if err := o.checkLogin(); err != nil {
+		return err
 	}
 	if o.workloadAddresses < 1 || o.workloadAddresses > workloads.MaxAddressesOfMachines {
 		return fmt.Errorf("--workload-addresses %d: use between 1 and %d", o.workloadAddresses, workloads.MaxAddressesOfMachines)

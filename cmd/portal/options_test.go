@@ -68,6 +68,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		"metrics":       {"a port is missing", []string{"--catalog=x", "--metrics-address=9090"}, "--metrics-address"},
 		"proxy":         {"not an address", []string{"--catalog=x", "--trusted-proxies=proxy.example.com"}, "use an address such as 10.0.0.5"},
 		"frames":        {"everybody could frame pages", []string{"--catalog=x", "--embed-origins=*"}, "--embed-origins"},
+		"issuer":        {"the first login would fail", []string{"--catalog=x", "--oidc-issuer=login.example.com"}, "is not a URL"},
 		"format":        {"two are known", []string{"--catalog=x", "--log-format=xml"}, "use text or json"},
 		"level":         {"four are known", []string{"--catalog=x", "--log-level=loud"}, "--log-level"},
 	} {

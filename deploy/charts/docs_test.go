@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/internal/catalog"
@@ -141,4 +142,84 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 		}
 	}
+}
+
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// TestValuesOfOperatorPages renders the chart acp with the values that the pages for operators show.
+func TestValuesOfOperatorPages(t *testing.T) {
+	for page, want := range map[string]int{"sizing.md": 1, "logs.md": 2, "network.md": 1} {
+		data, err := os.ReadFile(filepath.Join(testenv.Root(), "docs/operations", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := yamlBlock.FindAllStringSubmatch(string(data), -1)
+		if len(blocks) != want {
+			t.Errorf("%s has %d sets of values, want %d", page, len(blocks), want)
+		}
+		for _, b := range blocks {
+			var v map[string]any
+			if err := yaml.Unmarshal([]byte(b[1]), &v); err != nil {
+				t.Fatalf("%s: %v", page, err)
+			}
+			if len(v) == 0 {
+				t.Errorf("%s: a set of values is empty", page)
+			}
+			if _, err := render(t, "acp", v); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+}
+
+// TestBackupJob takes the CronJob out of docs/backup.md: an API server accepts it, its pods conform to the restricted Pod Security Standard, and it uses
+// the account, the settings and the paths of the chart's portal.
+func TestBackupJob(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(testenv.Root(), "docs/backup.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := yamlBlock.FindStringSubmatch(string(data))
+	if block == nil {
+		t.Fatal("docs/backup.md has no CronJob")
+	}
+	job := objects(t, block[1])[0]
+	c := start(t)
+	c.namespace(t, job.GetNamespace(), map[string]any{"pod-security.kubernetes.io/enforce": "restricted"})
+	if _, err := c.resource(t, job.GetAPIVersion(), job.GetKind(), job.GetNamespace()).Create(t.Context(), job,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		t.Fatal(err)
+	}
+	core, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, _, err := unstructured.NestedMap(job.Object, "spec", "jobTemplate", "spec", "template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": template}}}
+	of.SetNamespace(job.GetNamespace())
+	if err := dryRunPod(t.Context(), core, of); err != nil {
+		t.Errorf("a pod of the CronJob is refused: %v", err)
+	}
+	v := map[string]any{"portal": map[string]any{"database": map[string]any{"existingSecret": "acp-database"}},
+		"image": map[string]any{"registry": "registry.example.com/acp"}}
+	for _, o := range rendered(t, "acp", v) {
+		if o.GetKind() != "Deployment" || o.GetName() != "acp-portal" {
+			continue
+		}
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shared := range []string{"serviceAccountName: acp-portal", "--config=/etc/acp/portal.yaml", "/etc/acp-database", "acp-database",
+			"registry.example.com/acp/portal:0.1.0"} {
+			if !strings.Contains(string(text), shared) || !strings.Contains(block[1], shared) {
+				t.Errorf("%s is not in both, the portal's Deployment and the CronJob", shared)
+			}
+		}
+		return
+	}
+	t.Error("the chart has no portal")
 }

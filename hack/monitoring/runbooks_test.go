@@ -89,3 +89,23 @@ func TestRunbooks(t *testing.T) {
 		}
 	}
 }
+
+// TestPagedAlerts compares the alerts for which docs/operations/logs.md says that somebody has to be woken up with those of the severity critical.
+func TestPagedAlerts(t *testing.T) {
+	_, text, _ := strings.Cut(read(t, "docs/operations/logs.md"), "\n### For what to page\n")
+	table, _, _ := strings.Cut(text, "\n\n`ACP")
+	var got, want []string
+	for _, m := range regexp.MustCompile("`(ACP[A-Za-z]+)`").FindAllStringSubmatch(table, -1) {
+		got = append(got, m[1])
+	}
+	for name, severity := range severities(t) {
+		if severity == "critical" {
+			want = append(want, name)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the page lists %q, want %q", got, want)
+	}
+}
