@@ -41,8 +41,8 @@ const (
 	// AuthorizationPolicy counts. kubevirtInterfaces is its older name, which only the sidecar supports.
 	reroutedInterfaces = "istio.io/reroute-virtual-interfaces"
 	kubevirtInterfaces = "traffic.sidecar.istio.io/kubevirtInterfaces"
-	// bypassInbound takes all inbound connections away from ztunnel, with a value that is true. The redirection is enabled all the same.
-	bypassInbound = "ambient.istio.io/bypass-inbound-capture"
+	// noInboundCapture takes all inbound connections away from ztunnel, with a value that is true. The redirection is enabled all the same.
+	noInboundCapture = "ambient.istio.io/bypass-inbound-capture"
 	// statusPort is the port on which the sidecar answers probes, if it is not the default.
 	statusPort = "status.sidecar.istio.io/port"
 	// redirection is added by istio-cni when the traffic of a pod is redirected to ztunnel, with the value redirected.
@@ -62,8 +62,8 @@ const (
 func proxied(annotations map[string]string) bool {
 	if annotations[redirection] == redirected {
 		// Istio ignores a value that is not a boolean. Source: getPodLevelTrafficOverrides in cni/pkg/nodeagent/net.go.
-		bypass, err := strconv.ParseBool(annotations[bypassInbound])
-		return (err != nil || !bypass) && !reroutes(annotations[reroutedInterfaces])
+		disabled, err := strconv.ParseBool(annotations[noInboundCapture])
+		return (err != nil || !disabled) && !reroutes(annotations[reroutedInterfaces])
 	}
 	if !injectsSidecar(annotations) {
 		return statesServers(annotations)
