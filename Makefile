@@ -24,6 +24,7 @@ DATAPLANE := playground/dataplane
 MESH := playground/mesh
 BENCH := bench
 CONFORMANCE := conformance
+CONFORMANCE_ISTIO := conformance/istio
 CHARTS := deploy/charts
 RELEASE := release
 NODE := playground/node
@@ -264,8 +265,8 @@ conformance-istio-parts: $(BIN)/acp-playground
 
 .PHONY: conformance-istio
 conformance-istio: parts conformance-istio-parts ## Compare decisions with what a real istiod makes of the policies, in ISTIO_WORLDS random worlds from SEED on (builds istiod, minutes the first time)
-	@cd $(CONFORMANCE)/istio && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_ISTIO="$$($(BIN)/acp-playground parts istio | cut -f2)" \
-		go test -count=1 -v -timeout=30m . -worlds $(ISTIO_WORLDS) -seed $(SEED) -pairs ../pairs | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
+	@cd $(CONFORMANCE_ISTIO) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_ISTIO="$$($(BIN)/acp-playground parts istio | cut -f2)" \
+		go test -vet=off -count=1 -v -timeout=30m . -worlds $(ISTIO_WORLDS) -seed $(SEED) -pairs ../pairs | { grep -vE '^ *=== (RUN|NAME|PAUSE|CONT)' || true; }
 
 STEPS ?= 200
 SEED ?= 0
@@ -351,7 +352,7 @@ bench: build parts postgres clickhouse e2e/node_modules/.installed $(BIN)/acp-no
 	@out="$$(KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" go test ./internal/portal/host -run '^$$' -bench WorkloadsSync -benchtime 1x)" && echo "$$out" | \
 		awk '/^Benchmark/ {for (i = 2; i < NF; i++) {if ($$(i+1) == "s/first") printf "bench workloads_sync_40k %s s\n", $$i; if ($$(i+1) == "s/again") printf "bench workloads_sync_40k_again %s s\n", $$i}}'
 	@$(BIN)/acp-playground parts istio
-	@cd $(CONFORMANCE)/istio && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_ISTIO="$$($(BIN)/acp-playground parts istio | cut -f2)" \
+	@cd $(CONFORMANCE_ISTIO) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_ISTIO="$$($(BIN)/acp-playground parts istio | cut -f2)" \
 		go test -run '^$$' -bench . -benchtime 1x . | grep '^bench '
 	@if why="$$($(BIN)/acp-nodes check 2>&1)"; then $(MAKE) --no-print-directory bench-cluster; else echo "make bench: nothing was measured on real nodes: $$why" >&2; fi
 
@@ -417,7 +418,7 @@ tools:
 fmt: tools ## Format the Go code
 	$(BIN)/golangci-lint fmt
 
-LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(PLAYGROUND) $(DATAPLANE) $(MESH) $(NODE) $(RELEASE) $(CHARTS) $(TERRAFORM) hack/clickhouse hack/monitoring
+LINTED_MODULES := $(BENCH) $(CONFORMANCE) $(CONFORMANCE_ISTIO) $(PLAYGROUND) $(DATAPLANE) $(MESH) $(NODE) $(RELEASE) $(CHARTS) $(TERRAFORM) hack/clickhouse hack/monitoring
 
 .PHONY: lint
 lint: tools ## Lint, import rules included

@@ -61,6 +61,7 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 		pod("injected", map[string]string{"sidecar.istio.io/status": `{"containers":["istio-proxy"]}`}),
 		pod("redirected", map[string]string{"ambient.istio.io/redirection": "enabled"}),
 		pod("undecided", map[string]string{"ambient.istio.io/redirection": "pending"}),
+		pod("ingress", map[string]string{"ambient.istio.io/redirection": "enabled", "ambient.istio.io/bypass-inbound-capture": "true"}),
 		bare,
 	} {
 		if err := admin.Create(s.ctx, p); err != nil {
@@ -75,7 +76,7 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	half := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending}
-	s.distributedBecause("two pods have no proxy", half, "default/bare, default/undecided")
+	s.distributedBecause("two pods have no proxy, and one bypasses it", half, "default/bare, default/ingress, default/undecided")
 	if m := s.message("m2"); strings.Contains(m, "injected") || strings.Contains(m, "redirected") || strings.Contains(m, "unscheduled") {
 		t.Errorf("%q", m)
 	}
@@ -84,7 +85,7 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 			return f.Code == preflight.UnproxiedPods && f.Severity == v1alpha1.FindingWarns && strings.Contains(f.Message, "default/bare")
 		})
 	})
-	for _, p := range []*corev1.Pod{bare, pod("undecided", nil)} {
+	for _, p := range []*corev1.Pod{bare, pod("undecided", nil), pod("ingress", nil)} {
 		if err := admin.Delete(s.ctx, p, client.GracePeriodSeconds(0)); err != nil {
 			t.Fatal(err)
 		}

@@ -115,18 +115,6 @@ func TestIstioAgrees(t *testing.T) {
 	checkPairs(t, "sidecars", out.met, istiotest.Sidecars)
 }
 
-// rarePairs are possible pairs that the worlds of the default number need not contain, by proxies. What is not in them is not compared there.
-var rarePairs = map[string][]string{
-	"ztunnel": {
-		"anyone with temporary audit", "anyone with validity", "audit with other port", "cluster mode with other port", "cluster mode with temporary audit",
-		"node with validity", "other port with temporary audit", "temporary audit with validity",
-	},
-	"waypoints": {
-		"anyone with cluster mode", "anyone with deny", "anyone with requests of a wildcard", "anyone with temporary audit", "cluster mode with deny",
-		"requests of a wildcard with temporary audit", "temporary audit with validity",
-	},
-}
-
 // checkPairs fails if a feature, or a pair of features, of the decisions of some proxies never occurred, unless there is a reason. It writes the table of
 // the flag pairs.
 func checkPairs(t *testing.T, proxies string, met istiotest.Met, reasons istiotest.Reasons) {
@@ -137,9 +125,6 @@ func checkPairs(t *testing.T, proxies string, met istiotest.Met, reasons istiote
 		}
 	}
 	for _, problem := range met.Missing(reasons) {
-		if slices.Contains(rarePairs[proxies], strings.TrimSuffix(problem, " never occurred")) {
-			continue
-		}
 		t.Errorf("decisions of %s: %s", proxies, problem)
 	}
 }

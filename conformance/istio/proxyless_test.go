@@ -36,22 +36,22 @@ func (p *controlPlane) sentRules(ctx context.Context, x *pod, labels map[string]
 	if err != nil {
 		return 0, fmt.Errorf("receive %s: %w", name, err)
 	}
-	for _, r := range got.GetResources() {
-		l := &listenerv3.Listener{}
-		if err := r.UnmarshalTo(l); err != nil {
-			return 0, fmt.Errorf("read %s: %w", name, err)
-		}
-		rules := 0
-		for _, c := range l.GetFilterChains() {
-			_, http, _, err := rulesOf(c)
-			if err != nil {
-				return 0, err
-			}
-			rules = max(rules, len(http))
-		}
-		return rules, nil
+	if len(got.GetResources()) == 0 {
+		return 0, fmt.Errorf("istiod does not send %s", name)
 	}
-	return 0, fmt.Errorf("istiod does not send %s", name)
+	l := &listenerv3.Listener{}
+	if err := got.GetResources()[0].UnmarshalTo(l); err != nil {
+		return 0, fmt.Errorf("read %s: %w", name, err)
+	}
+	rules := 0
+	for _, c := range l.GetFilterChains() {
+		_, http, _, err := rulesOf(c)
+		if err != nil {
+			return 0, err
+		}
+		rules = max(rules, len(http))
+	}
+	return rules, nil
 }
 
 // lets reports whether a server lets a request of a client through. A connection that fails counts as refused.

@@ -44,7 +44,11 @@ func newWaypointWorlds(t *testing.T, n uint64, mutant func(map[string]any) map[s
 			"{dataplane: ambient, waypoints: ["+strings.Join(declared, ", ")+"],",
 			1,
 		)
-		if err := w.render(w.generator.World(w.plain), mutant); err != nil {
+		in := w.generator.World(w.plain)
+		if seed%6 >= 4 { // random worlds hardly ever have these features together
+			in = withRequestsOfAnyone(in, suffix, ambient, seed%6 == 4)
+		}
+		if err := w.render(in, mutant); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, w)

@@ -27,12 +27,16 @@ type world struct {
 	refused bool
 }
 
-// newWorld generates and renders the world of a seed for a member. Its names end with suffix. In three of four worlds, nothing is refused.
-// A mutant changes the specs.
+// newWorld generates and renders the world of a seed for a member. Its names end with suffix. In three of four worlds, nothing is refused. One of a
+// hundred in ambient has features that random worlds hardly ever have there. A mutant changes the specs.
 func newWorld(seed uint64, suffix, member string, mutant func(map[string]any) map[string]any) (*world, error) {
 	w := &world{seed: seed, generator: istiotest.NewGenerator(seed, 7), plain: seed%4 != 0, member: member, capabilities: istiotest.Capabilities}
 	w.generator.Suffix = suffix
-	return w, w.render(w.generator.World(w.plain), mutant)
+	in := w.generator.World(w.plain)
+	if member == ambient && seed%100 == 51 {
+		in = withOpenPorts(in, suffix, ambient)
+	}
+	return w, w.render(in, mutant)
 }
 
 // inMode returns the objects of a world with all resources in one mode.

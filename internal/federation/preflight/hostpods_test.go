@@ -121,9 +121,16 @@ func TestProxied(t *testing.T) {
 		ports       = "traffic.sidecar.istio.io/includeInboundPorts"
 		redirection = "ambient.istio.io/redirection"
 		excluded    = "traffic.sidecar.istio.io/excludeInboundPorts"
+		config      = "proxy.istio.io/config"
+		bypass      = "ambient.istio.io/bypass-inbound-capture"
+		rerouted    = "istio.io/reroute-virtual-interfaces"
+		kubevirt    = "traffic.sidecar.istio.io/kubevirtInterfaces"
 	)
 	injected := func(key, value string) map[string]string {
 		return map[string]string{"sidecar.istio.io/status": `{"containers": ["istio-proxy"]}`, key: value}
+	}
+	inAmbient := func(key, value string) map[string]string {
+		return map[string]string{redirection: "enabled", key: value}
 	}
 	for name, tc := range map[string]struct {
 		reason      string
@@ -144,16 +151,31 @@ func TestProxied(t *testing.T) {
 			annotations: map[string]string{"sidecar.istio.io/status": "{}", templates: "grpc-agent", "acp.io/grpc-servers": "xds", redirection: "enabled"}},
 		"ServersWithSidecar": {reason: "the sidecar gets the connections, whatever the owner states", want: true,
 			annotations: map[string]string{"sidecar.istio.io/status": "{}", templates: "sidecar,grpc-agent", "acp.io/grpc-servers": "xds"}},
-		"Both":           {reason: "the sidecar and more", annotations: injected(templates, "sidecar,custom"), want: true},
-		"NoInterception": {reason: "the sidecar intercepts nothing", annotations: injected(mode, "NONE")},
-		"SomePorts":      {reason: "only some ports", annotations: injected(ports, "8080")},
-		"AllPorts":       {reason: "all ports", annotations: injected(ports, "*"), want: true},
-		"NoPorts":        {reason: "no port", annotations: injected(ports, "")},
-		"Excluded":       {reason: "a port bypasses the sidecar", annotations: injected(excluded, "15020, 6379")},
-		"Own":            {reason: "the sidecar's own ports, as the injection writes them", annotations: injected(excluded, "15090,15020"), want: true},
-		"NoneExcluded":   {reason: "no port", annotations: injected(excluded, ""), want: true},
-		"Range":          {reason: "not understood", annotations: injected(excluded, "15020-15090")},
-		"Interface":      {reason: "a network interface bypasses the sidecar", annotations: injected("traffic.sidecar.istio.io/excludeInterfaces", "net1")},
+		"Both":            {reason: "the sidecar and more", annotations: injected(templates, "sidecar,custom"), want: true},
+		"NoInterception":  {reason: "the sidecar intercepts nothing", annotations: injected(mode, "NONE")},
+		"SomePorts":       {reason: "only some ports", annotations: injected(ports, "8080")},
+		"AllPorts":        {reason: "all ports", annotations: injected(ports, "*"), want: true},
+		"NoPorts":         {reason: "no port", annotations: injected(ports, "")},
+		"Excluded":        {reason: "a port bypasses the sidecar", annotations: injected(excluded, "15020, 6379")},
+		"Own":             {reason: "the sidecar's own ports, as the injection writes them", annotations: injected(excluded, "15090,15020"), want: true},
+		"NoneExcluded":    {reason: "no port", annotations: injected(excluded, ""), want: true},
+		"Range":           {reason: "not understood", annotations: injected(excluded, "15020-15090")},
+		"Interface":       {reason: "a network interface bypasses the sidecar", annotations: injected("traffic.sidecar.istio.io/excludeInterfaces", "net1")},
+		"OwnConfig":       {reason: "settings without a mode", annotations: injected(config, "concurrency: 2"), want: true},
+		"OwnMode":         {reason: "another mode of interception", annotations: injected(config, "interceptionMode: TPROXY"), want: true},
+		"NumberedMode":    {reason: "the number of that mode", annotations: injected(config, "interceptionMode: 1"), want: true},
+		"ConfigNone":      {reason: "the sidecar intercepts nothing by its settings", annotations: injected(config, "interceptionMode: NONE")},
+		"OriginalName":    {reason: "the same with the field's other name", annotations: injected(config, `{"interception_mode": "NONE"}`)},
+		"NumberedNone":    {reason: "the same as a number", annotations: injected(config, "interceptionMode: 2")},
+		"InvalidConfig":   {reason: "settings that cannot be parsed", annotations: injected(config, "interceptionMode")},
+		"Rerouted":        {reason: "connections of an interface count as outbound", annotations: injected(rerouted, "eth0")},
+		"OldRerouted":     {reason: "the same by the older name", annotations: injected(kubevirt, "k6t-eth0, net1")},
+		"Machine":         {reason: "only those of a virtual machine in the pod do", annotations: injected(kubevirt, "k6t-eth0"), want: true},
+		"Bypass":          {reason: "ztunnel gets no inbound connections", annotations: inAmbient(bypass, "true")},
+		"BypassByNumber":  {reason: "the same by another form of true", annotations: inAmbient(bypass, "1")},
+		"NoBypass":        {reason: "ztunnel gets the connections", annotations: inAmbient(bypass, "false"), want: true},
+		"IgnoredBypass":   {reason: "a value that Istio ignores", annotations: inAmbient(bypass, "yes"), want: true},
+		"AmbientRerouted": {reason: "connections of an interface count as outbound", annotations: inAmbient(rerouted, "eth0")},
 		"OtherProbes": {
 			reason: "the pod's own port of the sidecar's readiness", want: true,
 			annotations: map[string]string{"sidecar.istio.io/status": "{}", "status.sidecar.istio.io/port": "16020", excluded: "16020"},

@@ -4,11 +4,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	mesh "github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
@@ -33,6 +35,14 @@ const (
 	// excludedPorts and excludedInterfaces take connections away from the sidecar.
 	excludedPorts      = "traffic.sidecar.istio.io/excludeInboundPorts"
 	excludedInterfaces = "traffic.sidecar.istio.io/excludeInterfaces"
+	// proxyConfig contains settings of the sidecar in YAML, which may include the mode of interception.
+	proxyConfig = "proxy.istio.io/config"
+	// reroutedInterfaces names the network interfaces whose connections the sidecar or ztunnel handles as outbound ones, for which no
+	// AuthorizationPolicy counts. kubevirtInterfaces is its older name, which only the sidecar supports.
+	reroutedInterfaces = "istio.io/reroute-virtual-interfaces"
+	kubevirtInterfaces = "traffic.sidecar.istio.io/kubevirtInterfaces"
+	// noInboundCapture takes all inbound connections away from ztunnel, with a value that is true. The redirection is enabled all the same.
+	noInboundCapture = "ambient.istio.io/bypass-inbound-capture"
 	// statusPort is the port on which the sidecar answers probes, if it is not the default.
 	statusPort = "status.sidecar.istio.io/port"
 	// redirection is added by istio-cni when the traffic of a pod is redirected to ztunnel, with the value redirected.
@@ -51,16 +61,62 @@ const (
 // themselves, by the annotations. Everyone who may create pods can write these annotations.
 func proxied(annotations map[string]string) bool {
 	if annotations[redirection] == redirected {
-		return true
+		// Istio ignores a value that is not a boolean. Source: getPodLevelTrafficOverrides in cni/pkg/nodeagent/net.go.
+		disabled, err := strconv.ParseBool(annotations[noInboundCapture])
+		return (err != nil || !disabled) && !reroutes(annotations[reroutedInterfaces])
 	}
 	if !injectsSidecar(annotations) {
 		return statesServers(annotations)
 	}
-	if excludes(annotations) {
+	if excludes(annotations) || reroutes(annotations[reroutedInterfaces]) || reroutes(annotations[kubevirtInterfaces]) {
 		return false
 	}
 	ports, limited := annotations[includedPorts]
-	return annotations[sidecarStatus] != "" && annotations[interceptionMode] != "NONE" && (!limited || ports == "*")
+	return annotations[sidecarStatus] != "" && intercepts(annotations) && (!limited || ports == "*")
+}
+
+// noInterception is the mode of interception in which the sidecar gets no connections.
+const noInterception = "NONE"
+
+// intercepts reports whether neither annotation with the mode of interception turns it off. With istio-cni, the injection writes the mode of
+// proxyConfig into interceptionMode as well; without it, proxyConfig alone contains it. What cannot be parsed is unknown, so it does not count.
+func intercepts(annotations map[string]string) bool {
+	if annotations[interceptionMode] == noInterception {
+		return false
+	}
+	// Istio reads both names of the field, and also the number of a mode.
+	var config struct {
+		Mode     any `json:"interceptionMode"`
+		Original any `json:"interception_mode"`
+	}
+	if err := yaml.Unmarshal([]byte(annotations[proxyConfig]), &config); err != nil {
+		return false
+	}
+	return intercepting(config.Mode) && intercepting(config.Original)
+}
+
+// intercepting reports whether a mode of interception in a configuration, which may be absent, is one in which the sidecar gets connections: REDIRECT
+// (0) or TPROXY (1).
+func intercepting(mode any) bool {
+	switch mode {
+	case nil, "REDIRECT", "TPROXY", 0.0, 1.0:
+		return true
+	}
+	return false
+}
+
+// virtualMachineBridge is the prefix of the bridges that KubeVirt creates inside a pod for its virtual machine. Only connections of the machine to
+// others arrive there.
+const virtualMachineBridge = "k6t-"
+
+// reroutes reports whether connections from other pods may arrive at one of these network interfaces.
+func reroutes(interfaces string) bool {
+	for name := range strings.SplitSeq(interfaces, ",") {
+		if name = strings.TrimSpace(name); name != "" && !strings.HasPrefix(name, virtualMachineBridge) {
+			return true
+		}
+	}
+	return false
 }
 
 // injectsSidecar reports whether what is injected into a pod, if anything is, includes the sidecar.

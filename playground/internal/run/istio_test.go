@@ -167,6 +167,9 @@ func (f *meshFlows) rollOut(t *testing.T, r run.Running) error {
 	if err := zainab.Call(f.ctx, http.MethodPut, "/rollout/loyalty-points/guard", guard, nil); err != nil {
 		return fmt.Errorf("set the guard: %w", err)
 	}
+	if err := f.eventually(f.refusedEarlier); err != nil {
+		return fmt.Errorf("denials before the rollout: %w", err)
+	}
 	began = time.Now()
 	if err := f.mode(v1alpha1.ModeEnforce); err != nil {
 		return err
@@ -342,6 +345,26 @@ func (f *meshFlows) watched(as bench.Session, since time.Time) error {
 		err = fmt.Errorf("it stopped the rollout: %+v", got.Guard)
 	}
 	return err
+}
+
+// refusedEarlier checks that each member refused requests of checkout before the present minute. For the guard, a client that was refused only in the
+// minute in which a member begins to enforce is new.
+func (f *meshFlows) refusedEarlier() error {
+	page, err := f.store.Connections(f.ctx, audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{loyalty}}})
+	if err != nil {
+		return err
+	}
+	minute := time.Now().Truncate(audit.BucketWidth)
+	seen := map[string]bool{}
+	for _, c := range page.Items {
+		if c.Subject == checkout && c.Decision == policy.DefaultDenied && c.Verdict == audit.VerdictDropped && c.FirstSeen.Before(minute) {
+			seen[c.Cluster] = true
+		}
+	}
+	if len(seen) != len(fleet.Members()) {
+		return fmt.Errorf("only in %v: %+v", seen, page.Items)
+	}
+	return nil
 }
 
 // stopped checks that the guard stopped the rollout.
