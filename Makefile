@@ -155,11 +155,11 @@ ocm-parts: $(BIN)/acp-playground
 	@$(BIN)/acp-playground parts ocm
 
 .PHONY: test-ocm
-test-ocm: parts ocm-parts ## The conformance suite of propagation engines, and the joining, moving (also from and to the real KubeFed) and leaving of a member, with Open Cluster Management's real work agent (builds it, minutes the first time; part of CI, not of test)
+test-ocm: parts ocm-parts ## The conformance suite of propagation engines, and the joining, moving (also from and to the real KubeFed and the direct engine) and leaving of a member, with Open Cluster Management's real work agent (builds it, minutes the first time; part of CI, not of test)
 	export KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" ACP_OCM_WORK_AGENT="$$($(BIN)/acp-playground parts ocm | cut -f2)/ocm-work-agent"; \
 	go test -vet=off -count=1 -timeout=30m -tags=$(TAGS),ocmagent ./internal/propagation/ocm && \
 	go test -vet=off -count=1 -timeout=30m -tags=$(TAGS),ocmagent -run '^TestPull' ./controllers && \
-	cd $(PLAYGROUND) && go test -vet=off -count=1 -timeout=30m -tags=$(TAGS),ocmagent -run '^TestMoveBetweenKubeFedAndWorkAgent$$' ./internal/fleet
+	cd $(PLAYGROUND) && go test -vet=off -count=1 -timeout=30m -tags=$(TAGS),ocmagent -run '^TestMoveFromAndToWorkAgent$$' ./internal/fleet
 
 .PHONY: test-ocm-broken
 test-ocm-broken: parts ocm-parts ## Tests that variants of the pull engine which break one promise each are detected (minutes; VARIANTS= selects by name; not part of test)

@@ -15,10 +15,10 @@ import (
 
 var manifestWorks = schema.GroupVersionResource{Group: "work.open-cluster-management.io", Version: "v1", Resource: "manifestworks"}
 
-// TestMoveBetweenKubeFedAndWorkAgent moves a member from the real work agent of Open Cluster Management to the real KubeFed, back, and to
-// KubeFed again, while the other member stays with KubeFed. The command and the adapter are killed in the middle of the moves, and the agent
-// and KubeFed continue to run in all of them. It probes the same as TestMoveBetweenEngines.
-func TestMoveBetweenKubeFedAndWorkAgent(t *testing.T) {
+// TestMoveFromAndToWorkAgent moves a member from the real work agent of Open Cluster Management to the real KubeFed and back, to the direct engine
+// and back, and to KubeFed again, while the other member stays with KubeFed. The command and the adapter are killed in the middle of the moves,
+// and the agent and KubeFed continue to run in all of them. It probes the same as TestMoveBetweenEngines.
+func TestMoveFromAndToWorkAgent(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), moveLimit)
 	defer cancel()
@@ -31,6 +31,14 @@ func TestMoveBetweenKubeFedAndWorkAgent(t *testing.T) {
 	m.isMoved("m1", federation.EngineKubeFed)
 	m.hasWorks("m1", false)
 	m.retain(keptApp)
+
+	m.moveInPieces("m1", federation.EngineOCM)
+	m.isMoved("m1", federation.EngineOCM)
+	m.hasWorks("m1", true)
+
+	m.moveInPieces("m1", federation.EngineDirect)
+	m.isMoved("m1", federation.EngineDirect)
+	m.hasWorks("m1", false)
 
 	m.moveInPieces("m1", federation.EngineOCM)
 	m.isMoved("m1", federation.EngineOCM)
