@@ -57,6 +57,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		{"too many writes at once", []string{"--direct-writes", "100000"}, 2, "between 1 and"},
 		{"a level that is none", []string{"--log-level", "loud"}, 2, "--log-level"},
 		{"no such kubeconfig", []string{"--kubeconfig", filepath.Join(t.TempDir(), "absent")}, 1, "cannot be used"},
+		{"profiles for other machines", []string{"--pprof-address", ":6060"}, 2, "not a loopback address"},
 		{"a malformed kubeconfig", []string{"--kubeconfig", malformed}, 1, "cannot be used"},
 		{"a host that is down", []string{"--kubeconfig", closed}, 1, "does not answer at https://127.0.0.1:1"},
 	} {

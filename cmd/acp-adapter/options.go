@@ -30,6 +30,7 @@ type options struct {
 	healthAddress      string
 	metricsAddress     string
 	metricsCertificate serving.Certificate
+	pprofAddress       string
 	webhookAddress     string
 	webhookCertificate serving.Certificate
 	shutdownGrace      time.Duration
@@ -96,6 +97,21 @@ func validatePush(l writequeue.Limits) error {
 	return nil
 }
 
+// validatePprof accepts loopback addresses only: a profile of the heap contains what the adapter has in memory, and taking one costs
+// processor time. In a pod, `kubectl port-forward` reaches the address.
+func validatePprof(address string) error {
+	if address == off {
+		return nil
+	}
+	if err := serving.CheckAddress("pprof-address", address); err != nil {
+		return err
+	}
+	if !serving.Loopback(address) {
+		return fmt.Errorf("--pprof-address %s is not a loopback address: use for example 127.0.0.1:6060, and kubectl port-forward", address)
+	}
+	return nil
+}
+
 // off is the value of an address that disables it.
 const off = "0"
 
@@ -142,6 +158,12 @@ func settings(o *options) *configuration.Settings {
 		"`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP",
 	)
 	f.StringVar(&o.metricsCertificate.KeyFile, "metrics-tls-key-file", "", "`file` with the key of that certificate")
+	f.StringVar(
+		&o.pprofAddress,
+		"pprof-address",
+		off,
+		"`address` of /debug/pprof, without login and TLS, for profiles of processor time and memory: only a loopback address; 0: off",
+	)
 	f.StringVar(&o.webhookAddress, "webhook-address", "", "`address` of the validating webhook, as in deploy/webhook; empty: off")
 	f.StringVar(&o.webhookCertificate.CertFile, "webhook-tls-cert-file", "", "`file` with the webhook's certificate; read again when it changes")
 	f.StringVar(&o.webhookCertificate.KeyFile, "webhook-tls-key-file", "", "`file` with the key of the webhook's certificate")
@@ -240,6 +262,9 @@ func (o *options) validate() error {
 		if err := serving.CheckAddress(flag, value); err != nil {
 			return err
 		}
+	}
+	if err := validatePprof(o.pprofAddress); err != nil {
+		return err
 	}
 	if o.shutdownGrace < time.Second {
 		return fmt.Errorf("--shutdown-grace %s is less than a second", o.shutdownGrace)

@@ -71,9 +71,14 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	pprofAddress := o.pprofAddress
+	if pprofAddress == off {
+		pprofAddress = ""
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Cache:  cache.Options{HTTPClient: patient, DefaultTransform: cache.TransformStripManagedFields()},
 		Scheme: scheme, Logger: logger, HealthProbeBindAddress: off, Metrics: metricsserver.Options{BindAddress: off}, // see serveBeside
+		PprofBindAddress:        pprofAddress,
 		GracefulShutdownTimeout: &o.shutdownGrace,
 		LeaderElection:          o.leaderElect, LeaderElectionID: "acp-adapter", LeaderElectionNamespace: o.namespace,
 		LeaderElectionReleaseOnCancel: true, LeaseDuration: &o.lease.duration, RenewDeadline: &o.lease.deadline, RetryPeriod: &o.lease.retry,

@@ -35,6 +35,7 @@ func start(ctx context.Context) error {
 	flag.IntVar(&o.Workloads, "workloads", o.Workloads, "number of external workloads; with more than 0, the bulk figures are not comparable with others")
 	flag.Float64Var(&o.Errors, "errors", o.Errors, "share of requests that the failing member answers with an internal error, from 0 to 1")
 	flag.DurationVar(&o.Slow, "slow", o.Slow, "latency of the slow member")
+	flag.StringVar(&o.Profile, "profile", o.Profile, "`file` for a profile of the adapter's processor time in the bulk push, for go tool pprof")
 	flag.Parse()
 	var err error
 	if o.Repo, err = run.FindRepo(*repo); err != nil {

@@ -83,7 +83,7 @@ func start(ctx context.Context, o Options, dir string) (_ *environment, err erro
 		}
 	}()
 	e.fleet, err = fleet.New(fleet.Config{Layout: layout, Repo: o.Repo, Built: built, Supervisor: e.supervisor, HostOnly: true,
-		ExtraPorts: []string{adapterProcess + "-health", adapterProcess + "-metrics"}})
+		ExtraPorts: []string{adapterProcess + "-health", adapterProcess + "-metrics", adapterProcess + "-pprof"}})
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,8 @@ func (e *environment) adapter(binDir string) supervisor.Spec {
 	return supervisor.Spec{
 		Name: adapterProcess, Layer: fleet.LayerControlPlane, Path: filepath.Join(binDir, "acp-adapter"),
 		Args: []string{"--kubeconfig=" + e.fleet.Layout.Kubeconfig(fleet.Adapter), "--kubefed-namespace=" + fleet.KubeFedNamespace,
-			"--namespace=" + fleet.ACPNamespace, "--health-address=" + health, "--metrics-address=" + e.metrics(), "--leader-elect=false"},
+			"--namespace=" + fleet.ACPNamespace, "--health-address=" + health, "--metrics-address=" + e.metrics(),
+			"--pprof-address=" + e.pprof(), "--leader-elect=false"},
 		Ready: func(ctx context.Context) error {
 			return fleet.GetOK(ctx, http.DefaultClient, "http://"+health+"/readyz", "")
 		},
@@ -216,6 +217,9 @@ func (e *environment) adapter(binDir string) supervisor.Spec {
 
 // metrics returns the address of the adapter's metrics.
 func (e *environment) metrics() string { return e.fleet.Ports.Address(adapterProcess + "-metrics") }
+
+// pprof returns the address of the adapter's profiles.
+func (e *environment) pprof() string { return e.fleet.Ports.Address(adapterProcess + "-pprof") }
 
 // startAdapter starts the adapter and waits until it is ready.
 func (e *environment) startAdapter(ctx context.Context) error {

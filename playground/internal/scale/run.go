@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -27,6 +28,8 @@ type Options struct {
 	Slow time.Duration
 	// Errors is the share of requests, from 0 to 1, that the failing member answers with an internal error.
 	Errors float64
+	// Profile is the file for a profile of the adapter's processor time in the bulk push, or "" for none.
+	Profile string
 }
 
 // DefaultOptions returns the sizes that two cores can handle within minutes.
@@ -155,7 +158,8 @@ func (r *run) push(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := r.complete(ctx, part.last); err != nil {
+		profiled := r.profile(ctx, part.first > 0)
+		if err := errors.Join(r.complete(ctx, part.last), <-profiled); err != nil {
 			return err
 		}
 		span := r.writes.span()
@@ -193,6 +197,48 @@ func (r *run) push(ctx context.Context) error {
 		r.figure("rss_growth", (sizes[2]-sizes[1])/first, "x")
 	}
 	return nil
+}
+
+// profiledTime is the time of a profile. If the push ends earlier, the rest of the time adds almost nothing to the profile.
+const profiledTime = 20 * time.Second
+
+// profile writes a profile of the adapter's processor time from now on, if one was asked for, and sends the outcome when it is complete.
+func (r *run) profile(ctx context.Context, wanted bool) <-chan error {
+	done := make(chan error, 1)
+	if !wanted || r.Profile == "" {
+		close(done)
+		return done
+	}
+	go func() {
+		done <- r.download(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", r.pprof(), profiledTime.Seconds()), r.Profile)
+	}()
+	return done
+}
+
+func (r *run) download(ctx context.Context, url, file string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write the profile %s: %w", file, err)
+		}
+	}()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the adapter answered %s", response.Status)
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, response.Body)
+	return errors.Join(err, out.Close())
 }
 
 // atFirstWrite waits until the adapter has written an object, and returns the costs until then. Before that it reads the host and the members.
