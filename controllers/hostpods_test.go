@@ -57,12 +57,15 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 		}
 	}
 	bare := pod("bare", nil)
+	hosted := pod("hosted", map[string]string{"sidecar.istio.io/status": `{"containers":["istio-proxy"]}`}) // copied from a pod with a sidecar
+	hosted.Spec.HostNetwork = true
 	for _, p := range []*corev1.Pod{
 		pod("injected", map[string]string{"sidecar.istio.io/status": `{"containers":["istio-proxy"]}`}),
 		pod("redirected", map[string]string{"ambient.istio.io/redirection": "enabled"}),
 		pod("undecided", map[string]string{"ambient.istio.io/redirection": "pending"}),
 		pod("ingress", map[string]string{"ambient.istio.io/redirection": "enabled", "ambient.istio.io/bypass-inbound-capture": "true"}),
 		bare,
+		hosted,
 	} {
 		if err := admin.Create(s.ctx, p); err != nil {
 			t.Fatal(err)
@@ -76,7 +79,7 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	half := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending}
-	s.distributedBecause("two pods have no proxy, and one bypasses it", half, "default/bare, default/ingress, default/undecided")
+	s.distributedBecause("three pods have no proxy, and one bypasses it", half, "default/bare, default/hosted, default/ingress, default/undecided")
 	if m := s.message("m2"); strings.Contains(m, "injected") || strings.Contains(m, "redirected") || strings.Contains(m, "unscheduled") {
 		t.Errorf("%q", m)
 	}
@@ -85,7 +88,7 @@ func TestPodsWithoutProxyAreReported(t *testing.T) {
 			return f.Code == preflight.UnproxiedPods && f.Severity == v1alpha1.FindingWarns && strings.Contains(f.Message, "default/bare")
 		})
 	})
-	for _, p := range []*corev1.Pod{bare, pod("undecided", nil), pod("ingress", nil)} {
+	for _, p := range []*corev1.Pod{bare, hosted, pod("undecided", nil), pod("ingress", nil)} {
 		if err := admin.Delete(s.ctx, p, client.GracePeriodSeconds(0)); err != nil {
 			t.Fatal(err)
 		}

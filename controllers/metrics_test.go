@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/acp-io/acp/internal/metrictest"
+	"github.com/acp-io/acp/internal/serving"
 	"github.com/acp-io/acp/internal/tracing/otlp"
 )
 
@@ -15,5 +16,6 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if !ok {
 		t.Fatalf("controller-runtime's registry is a %T", metrics.Registry)
 	}
-	metrictest.Compare(t, "adapter", shared.metrics, library, otlp.Spans()) // which cmd/acp-adapter registers
+	// cmd/acp-adapter registers the last two.
+	metrictest.Compare(t, "adapter", shared.metrics, library, otlp.Spans(), &serving.CertificateEnds{})
 }

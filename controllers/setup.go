@@ -304,6 +304,9 @@ func (s *setup) addControllers(ready startup.Ready) (startup.Ready, error) {
 	if err := nodes.Register(s.config.Metrics); err != nil {
 		return nil, err
 	}
+	if err := (metrics.Authorities{Clusters: s.fleet.Clusters}).Register(s.config.Metrics); err != nil {
+		return nil, err
+	}
 	client, config := s.mgr.GetClient(), &s.config
 	units := &protectedresource.Reconciler{
 		Client:           client,

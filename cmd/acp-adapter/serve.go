@@ -46,7 +46,12 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	klog.SetLogger(logger)
 	probes, beside := health.New(), serving.NewGroup()
 	defer func() { _ = beside.Close() }() // closing the probes loses no data
-	if err := serveBeside(ctx, beside, o, probes); err != nil {
+	ends := &serving.CertificateEnds{}
+	if err := metrics.Registry.Register(ends); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	defer metrics.Registry.Unregister(ends)
+	if err := serveBeside(ctx, beside, o, probes, ends); err != nil {
 		return err
 	}
 	config, err := hostConfig(o.kubeconfig)
@@ -138,6 +143,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
+		ends.Add("webhook-address", hook.GetCertificate)
 		if err := errors.Join(mgr.Add(reporter), mgr.Add(hook)); err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
@@ -151,7 +157,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 }
 
 // serveBeside serves the probes and the metrics. It is called before the host cluster is contacted.
-func serveBeside(ctx context.Context, g *serving.Group, o options, probes *health.Probes) error {
+func serveBeside(ctx context.Context, g *serving.Group, o options, probes *health.Probes, ends *serving.CertificateEnds) error {
 	if o.healthAddress != off {
 		if _, err := g.Serve(ctx, serving.Config{Setting: "health-address", Address: o.healthAddress, Server: health.Server(probes.Handler())}); err != nil {
 			return err
@@ -162,7 +168,9 @@ func serveBeside(ctx context.Context, g *serving.Group, o options, probes *healt
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
-	_, err := g.Serve(ctx, serving.Config{Setting: "metrics-address", Address: o.metricsAddress, Certificate: o.metricsCertificate, Server: health.Server(mux)})
+	_, err := g.Serve(ctx, serving.Config{
+		Setting: "metrics-address", Address: o.metricsAddress, Certificate: o.metricsCertificate, Ends: ends, Server: health.Server(mux),
+	})
 	return err
 }
 

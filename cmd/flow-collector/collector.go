@@ -42,6 +42,7 @@ type collector struct {
 	sharder  *sharding.Sharder
 
 	metrics   *hubble.Metrics
+	ends      *serving.CertificateEnds
 	probes    *health.Probes
 	followers *followers
 	// registrations is nil if only the members of the settings are followed.
@@ -55,7 +56,8 @@ func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io
 
 	probes, beside := health.New(), serving.NewGroup()
 	defer func() { _ = beside.Close() }() // closing the probes loses no data
-	c := &collector{o: o, probes: probes, log: log, metrics: hubble.NewMetrics(reg)}
+	c := &collector{o: o, probes: probes, log: log, metrics: hubble.NewMetrics(reg), ends: &serving.CertificateEnds{}}
+	reg.MustRegister(c.ends)
 	c.followers = newFollowers(c)
 	for _, m := range o.members {
 		if m.address == "" {
@@ -103,7 +105,7 @@ func (c *collector) serveBeside(ctx context.Context, g *serving.Group, reg *prom
 		probed.Handle("GET /metrics", metricsHandler(reg))
 	} else if _, err := g.Serve(ctx, serving.Config{
 		Setting: "metrics-address", Address: c.o.metricsAddress,
-		Certificate: c.o.metricsCertificate, Server: health.Server(metricsHandler(reg)),
+		Certificate: c.o.metricsCertificate, Ends: c.ends, Server: health.Server(metricsHandler(reg)),
 	}); err != nil {
 		return "", err
 	}

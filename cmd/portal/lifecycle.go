@@ -16,7 +16,9 @@ import (
 
 // serveBeside serves the probes and the metrics. It is called before the database is opened, so that the kubelet can distinguish a
 // long migration from a program that hangs.
-func serveBeside(ctx context.Context, g *serving.Group, o options, probes *health.Probes, registry *prometheus.Registry) error {
+func serveBeside(
+	ctx context.Context, g *serving.Group, o options, probes *health.Probes, registry *prometheus.Registry, ends *serving.CertificateEnds,
+) error {
 	if o.healthAddress != "" {
 		if _, err := g.Serve(ctx, serving.Config{Setting: "health-address", Address: o.healthAddress, Server: health.Server(probes.Handler())}); err != nil {
 			return err
@@ -29,6 +31,7 @@ func serveBeside(ctx context.Context, g *serving.Group, o options, probes *healt
 				Setting:     "metrics-address",
 				Address:     o.metricsAddress,
 				Certificate: o.metricsCertificate,
+				Ends:        ends,
 				Server:      health.Server(metricsHandler(registry)),
 			},
 		); err != nil {

@@ -99,11 +99,13 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	probes := health.New()
 	beside := serving.NewGroup()
 	defer func() { _ = beside.Close() }() // nothing is lost with a probe
-	if err := serveBeside(ctx, beside, o, probes, registry); err != nil {
+	ends := &serving.CertificateEnds{}
+	registry.MustRegister(ends)
+	if err := serveBeside(ctx, beside, o, probes, registry, ends); err != nil {
 		return err
 	}
 	front := &http.Server{ReadHeaderTimeout: time.Second} // see Configure
-	entry, err := serving.Listen(ctx, serving.Config{Setting: "listen", Address: o.listen, Certificate: o.certificate, Server: front})
+	entry, err := serving.Listen(ctx, serving.Config{Setting: "listen", Address: o.listen, Certificate: o.certificate, Ends: ends, Server: front})
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,6 @@
 // Package metrics exports Prometheus metrics about units: the time until a change is in a member, the delay of the
-// removal of an expired statement, and the number of changes of managed objects in a member by others.
+// removal of an expired statement, and the number of changes of managed objects in a member by others. It also exports what concerns the whole
+// fleet: nodes, the adapter's clock, and the ends of the members' certificate authorities.
 //
 // No decision depends on the metrics, and a restart resets them.
 package metrics

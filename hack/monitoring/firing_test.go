@@ -42,6 +42,9 @@ acp_expiry_lag_seconds_bucket{le="60.0"} 0+1x60
 acp_expiry_lag_seconds_bucket{le="+Inf"} 0+1x60
 acp_expiry_lag_seconds_count 0+1x60
 acp_clock_behind_seconds{instance="a"} 0x60
+acp_certificate_end_timestamp_seconds{setting="listen",instance="p"} 7776000x60
+acp_certificate_end_timestamp_seconds{setting="webhook-address",instance="a"} 7776000x60
+acp_member_authority_end_timestamp_seconds{cluster="m1",instance="a"} 7776000x60
 controller_runtime_reconcile_errors_total{controller="protectedresource"} 5x60
 workqueue_depth{controller="protectedresource",priority="0"} 3x60
 acp_identities_used{cluster="m1"} 9000x60
@@ -112,6 +115,8 @@ var wrong = map[string]string{
 	"ACPFlowStoreFails":    `acp_flow_store_failures_total 0+1x60`,
 	"ACPFlowStoreDropped":  `acp_flow_store_dropped_total{cluster="m1"} 0+1x60`,
 	"ACPSpoolFull":         `acp_flow_spool_refused_total 0+1x60`,
+	"ACPCertificateEnds":   `acp_certificate_end_timestamp_seconds{setting="listen",instance="p"} 1000000x60`,
+	"ACPAuthorityEnds":     `acp_member_authority_end_timestamp_seconds{cluster="m1",instance="a"} 1000000x60`,
 	"ACPAuditLogDropped":   `acp_flow_audit_log_dropped_total{reason="full"} 0+1x60`,
 }
 

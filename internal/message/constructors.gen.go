@@ -6059,9 +6059,9 @@ func RemedyHostNetwork() Message {
 	return Message{Code: "remedy.host-network", Text: "take hostNetwork out of these pods, or the label"}
 }
 
-// RemedyInjectProxy is "label their namespace for Istio (istio-injection=enabled, istio.io/rev or istio.io/dataplane-mode=ambient) and start them again".
+// RemedyInjectProxy is "label their namespace for Istio (istio-injection=enabled, istio.io/rev or istio.io/dataplane-mode=ambient), take hostNetwork out of those that use the network of their node, and start them again".
 func RemedyInjectProxy() Message {
-	return Message{Code: "remedy.inject-proxy", Text: "label their namespace for Istio (istio-injection=enabled, istio.io/rev or istio.io/dataplane-mode=ambient) and start them again"}
+	return Message{Code: "remedy.inject-proxy", Text: "label their namespace for Istio (istio-injection=enabled, istio.io/rev or istio.io/dataplane-mode=ambient), take hostNetwork out of those that use the network of their node, and start them again"}
 }
 
 // RemedyInstallCilium is "install Cilium 1.19 or newer there, with its CRDs; or, as Istio is there, make it a member without Cilium: kubectl acp cluster join --enforcer istio installs the kind".

@@ -37,6 +37,7 @@ var start = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 type people struct{}
 
 func (people) Name(p string) string                                  { return p }
+func (people) Title(name string) string                              { return name }
 func (people) Owners(approval.Item) (application, resource []string) { return nil, nil }
 func (people) Answerable(*approval.Ticket) (approval.Answerable, bool) {
 	return approval.Answerable{}, false

@@ -25,6 +25,14 @@ func (c Directory) Name(person string) string {
 	return person
 }
 
+// Title implements People.
+func (c Directory) Title(name string) string {
+	if e, ok := c.Catalog.ByName(name); ok {
+		return e.Title
+	}
+	return name
+}
+
 // Owners implements People. For a change of an object, these are the owners of the resource that it is about.
 func (c Directory) Owners(it approval.Item) (application, resource []string) {
 	if e, ok := c.Catalog.Application(it.Application); ok {

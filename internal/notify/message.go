@@ -5,6 +5,7 @@
 package notify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,12 +121,15 @@ type Facts struct {
 
 // About describes one item of a ticket.
 type About struct {
-	Application string   `json:"application,omitempty"`
-	Resource    string   `json:"resource,omitempty"`
-	Actions     []string `json:"actions,omitempty"`
-	Object      string   `json:"object,omitempty"` // of a change, in the form Kind/name
-	From        string   `json:"from,omitempty"`   // From and To are modes
-	To          string   `json:"to,omitempty"`
+	Application string `json:"application,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	// ApplicationTitle and ResourceTitle are texts for people that replace Application and Resource, where these are not ids of the catalog.
+	ApplicationTitle string   `json:"applicationTitle,omitempty"`
+	ResourceTitle    string   `json:"resourceTitle,omitempty"`
+	Actions          []string `json:"actions,omitempty"`
+	Object           string   `json:"object,omitempty"` // of a change, in the form Kind/name
+	From             string   `json:"from,omitempty"`   // From and To are modes
+	To               string   `json:"to,omitempty"`
 }
 
 // MaxItems and maxText bound a message; the ticket has the complete data.
@@ -155,7 +159,7 @@ func (a About) String() string {
 	case a.Application == "":
 		return a.Resource
 	}
-	s := a.Application + " → " + a.Resource
+	s := cmp.Or(a.ApplicationTitle, a.Application) + " → " + cmp.Or(a.ResourceTitle, a.Resource)
 	if len(a.Actions) > 0 {
 		s += " (" + strings.Join(a.Actions, ", ") + ")"
 	}

@@ -13,6 +13,8 @@ import (
 type People interface {
 	// Name returns the display name of a person.
 	Name(person string) string
+	// Title returns the title of the application or resource with a resource name, or the name itself if the catalog does not have it.
+	Title(name string) string
 	// Owners returns the owners of the item's application, and of its resource or object.
 	Owners(it approval.Item) (application, resource []string)
 	// Security returns the members of the security team.
@@ -356,7 +358,7 @@ func (x *messageBuilder) add(person string, kind Kind, e approval.Event) *Messag
 		m.Facts.Items, m.Facts.For = items, of
 	}
 	for _, i := range x.items(e) {
-		a := about(x.ticket.Items[i])
+		a := about(x.ticket.Items[i], x.people)
 		if !slices.ContainsFunc(m.Facts.Items, func(b About) bool { return a.String() == b.String() }) {
 			m.Facts.Items = append(m.Facts.Items, a)
 		}
@@ -417,7 +419,7 @@ func linesMessage(lines []string) message.Message {
 	return message.LineList(shown)
 }
 
-func about(it approval.Item) About {
+func about(it approval.Item, people People) About {
 	if c := it.Change; c != nil {
 		return About{Object: c.Kind + "/" + c.Name, From: string(c.FromMode), To: string(c.ToMode)}
 	}
@@ -425,9 +427,22 @@ func about(it approval.Item) About {
 		return About{Object: approval.FormatID(it.Target.Ticket)}
 	}
 	if it.Scope != nil && !it.Scope.Denies() {
-		return About{Application: Names(it.Scope.Subjects), Resource: Names(it.Scope.Resources), Actions: it.Actions}
+		return About{Application: Names(it.Scope.Subjects), ApplicationTitle: titles(it.Scope.Subjects, people), Resource: Names(it.Scope.Resources),
+			ResourceTitle: titles(it.Scope.Resources, people), Actions: it.Actions}
 	}
 	return About{Application: it.Application, Resource: it.Resource, Actions: it.Actions}
+}
+
+// titles returns the first titles of names, and the number of the others, as Names does; empty if the catalog has none of them.
+func titles(names []string, people People) string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = people.Title(name)
+	}
+	if slices.Equal(out, names) {
+		return ""
+	}
+	return Names(out)
 }
 
 func (x *messageBuilder) result() []Message {

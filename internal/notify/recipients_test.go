@@ -25,6 +25,15 @@ type company struct {
 }
 
 func (company) Name(p string) string { return strings.ToUpper(p) }
+
+// Title knows the names of the organization o.
+func (company) Title(name string) string {
+	if id, ok := strings.CutPrefix(name, "trnv1:rsc:o:"); ok {
+		return "the " + id
+	}
+	return name
+}
+
 func (company) Owners(approval.Item) (application, resource []string) {
 	return []string{"app-owner", "requester"}, []string{"owner"}
 }
@@ -429,7 +438,15 @@ func TestOwnersOfHolders(t *testing.T) {
 // TestAboutStatements checks that the subject of a message about an allow statement names what it lets reach what, in a bounded length.
 func TestAboutStatements(t *testing.T) {
 	scope := &approval.StatementScope{Effect: v1alpha1.EffectAllow, Subjects: []string{"*"}, Resources: []string{"a", "b", "c", "d", "e"}}
-	if got, want := about(approval.Item{Scope: scope, Actions: []string{"redis:connect"}}).String(), "* → a, b, c +2 (redis:connect)"; got != want {
+	if got, want := about(approval.Item{Scope: scope, Actions: []string{"redis:connect"}}, company{}).String(), "* → a, b, c +2 (redis:connect)"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	scope.Subjects, scope.Resources = []string{"trnv1:rsc:o:app", "trnv1:rsc:x:*"}, []string{"trnv1:rsc:o:cache"}
+	got := about(approval.Item{Scope: scope}, company{})
+	if want := "the app, trnv1:rsc:x:* → the cache"; got.String() != want {
+		t.Errorf("people read %q, want %q", got, want)
+	}
+	if got.Application != "trnv1:rsc:o:app, trnv1:rsc:x:*" || got.Resource != "trnv1:rsc:o:cache" {
+		t.Errorf("programs get %q and %q in place of the names", got.Application, got.Resource)
 	}
 }

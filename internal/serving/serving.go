@@ -40,6 +40,8 @@ type Config struct {
 	Address string
 	// Certificate is read again when its files change.
 	Certificate Certificate
+	// Ends exports when the certificate ends. It may be nil.
+	Ends *CertificateEnds
 	// Server has the handler and the timeouts. The Endpoint takes ownership of it.
 	Server *http.Server
 }
@@ -70,6 +72,9 @@ func Listen(ctx context.Context, c Config) (*Endpoint, error) {
 		return nil, fmt.Errorf("listen on --%s %s: %w", c.Setting, c.Address, err)
 	}
 	e.listener = l
+	if e.certs != nil {
+		c.Ends.Add(c.Setting, e.certs.GetCertificate)
+	}
 	return e, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net/http"
@@ -18,10 +19,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // issue writes a self-signed certificate with the name into the files.
 func issue(t *testing.T, c Certificate, name string) {
+	t.Helper()
+	issueUntil(t, c, name, time.Now().Add(time.Hour))
+}
+
+// issueUntil writes a self-signed certificate with the name that ends at an instant.
+func issueUntil(t *testing.T, c Certificate, name string, end time.Time) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -35,7 +44,7 @@ func issue(t *testing.T, c Certificate, name string) {
 			DNSNames:     []string{name},
 			NotBefore: time.Now().
 				Add(-time.Hour),
-			NotAfter: time.Now().Add(time.Hour),
+			NotAfter: end,
 		},
 		&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}},
 		key.Public(),
@@ -244,4 +253,40 @@ func TestPrefixes(t *testing.T) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
+}
+
+// TestCertificateEnds checks that the end of each certificate that is presented is exported, and that of the new one after a renewal.
+func TestCertificateEnds(t *testing.T) {
+	c, ends := certificate(t), &CertificateEnds{}
+	issue(t, c, "first")
+	e := serve(t, Config{Setting: "listen", Certificate: c, Ends: ends, Server: &http.Server{ReadHeaderTimeout: time.Second}})
+	serve(t, Config{Setting: "health-address", Ends: ends, Server: &http.Server{ReadHeaderTimeout: time.Second}}) // it has no certificate
+	end := func() int64 {
+		t.Helper()
+		served, err := e.certs.GetCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return served.Leaf.NotAfter.Unix()
+	}
+	check := func(reason string) {
+		t.Helper()
+		want := fmt.Sprintf(`# HELP acp_certificate_end_timestamp_seconds When the certificate that the program presents at an address ends, by the setting of the address.
+# TYPE acp_certificate_end_timestamp_seconds gauge
+acp_certificate_end_timestamp_seconds{setting="listen"} %d
+`, end())
+		if err := testutil.CollectAndCompare(ends, strings.NewReader(want)); err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	check("the first certificate")
+	before := end()
+	issueUntil(t, c, "second", time.Now().Add(48*time.Hour))
+	if err := e.certs.ReadCertificate(); err != nil {
+		t.Fatal(err)
+	}
+	if end() == before {
+		t.Error("the renewed certificate is not presented")
+	}
+	check("the renewed certificate")
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -64,5 +65,42 @@ func TestConfigurationIsReadThoughThePusherIsRefused(t *testing.T) {
 	f = Read(t.Context(), "m1", as("expired"), as("reader"), kinds, federation.Locations{})
 	if f.Unreachable == "" || f.ConfigRead() {
 		t.Errorf("the server is gone: %+v", f)
+	}
+}
+
+// TestPodsOnTheNodesNetworkHaveNoProxy checks that a pod that uses the network of its node counts as one without a proxy, whatever its
+// annotations contain, and that nothing else is said about its protection.
+func TestPodsOnTheNodesNetworkHaveNoProxy(t *testing.T) {
+	const page = `{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": [%s]}`
+	pod := func(name, annotations string) string {
+		return fmt.Sprintf(`{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+			"metadata": {"namespace": "ns", "name": %q, "labels": {"redis": "a"}, "annotations": %s}}`, name, annotations)
+	}
+	const (
+		sidecar = `{"sidecar.istio.io/status": "{}"}`
+		ambient = `{"ambient.istio.io/redirection": "enabled"}`
+		servers = `{"sidecar.istio.io/status": "{}", "inject.istio.io/templates": "grpc-agent", "acp.io/grpc-servers": "xds"}`
+	)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fields := r.URL.Query().Get("fieldSelector")
+		var pods []string
+		if !strings.Contains(fields, "spec.hostNetwork=true") {
+			pods = append(pods, pod("own", sidecar))
+		}
+		if !strings.Contains(fields, "spec.hostNetwork=false") {
+			pods = append(pods, pod("node-0", sidecar), pod("node-1", ambient), pod("node-2", servers))
+		}
+		_, _ = fmt.Fprintf(w, page, strings.Join(pods, ", "))
+	}))
+	t.Cleanup(server.Close)
+
+	got := ReadMeshPods(t.Context(), &rest.Config{Host: server.URL}, Istio{Declared: `{"dataplane": "sidecar", "version": "1.31.2"}`}, []string{"redis"})
+	label := federation.Label{Key: "redis", Value: "a"}
+	if want := []string{"ns/node-0", "ns/node-1", "ns/node-2"}; !slices.Equal(got.Unproxied.Pods[label], want) {
+		t.Errorf("without a proxy: %v (%s), want %v", got.Unproxied.Pods[label], got.Unproxied.Unread.Text, want)
+	}
+	if len(got.StatedServers.Pods) != 0 || len(got.InAmbient.Pods) != 0 {
+		t.Errorf("pods without a proxy count as protected: %v, %v", got.StatedServers.Pods, got.InAmbient.Pods)
 	}
 }

@@ -21,6 +21,14 @@ import (
 // Istio writes the redirection to ztunnel only when the network of the pod is set up.
 const connected = "status.phase!=Succeeded,status.phase!=Failed,status.podIP!="
 
+// inPodNetwork and inNodeNetwork divide the connected pods into those with a network of their own and those that use the network of their
+// node. Istio neither injects anything into the latter nor redirects their traffic, so annotations that say so were copied from other pods.
+// Source: injectRequired in pkg/kube/inject/inject.go, and cni/pkg/util.
+const (
+	inPodNetwork  = "spec.hostNetwork=false," + connected
+	inNodeNetwork = "spec.hostNetwork=true," + connected
+)
+
 // Annotations of pods that Istio writes or reads. Source: istio.io/api/annotation.
 const (
 	// sidecarStatus is added when containers are injected. Its value describes them.
@@ -150,8 +158,8 @@ func excludes(annotations map[string]string) bool {
 
 // MeshPods contains the pods of a member with the labels of Istio's classes, grouped by how policies are enforced for connections to them.
 type MeshPods struct {
-	// Unproxied contains pods that have neither a sidecar nor ztunnel: no AuthorizationPolicy is enforced for them, so they are open in
-	// every mode.
+	// Unproxied contains pods that have neither a sidecar nor ztunnel, as all pods that use the network of their node: no AuthorizationPolicy is
+	// enforced for them, so they are open in every mode.
 	Unproxied LabeledPods
 	// InAmbient contains pods that ztunnel protects, in a member that declares sidecars: rules about requests are not enforced for them.
 	InAmbient LabeledPods
@@ -182,7 +190,7 @@ func EqualMeshPods(p, o MeshPods) bool {
 		p.Dedicated.equal(o.Dedicated) && p.Direct.equal(o.Direct) && maps.Equal(p.Gateways, o.Gateways)
 }
 
-// ReadMeshPods lists the pods with each label key once. In a member that declares no Istio that enforces, nothing is listed.
+// ReadMeshPods lists the pods with each label key. In a member that declares no Istio that enforces, nothing is listed.
 func ReadMeshPods(ctx context.Context, reader *rest.Config, istio Istio, keys []string) MeshPods {
 	if len(keys) == 0 || !istio.Enforces() {
 		return MeshPods{}
@@ -195,27 +203,33 @@ func ReadMeshPods(ctx context.Context, reader *rest.Config, istio Istio, keys []
 	out := MeshPods{Unproxied: newLabeledPods(keys), InAmbient: newLabeledPods(keys), BehindWaypoint: newLabeledPods(keys),
 		Dedicated: newLabeledPods(keys), Direct: newLabeledPods(keys), StatedServers: newLabeledPods(keys), Gateways: passed.dedicated}
 	sidecars, dedicates := istio.declares(mesh.Sidecar), len(istio.waypoints()) > 0
-	why := readPods(ctx, reader, keys, connected, func(label federation.Label, pod *metav1.PartialObjectMetadata) {
-		name := pod.Namespace + "/" + pod.Name
-		if !proxied(pod.Annotations) {
-			out.Unproxied.add(label, name)
+	add := func(onNode bool) func(label federation.Label, pod *metav1.PartialObjectMetadata) {
+		return func(label federation.Label, pod *metav1.PartialObjectMetadata) {
+			name := pod.Namespace + "/" + pod.Name
+			switch {
+			case onNode || !proxied(pod.Annotations):
+				out.Unproxied.add(label, name)
+			case statesServers(pod.Annotations):
+				out.StatedServers.addOnce(label, pod.Namespace+"/"+workloadOf(pod))
+			}
+			if sidecars && !onNode && pod.Annotations[redirection] == redirected {
+				out.InAmbient.add(label, name)
+			}
+			through := passed.of(pod)
+			switch named := name + " (" + strings.Join(through, ", ") + ")"; {
+			case passed.dedicatedTo(through) != "":
+				out.Dedicated.add(label, named)
+			case len(through) > 0:
+				out.BehindWaypoint.add(label, named)
+			case dedicates:
+				out.Direct.add(label, name)
+			}
 		}
-		if statesServers(pod.Annotations) {
-			out.StatedServers.addOnce(label, pod.Namespace+"/"+workloadOf(pod))
-		}
-		if sidecars && pod.Annotations[redirection] == redirected {
-			out.InAmbient.add(label, name)
-		}
-		through := passed.of(pod)
-		switch named := name + " (" + strings.Join(through, ", ") + ")"; {
-		case passed.dedicatedTo(through) != "":
-			out.Dedicated.add(label, named)
-		case len(through) > 0:
-			out.BehindWaypoint.add(label, named)
-		case dedicates:
-			out.Direct.add(label, name)
-		}
-	})
+	}
+	why := readPods(ctx, reader, keys, inPodNetwork, add(false))
+	if why.IsZero() {
+		why = readPods(ctx, reader, keys, inNodeNetwork, add(true))
+	}
 	if !why.IsZero() {
 		return UnreadMeshPods(why)
 	}

@@ -53,7 +53,7 @@ func (a *API) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 	if err != nil {
 		return nil, err
 	}
-	leaves := map[catalog.Ref]*catalog.Dependents{}
+	c, leaves := a.Catalog(), map[catalog.Ref]*catalog.Dependents{}
 	if slices.ContainsFunc(found, func(x catalog.Stored) bool { return !x.Gone.IsZero() }) {
 		for _, d := range a.Directory.GoneEntities() {
 			leaves[d.Ref()] = d.Dependents
@@ -61,7 +61,7 @@ func (a *API) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 	}
 	out := openapi.ListEntities200JSONResponse{Items: make([]openapi.Entity, 0, len(found)), NextCursor: next}
 	for _, x := range found {
-		view := entityView(x, leaves[x.Ref()])
+		view := entityView(c, x, leaves[x.Ref()])
 		view.OutOfBounds = scope.violations(&x)
 		out.Items = append(out.Items, view)
 	}
@@ -122,7 +122,7 @@ func (a *API) entityEditor(ctx context.Context) (catalog.Actor, error) {
 	return out, err
 }
 
-func entityView(x catalog.Stored, l *catalog.Dependents) openapi.Entity {
+func entityView(c *catalog.Catalog, x catalog.Stored, l *catalog.Dependents) openapi.Entity {
 	out := openapi.Entity{
 		Kind:        openapi.EntityKind(x.Kind),
 		Id:          x.ID,
@@ -149,7 +149,7 @@ func entityView(x catalog.Stored, l *catalog.Dependents) openapi.Entity {
 		for i, o := range x.Owners {
 			owners[i] = ownerText(o)
 		}
-		out.Owners = &owners
+		out.Owners, out.OwnerRefs = &owners, new(views.OwnerRefs(c, x.Owners))
 	}
 	if len(x.Members) > 0 {
 		out.Members = &x.Members
@@ -213,7 +213,7 @@ func (a *API) PutEntity(ctx context.Context, r openapi.PutEntityRequestObject) (
 	if err != nil {
 		return nil, catalogProblem(err)
 	}
-	return openapi.PutEntity200JSONResponse(entityView(x, nil)), nil
+	return openapi.PutEntity200JSONResponse(entityView(a.Catalog(), x, nil)), nil
 }
 
 // DeleteEntity implements openapi.StrictServerInterface.

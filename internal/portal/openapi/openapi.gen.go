@@ -3430,6 +3430,9 @@ type Entity struct {
 	// OutOfBounds in the list of an organization: why its administrators may not change the entity
 	OutOfBounds *[]Message `json:"outOfBounds,omitempty"`
 
+	// OwnerRefs the owners in the same order, with their names
+	OwnerRefs *[]OwnerRef `json:"ownerRefs,omitempty"`
+
 	// Owners user:bob or group:storage
 	Owners      *[]string    `json:"owners,omitempty"`
 	Parent      *string      `json:"parent,omitempty"`
@@ -6046,8 +6049,14 @@ type StatementRef struct {
 type StatementScope struct {
 	Effect StatementScopeEffect `json:"effect"`
 
+	// ResourceRefs the resources in the same order, with their titles
+	ResourceRefs *[]CatalogRef `json:"resourceRefs,omitempty"`
+
 	// Resources names or catalog ids of resources, or prefixes that end with *
 	Resources []string `json:"resources"`
+
+	// SubjectRefs the subjects in the same order, with the titles that the catalog has for them. A title is the name itself if the catalog has none
+	SubjectRefs *[]CatalogRef `json:"subjectRefs,omitempty"`
 
 	// Subjects names or catalog ids of applications, prefixes that end with *, address ranges, or * for anyone
 	Subjects []string `json:"subjects"`

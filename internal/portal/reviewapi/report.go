@@ -97,9 +97,14 @@ func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Lin
 		return t.UTC().Format(time.RFC3339)
 	}
 	yes := func(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] }
-	title := func(name string) string {
-		e, _ := c.ByName(name)
-		return e.Title
+	titles := func(names []string) string {
+		var out []string
+		for _, name := range names {
+			if e, ok := c.ByName(name); ok {
+				out = append(out, e.Title)
+			}
+		}
+		return strings.Join(out, "; ")
 	}
 	kind := approval.KindGrant
 	if l.Scope != nil {
@@ -107,8 +112,8 @@ func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Lin
 	}
 	subjects, resources := l.Ends()
 	e := l.Evidence
-	row := []string{accessreview.FormatID(l.Campaign), x.Name, strconv.Itoa(l.Number), strings.Join(subjects, " "), title(l.ApplicationName),
-		strings.Join(resources, " "), title(l.ResourceName), l.Class, string(l.Sensitivity), strings.Join(l.Actions, " "),
+	row := []string{accessreview.FormatID(l.Campaign), x.Name, strconv.Itoa(l.Number), strings.Join(subjects, " "), titles(subjects),
+		strings.Join(resources, " "), titles(resources), l.Class, string(l.Sensitivity), strings.Join(l.Actions, " "),
 		approval.FormatID(l.Target.Ticket), at(l.Since), at(l.End),
 		strings.Join(l.Requesters, " "), strings.Join(l.Reviewers, " "), string(l.Rule), at(e.At), strconv.Itoa(e.Days), at(e.LastUsed),
 		strconv.FormatInt(e.Count, 10), yes(e.Watched && !e.Uncertain), strconv.FormatFloat(e.WatchedPercent, 'f', 1, 64),

@@ -137,7 +137,7 @@ func ends(
 	scope *approval.StatementScope,
 ) (*openapi.CatalogRef, *openapi.CatalogRef, *openapi.StatementScope) {
 	if scope != nil {
-		return nil, nil, &openapi.StatementScope{Effect: openapi.StatementScopeEffect(scope.Effect), Subjects: scope.Subjects, Resources: scope.Resources}
+		return nil, nil, views.StatementScope(c, scope)
 	}
 	return new(views.Ref(c, application)), new(views.Ref(c, resource)), nil
 }

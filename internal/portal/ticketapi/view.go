@@ -140,7 +140,7 @@ func (a *API) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 		out.Sid, out.Policy = core.Optional(it.SID), new(policyOf(it))
 	}
 	if s := it.Scope; s != nil {
-		out.Scope = &openapi.StatementScope{Effect: openapi.StatementScopeEffect(s.Effect), Subjects: s.Subjects, Resources: s.Resources}
+		out.Scope = views.StatementScope(c, s)
 	}
 	if ch := it.Change; ch != nil {
 		out.Policy = core.Optional(ch.Name)

@@ -53,9 +53,12 @@ func Person(c *catalog.Catalog, id string) openapi.Person {
 }
 
 // Owners returns the owners of an entity.
-func Owners(c *catalog.Catalog, e catalog.Entity) []openapi.OwnerRef {
-	out := make([]openapi.OwnerRef, 0, len(e.Owners))
-	for _, o := range e.Owners {
+func Owners(c *catalog.Catalog, e catalog.Entity) []openapi.OwnerRef { return OwnerRefs(c, e.Owners) }
+
+// OwnerRefs returns the views of owners.
+func OwnerRefs(c *catalog.Catalog, owners []catalog.Owner) []openapi.OwnerRef {
+	out := make([]openapi.OwnerRef, 0, len(owners))
+	for _, o := range owners {
 		out = append(out, openapi.OwnerRef{Kind: openapi.OwnerRefKind(o.Kind), Id: o.ID, DisplayName: c.OwnerName(o)})
 	}
 	return out
@@ -67,4 +70,24 @@ func Ref(c *catalog.Catalog, name string) openapi.CatalogRef {
 		return openapi.CatalogRef{Id: new(e.ID), Name: name, Title: e.Title} // not &e.ID, which would keep a copy of e in memory
 	}
 	return openapi.CatalogRef{Name: name, Title: name}
+}
+
+// refs returns references to the entities with some resource names, in their order.
+func refs(c *catalog.Catalog, names []string) *[]openapi.CatalogRef {
+	out := make([]openapi.CatalogRef, len(names))
+	for i, name := range names {
+		out[i] = Ref(c, name)
+	}
+	return &out
+}
+
+// StatementScope returns the view of the scope of a statement, with the titles of its names.
+func StatementScope(c *catalog.Catalog, s *approval.StatementScope) *openapi.StatementScope {
+	return &openapi.StatementScope{
+		Effect:       openapi.StatementScopeEffect(s.Effect),
+		Subjects:     s.Subjects,
+		Resources:    s.Resources,
+		SubjectRefs:  refs(c, s.Subjects),
+		ResourceRefs: refs(c, s.Resources),
+	}
 }

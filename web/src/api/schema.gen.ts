@@ -2813,6 +2813,10 @@ export interface components {
             subjects: string[];
             /** @description names or catalog ids of resources, or prefixes that end with * */
             resources: string[];
+            /** @description the subjects in the same order, with the titles that the catalog has for them. A title is the name itself if the catalog has none */
+            readonly subjectRefs?: components["schemas"]["CatalogRef"][];
+            /** @description the resources in the same order, with their titles */
+            readonly resourceRefs?: components["schemas"]["CatalogRef"][];
         };
         /** @description a client outside the fleet that an owner of the application requests to register. An id that is registered already is changed. A ticket is about at most 16,384 addresses */
         NewWorkload: {
@@ -3989,6 +3993,8 @@ export interface components {
             name?: string;
             /** @description user:bob or group:storage */
             owners?: string[];
+            /** @description the owners in the same order, with their names */
+            readonly ownerRefs?: components["schemas"]["OwnerRef"][];
             sensitivity?: components["schemas"]["Sensitivity"];
             environment?: string;
             email?: string;

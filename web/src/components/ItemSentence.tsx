@@ -3,6 +3,7 @@ import { Link } from "react-router";
 import type { TicketItem, TicketKind } from "../api/types";
 import { hoursText } from "../lib/hours";
 import { useWords } from "../lib/use-words";
+import { scopeElements } from "./scope-elements";
 
 /** ItemSentence says in one sentence what happens if the item is approved. */
 export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKind }) {
@@ -46,7 +47,7 @@ export function ItemSentence({ item, kind }: { item: TicketItem; kind: TicketKin
     case "statement":
       return item.scope ? (
         <>
-          <Trans i18nKey={`decide.statement${item.scope.effect}`} values={{ subjects: words.list(item.scope.subjects), resources: words.list(item.scope.resources), actions: words.list(item.actions ?? []), duration: words.lasting(item.durationSeconds) }} components={b} />
+          <Trans i18nKey={`decide.statement${item.scope.effect}`} values={{ actions: words.list(item.actions ?? []), duration: words.lasting(item.durationSeconds) }} components={scopeElements(item.scope)} />
           {item.hours && <> <Trans i18nKey="decide.onlyDuring" values={{ hours: hoursText(item.hours, i18n.language) }} components={b} /></>}
         </>
       ) : null;

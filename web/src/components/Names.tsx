@@ -5,7 +5,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { CatalogRef, OwnerRef, Person } from "../api/types";
-import { shortName } from "../lib/names";
+import { displayName, shortName, textParts } from "../lib/names";
 import { Avatar } from "./Avatar";
 import classes from "./Names.module.css";
 import { PersonCard } from "./PersonCard";
@@ -89,4 +89,31 @@ export function PersonName({ person, size }: { person: Person; size?: number }) 
 export function Owners({ owners }: { owners: OwnerRef[] }) {
   const { i18n } = useTranslation();
   return <>{new Intl.ListFormat(i18n.language, { type: "conjunction", style: "narrow" }).format(owners.map((owner) => owner.displayName))}</>;
+}
+
+/** anyone is the subject of a statement that stands for every client. */
+const anyone = "*";
+
+interface NameListProps {
+  names: string[];
+  /** The references to the names that the catalog has. */
+  refs?: CatalogRef[] | undefined;
+  /** The number of names that are shown at most; by default all. The others are counted. */
+  limit?: number | undefined;
+}
+
+/** NameList shows the names of a statement as a list of their titles, each with the exact name on hover. */
+export function NameList({ names, refs, limit }: NameListProps) {
+  const { t, i18n } = useTranslation();
+  const shown = names.slice(0, limit);
+  const texts = shown.map((name) => (name === anyone ? t("accessReview.anyone") : displayName(name, refs)));
+  if (names.length > shown.length) texts.push(t("accessReview.moreNames", { count: names.length - shown.length }));
+  // The list is formatted with the positions of its elements, by which each of them is found again.
+  const parts = new Intl.ListFormat(i18n.language, { type: "conjunction" }).formatToParts(texts.map((_text, at) => String(at)));
+  return <>{parts.map(({ type, value }) => (type === "literal" ? value : <strong key={value} title={shown[Number(value)]}>{texts[Number(value)]}</strong>))}</>;
+}
+
+/** NamedText shows a text in which the titles replace resource names, each with the exact name on hover. */
+export function NamedText({ text, refs }: { text: string; refs?: CatalogRef[] | undefined }) {
+  return <>{textParts(text, refs).map((part, key) => (part.name === undefined ? part.text : <span key={key} title={part.name}>{part.text}</span>))}</>;
 }

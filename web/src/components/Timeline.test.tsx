@@ -35,6 +35,13 @@ describe("the timeline of an item", () => {
     expect(node("clusters").getByTestId("timeline-cluster-grant-m2")).toHaveTextContent("Pending");
   });
 
+  it("shows names as the catalog does, with the exact name on hover", () => {
+    const resource = { name: "trnv1:rsc:o:redis:clusters:c", title: "Orders cache" };
+    const { node } = show(ticketOf("pending", { resource }, { events: [event("submitted", 0), event("voided", 1, { lines: [verbatim(`allow anyone: redis:connect on ${resource.name} until revoked`)] })] }));
+    expect(node("voided").getByText("Orders cache")).toHaveAttribute("title", resource.name);
+    expect(node("voided").getByText(/allow anyone/)).toHaveTextContent("allow anyone: redis:connect on Orders cache until revoked");
+  });
+
   it("says so when it is", () => {
     const { node } = show(ticketOf("effective", { steps: decided, clusters: [cluster("m1", "Realized")] }, { events: [...applied, event("effective", 2_050)] }));
     expect(node("effective").getByText(effective)).toBeVisible();

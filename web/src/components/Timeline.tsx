@@ -1,7 +1,7 @@
 import { IconLoader2 } from "@tabler/icons-react";
 import { createElement } from "react";
 import { useTranslation } from "react-i18next";
-import type { Ticket, TicketItem } from "../api/types";
+import type { CatalogRef, Ticket, TicketItem } from "../api/types";
 import { matterOf } from "../lib/items";
 import { elapsed } from "../lib/time";
 import { timeline } from "../lib/timeline";
@@ -9,7 +9,7 @@ import type { ClusterLine, TimelineNode } from "../lib/timeline";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge } from "./Badge";
 import { Comment } from "./Comment";
-import { PersonName } from "./Names";
+import { NamedText, PersonName } from "./Names";
 import { useWorstMembers } from "./MemberSummary";
 import { StepVotes } from "./StepVotes";
 import { RelativeTime, PreciseTime } from "./Time";
@@ -49,10 +49,13 @@ function Dot({ node }: { node: TimelineNode }) {
   );
 }
 
-function Remark({ node }: { node: TimelineNode }) {
+/** refsOf returns the references of a ticket to entities of the catalog. */
+const refsOf = ({ items }: Ticket) => items.flatMap(({ application, resource, scope }) => [application, resource, ...(scope?.subjectRefs ?? []), ...(scope?.resourceRefs ?? [])]).filter((each) => each !== undefined);
+
+function Remark({ node, refs }: { node: TimelineNode; refs: CatalogRef[] }) {
   const words = useWords();
-  if (node.message) return <p className={classes.note}>{words.message(node.message)}</p>;
-  if (node.lines) return <pre className={classes.lines}>{node.lines.map((line) => words.message(line)).join("\n")}</pre>;
+  if (node.message) return <p className={classes.note}><NamedText text={words.message(node.message)} refs={refs} /></p>;
+  if (node.lines) return <pre className={classes.lines}><NamedText text={node.lines.map((line) => words.message(line)).join("\n")} refs={refs} /></pre>;
   if (!node.comment) return null;
   return <Comment text={node.comment} />;
 }
@@ -108,7 +111,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
             <span className={classes.mono}>{t("timeline.revision", { revision: node.revision.slice(0, 12) })}</span>
           </p>
         )}
-        <Remark node={node} />
+        <Remark node={node} refs={refsOf(ticket)} />
         {node.clusters && <Clusters lines={node.clusters} phase={node.phase} />}
       </div>
     </li>

@@ -1213,7 +1213,7 @@ export const messages: Readonly<Record<string, string>> = {
   "remedy.fix-cilium-kind": "可用 kubectl acp cluster check --fix 补齐 Cilium 的类型；不需要安装 Cilium 本身",
   "remedy.fix-istio-kind": "可用 kubectl acp cluster check --fix 补齐该类型；不需要安装 Istio 本身",
   "remedy.host-network": "请去掉这些 Pod 的 hostNetwork 或该标签",
-  "remedy.inject-proxy": "请为其命名空间添加 Istio 标签（istio-injection=enabled、istio.io/rev 或 istio.io/dataplane-mode=ambient），并重启这些 Pod",
+  "remedy.inject-proxy": "请为其命名空间添加 Istio 标签（istio-injection=enabled、istio.io/rev 或 istio.io/dataplane-mode=ambient），去掉使用节点网络的 Pod 的 hostNetwork，并重启这些 Pod",
   "remedy.install-cilium": "请在那里安装 Cilium 1.19 或更新版本及其 CRD；或者，由于那里有 Istio，将其作为没有 Cilium 的成员集群：kubectl acp cluster join --enforcer istio 会补齐该类型",
   "remedy.install-either": "那里既没有 Cilium 也没有 Istio：请安装 Cilium 1.19 或更新版本及其 CRD；或安装 Istio 1.29 或更新版本，并以 --enforcer istio 加入",
   "remedy.install-enforcer": "请在那里安装 Istio 1.29 或更新版本；或安装 Cilium 1.19 或更新版本，并以 --enforcer cilium 加入",

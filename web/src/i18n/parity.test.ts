@@ -17,7 +17,7 @@ function flatten(tree: Tree, path = ""): Map<string, string> {
 /** Chinese has one plural form, English two: `_one` exists only beside `_other`. */
 const withoutOne = (keys: Iterable<string>) => [...keys].filter((key) => !key.endsWith("_one")).sort();
 
-const placeholders = (text: string) => [...text.matchAll(/\{\{[\w, ]+\}\}|<\/?\w+>/g)].map((m) => m[0]).sort();
+const placeholders = (text: string) => [...text.matchAll(/\{\{[\w, ]+\}\}|<\/?\w+\/?>/g)].map((m) => m[0]).sort();
 
 describe("the catalogues", () => {
   const english = flatten(en);

@@ -1,3 +1,5 @@
+import type { CatalogRef } from "../api/types";
+
 /** Resource names: `trnv1:rsc:<org>:<service>:<type>:<id>`, where the id may itself hold colons. */
 
 /**
@@ -11,6 +13,39 @@ export function shortName(name: string): string {
   const id = parts.slice(5).join(":");
   if (service === "iam") return id.replace("/", " / ");
   return `${service} / ${id}`;
+}
+
+/** displayName returns the title that the catalog has for a resource name, or the short form of the name if it has none. */
+export function displayName(name: string, refs: readonly CatalogRef[] = []): string {
+  const title = refs.find((each) => each.name === name)?.title;
+  return title !== undefined && title !== name ? title : shortName(name);
+}
+
+/** TextPart is a part of a text. `name` is the resource name if the part is one. */
+export interface TextPart {
+  text: string;
+  name?: string;
+}
+
+/** A resource name in a text. Only ASCII characters count, because no space separates a name from Chinese text. */
+const nameInText = /trnv1:rsc:[!-+\--~]+/g;
+/** Punctuation of the text behind a name. */
+const punctuation = /[.:;)"']+$/;
+
+/** textParts splits a text into its resource names, in their display form, and what is between them. */
+export function textParts(text: string, refs: readonly CatalogRef[] = []): TextPart[] {
+  const out: TextPart[] = [];
+  let end = 0;
+  for (const match of text.matchAll(nameInText)) {
+    const name = match[0].replace(punctuation, "");
+    const shown = displayName(name, refs);
+    if (shown === name) continue;
+    if (match.index > end) out.push({ text: text.slice(end, match.index) });
+    out.push({ text: shown, name });
+    end = match.index + name.length;
+  }
+  if (end < text.length) out.push({ text: text.slice(end) });
+  return out;
 }
 
 /** initials returns the first letters of a person's first and last name. */

@@ -1,6 +1,6 @@
 /** Facts about access reviews that several views need. */
 import type { AccessReview, CatalogRef, NewAccessReview, ReviewDecision, ReviewLine, ReviewOutcome, ReviewRecommendation, Sensitivity } from "../api/types";
-import { shortName } from "./names";
+import { displayName } from "./names";
 
 /** recommendations contains the recommendations in display order. */
 export const recommendations = ["revoke", "shorten", "none", "keep"] as const satisfies readonly ReviewRecommendation[];
@@ -23,10 +23,10 @@ export type ReviewedAccess = Pick<ReviewLine, "application" | "resource" | "scop
 /** namesAtOnce is the number of names of a statement that a short text contains. */
 const namesAtOnce = 3;
 
-const endName = (about: CatalogRef | undefined, names: string[] = []) => about?.title ?? [...names.slice(0, namesAtOnce).map(shortName), ...(names.length > namesAtOnce ? [`+${names.length - namesAtOnce}`] : [])].join(", ");
+const endName = (about: CatalogRef | undefined, names: string[] = [], refs: CatalogRef[] = []) => about?.title ?? [...names.slice(0, namesAtOnce).map((name) => displayName(name, refs)), ...(names.length > namesAtOnce ? [`+${names.length - namesAtOnce}`] : [])].join(", ");
 
 /** accessName returns a short name of an access: the titles of its application and its resource, or the first names of a statement. */
-export const accessName = ({ application, resource, scope }: ReviewedAccess): string => `${endName(application, scope?.subjects)} → ${endName(resource, scope?.resources)}`;
+export const accessName = ({ application, resource, scope }: ReviewedAccess): string => `${endName(application, scope?.subjects, scope?.subjectRefs)} → ${endName(resource, scope?.resources, scope?.resourceRefs)}`;
 
 /** mostRules is the maximum number of rules of a review that name reviewers. */
 export const mostRules = 10;

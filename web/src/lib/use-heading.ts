@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
-import type { ObjectChange, Ticket, TicketItem, TicketKind } from "../api/types";
+import type { ObjectChange, StatementScope, Ticket, TicketItem, TicketKind } from "../api/types";
+import { displayName } from "./names";
 
 type Named = Pick<TicketItem, "application" | "resource" | "target" | "object" | "workload" | "package" | "scope" | "fromMode" | "toMode">;
 
@@ -8,6 +9,8 @@ export function useHeading() {
   const { t } = useTranslation();
 
   const object = ({ kind, name, verb }: ObjectChange) => t(`ticket.object.${verb}`, { kind: t(`objectKind.${kind}`), name });
+
+  const subject = ({ subjects: [first = ""], subjectRefs }: StatementScope) => (first === "*" ? t("accessReview.anyone") : displayName(first, subjectRefs));
 
   const item = (of: Named, kind: TicketKind): string => {
     const application = of.application?.title;
@@ -33,7 +36,7 @@ export function useHeading() {
       case "workload":
         return of.workload ? t(of.workload.before.length > 0 ? "ticket.of.workloadChange" : "ticket.of.workload", { id: of.workload.id, application: application ?? "" }) : t(`kind.${kind}`);
       case "statement":
-        return of.scope ? t(`ticket.of.statement${of.scope.effect}`, { subject: of.scope.subjects[0] ?? "", resource: of.scope.resources[0] ?? "" }) : t(`kind.${kind}`);
+        return of.scope ? t(`ticket.of.statement${of.scope.effect}`, { subject: subject(of.scope), resource: displayName(of.scope.resources[0] ?? "", of.scope.resourceRefs) }) : t(`kind.${kind}`);
       case "package":
         return of.package ? t("packages.heading", { title: of.package.title ?? of.package.name, version: of.package.version }) : t(`kind.${kind}`);
     }

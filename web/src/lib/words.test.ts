@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { initials, localPath, shortName } from "./names";
+import { displayName, initials, localPath, shortName, textParts } from "./names";
 import { elapsed, preciseTime, relativeTime, wholeUnits } from "./time";
 
 describe("shortName", () => {
@@ -10,6 +10,29 @@ describe("shortName", () => {
     { reason: "what is not a name stays", name: "10.5.0.9", want: "10.5.0.9" },
   ];
   for (const { reason, name, want } of cases) it(reason, () => expect(shortName(name)).toBe(want));
+});
+
+describe("displayName", () => {
+  const name = "trnv1:rsc:trip-com:redis:clusters:bobs-cluster";
+  const cases = [
+    { reason: "the title in the catalog", refs: [{ name, title: "Bob’s cluster" }], want: "Bob’s cluster" },
+    { reason: "the short form if the catalog has none", refs: [{ name, title: name }], want: "redis / bobs-cluster" },
+    { reason: "the short form without references", refs: [], want: "redis / bobs-cluster" },
+  ];
+  for (const { reason, refs, want } of cases) it(reason, () => expect(displayName(name, refs)).toBe(want));
+});
+
+describe("textParts", () => {
+  const app = "trnv1:rsc:trip-com:iam:sa:app/888", cluster = "trnv1:rsc:trip-com:redis:clusters:bobs-cluster";
+  const refs = [{ name: cluster, title: "Bob’s cluster" }];
+  const cases = [
+    { reason: "names, and the punctuation behind them", text: `allow ${app}: redis:connect on ${cluster}.`, want: [{ text: "allow " }, { text: "app / 888", name: app }, { text: ": redis:connect on " }, { text: "Bob’s cluster", name: cluster }, { text: "." }] },
+    { reason: "names between Chinese characters", text: `允许${app}、${cluster}`, want: [{ text: "允许" }, { text: "app / 888", name: app }, { text: "、" }, { text: "Bob’s cluster", name: cluster }] },
+    { reason: "a pattern", text: "trnv1:rsc:trip-com:redis:clusters:*", want: [{ text: "redis / *", name: "trnv1:rsc:trip-com:redis:clusters:*" }] },
+    { reason: "a name that has no short form stays", text: "trnv1:rsc:*:redis:*", want: [{ text: "trnv1:rsc:*:redis:*" }] },
+    { reason: "no name", text: "nothing", want: [{ text: "nothing" }] },
+  ];
+  for (const { reason, text, want } of cases) it(reason, () => expect(textParts(text, refs)).toEqual(want));
 });
 
 describe("localPath", () => {

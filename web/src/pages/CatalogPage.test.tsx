@@ -1,4 +1,4 @@
-import { screen, waitFor } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { CatalogSource, Entity, Role, SyncPreview } from "../api/types";
@@ -129,6 +129,13 @@ describe("catalog entities", () => {
     await screen.findByTestId("edit-app-9");
     expect(["remove-app-9", "edit-app-1", "remove-app-1", "edit-app-2", "remove-app-2"].map((id) => screen.queryByTestId(id) !== null)).toEqual([true, false, false, false, true]);
     expect(screen.getByTestId("entity-application-app-2")).toHaveTextContent("It has 2 grants in force.");
+  });
+
+  it("have owners with their names, and their ids on hover", async () => {
+    const owners = { owners: ["group:storage", "user:bob"], ownerRefs: [{ kind: "group" as const, id: "storage", displayName: "Storage team" }, { kind: "person" as const, id: "bob", displayName: "Bob Li" }] };
+    start("/catalog/entities", { "GET /catalog/entities": () => ({ body: { items: [entity(owners)] } }) });
+    const row = within(await screen.findByTestId("entity-application-app-9"));
+    expect(row.getByTitle("group:storage, user:bob")).toHaveTextContent("Storage team, Bob Li");
   });
 
   it("are changed from the version that was read", async () => {

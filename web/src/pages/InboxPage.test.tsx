@@ -35,6 +35,13 @@ describe("notifications", () => {
     await waitFor(() => expect(calls.find((call) => call.method === "POST")?.body).toEqual({ ids: ["1"], read: true }));
   });
 
+  it("shortens resource names, with the exact name on hover", async () => {
+    mailbox([notice({ title: verbatim("T-42: anyone → trnv1:rsc:o:redis:clusters:*") })]);
+    renderPage(<InboxPage />, { path: "/inbox", at: "/inbox" });
+    expect(await screen.findByRole("link", { name: "T-42: anyone → redis / *" })).toBeVisible();
+    expect(screen.getByText("redis / *")).toHaveAttribute("title", "trnv1:rsc:o:redis:clusters:*");
+  });
+
   it.each<["en" | "zh", RegExp, RegExp]>([
     ["en", /^T-42: expires Mar 9, 2026, 6:00\sPM: orders → cache and 2 more$/, /^This access ends at Mar 9, 2026, 6:00\sPM\. .*\n\n- orders → cache\n- and 2 more\n\nReason: the checkout$/],
     ["zh", /^T-42：将于 2026年3月9日 18:00 到期：orders → cache 及另外 2 项$/, /^这项访问将于 2026年3月9日 18:00 终止。.*\n\n- orders → cache\n- 以及另外 2 项\n\n理由：the checkout$/],

@@ -51,7 +51,7 @@ describe("the form of a new access review", () => {
 
   it("shows statements among the examples of the preview", async () => {
     start();
-    expect(await screen.findByTestId("statement")).toHaveTextContent("Lets anyone reach trnv1:rsc:o:redis:clusters:*.");
+    expect(await screen.findByTestId("statement")).toHaveTextContent("Lets anyone reach redis / *.");
     expect(within(screen.getByTestId("review-preview")).getByText(/Group data/)).toBeVisible();
   });
 });

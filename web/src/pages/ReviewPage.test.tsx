@@ -92,7 +92,7 @@ describe("an access review", () => {
     start({ lines: [statementLine(subjects, ["trnv1:rsc:o:redis:clusters:*"])] });
     show();
     const row = within(await screen.findByTestId("line-1"));
-    expect(row.getByTestId("statement")).toHaveTextContent("Lets anyone, trnv1:rsc:o:iam:sa:app/0, trnv1:rsc:o:iam:sa:app/1, trnv1:rsc:o:iam:sa:app/2, trnv1:rsc:o:iam:sa:app/3, and 2 more reach trnv1:rsc:o:redis:clusters:*.");
+    expect(row.getByTestId("statement")).toHaveTextContent("Lets anyone, app / 0, app / 1, app / 2, app / 3, and 2 more reach redis / *.");
     expect(row.getByText(/T-9/)).toBeVisible();
     expect(row.getByRole("checkbox", { name: "*, app / 0, app / 1, +4 → redis / *" })).toBeVisible();
     await userEvent.click(row.getByTestId("revoke-1"));
@@ -185,6 +185,17 @@ describe("the report", () => {
     const resources = Array.from({ length: 8 }, (_each, at) => `trnv1:rsc:o:redis:clusters:r${at}`);
     start({ roles: ["auditor"], over: { canExport: true }, lines: [statementLine(["*"], resources)] });
     renderPage(<ReviewReportPage />, { path: "/reviews/:id/report", at: "/reviews/R-3/report" });
-    for (const name of resources) expect(within(await screen.findByTestId("report-1")).getByTestId("statement")).toHaveTextContent(name);
+    for (const name of resources) expect(within(await screen.findByTestId("report-1")).getByTitle(name)).toBeVisible();
+  });
+
+  it("names what a statement covers as the catalog does, with the exact names", async () => {
+    const [subject, resource] = ["trnv1:rsc:o:iam:sa:app/0", "trnv1:rsc:o:redis:clusters:r0"];
+    const scope = { effect: "Allow" as const, subjects: [subject], subjectRefs: [{ name: subject, title: "Payments API" }], resources: [resource], resourceRefs: [{ name: resource, title: "Orders cache" }] };
+    start({ roles: ["auditor"], over: { canExport: true }, lines: [{ ...statementLine([], []), scope }] });
+    renderPage(<ReviewReportPage />, { path: "/reviews/:id/report", at: "/reviews/R-3/report" });
+    const row = within(await screen.findByTestId("report-1"));
+    expect(row.getByTestId("statement")).toHaveTextContent("Lets Payments API reach Orders cache.");
+    expect(row.getByText("Payments API")).toHaveAttribute("title", subject);
+    expect(row.getByText("Orders cache")).toHaveAttribute("title", resource);
   });
 });

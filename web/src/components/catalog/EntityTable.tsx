@@ -10,6 +10,7 @@ import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
+import { Owners } from "../Names";
 import type { Pages } from "../TableDownload";
 import { ReasonDialog } from "../ReasonDialog";
 import tables from "../Tables.module.css";
@@ -87,7 +88,7 @@ export function EntityTable({ rows, mayChange, query, limits }: Props) {
       ),
     },
     { key: "kind", header: t("entities.kind"), cell: (row) => t(`entities.kinds.${row.kind}`), sortBy: (row) => t(`entities.kinds.${row.kind}`) },
-    { key: "owners", header: t("entities.owners"), cell: (row) => row.owners && words.list(row.owners), sortBy: (row) => row.owners?.[0] },
+    { key: "owners", header: t("entities.owners"), cell: (row) => row.ownerRefs && <span title={row.owners?.join(", ")}><Owners owners={row.ownerRefs} /></span>, sortBy: (row) => row.ownerRefs?.[0]?.displayName },
     { key: "source", header: t("entities.source"), cell: (row) => (row.source === portal ? t("sources.kind.portal") : row.source), sortBy: (row) => row.source },
     {
       key: "state",

@@ -6,6 +6,7 @@ import { useMarkInbox } from "../../api/account";
 import type { InboxItem } from "../../api/types";
 import { isNoticeKind } from "../../lib/notices";
 import { useWords } from "../../lib/use-words";
+import { NamedText } from "../Names";
 import { RelativeTime } from "../Time";
 import classes from "./NotificationList.module.css";
 
@@ -35,7 +36,7 @@ function One({ item, compact, onLeave }: { item: InboxItem; compact: boolean; on
       <span className={classes.dot} aria-hidden />
       <div>
         {!read && <VisuallyHidden>{t("inbox.isUnread")} </VisuallyHidden>}
-        {to ? <Link className={classes.title} to={to} onClick={open}>{title}</Link> : <span className={classes.title}>{title}</span>}
+        {to ? <Link className={classes.title} to={to} onClick={open}><NamedText text={title} /></Link> : <span className={classes.title}><NamedText text={title} /></span>}
       </div>
       <ActionIcon variant="subtle" color="gray" size="sm" loading={mark.isPending} onClick={() => mark.mutate({ ids: [id], read: !read })} aria-label={`${label}: ${title}`} title={label} data-testid={`mark-${id}`}>
         <Icon size={15} aria-hidden />
@@ -45,7 +46,7 @@ function One({ item, compact, onLeave }: { item: InboxItem; compact: boolean; on
         {ticket && <span>{ticket}</span>}
         <RelativeTime at={at} />
       </div>
-      {!compact && <p className={classes.body}>{paragraphs.filter((lines) => lines.length > 0).map((lines) => lines.map((line) => words.message(line)).join("\n")).join("\n\n")}</p>}
+      {!compact && <p className={classes.body}><NamedText text={paragraphs.filter((lines) => lines.length > 0).map((lines) => lines.map((line) => words.message(line)).join("\n")).join("\n\n")} /></p>}
     </li>
   );
 }

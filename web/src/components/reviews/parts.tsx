@@ -5,6 +5,7 @@ import { secondsPerDay } from "../../lib/time";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { RefName } from "../Names";
+import { scopeElements } from "../scope-elements";
 import { DayAndTime, RelativeTime } from "../Time";
 import classes from "./Reviews.module.css";
 
@@ -74,21 +75,12 @@ export function Use({ evidence, paper = false }: { evidence: ReviewEvidence; pap
   );
 }
 
-/** anyone is the subject of a statement that stands for every client. */
-const anyone = "*";
 /** shownNames is the number of subjects, and of resources, that the list of lines shows of a statement. */
 const shownNames = 5;
 
 /** StatementText says in words what a statement allows, as its ticket does. With `limit`, it counts the names beyond the first ones. */
 export function StatementText({ scope, limit }: { scope: StatementScope; limit?: number }) {
-  const { t } = useTranslation();
-  const words = useWords();
-  const list = (names: string[]) => {
-    const most = limit ?? names.length;
-    const shown = names.slice(0, most).map((name) => (name === anyone ? t("accessReview.anyone") : name));
-    return words.list(names.length > most ? [...shown, t("accessReview.moreNames", { count: names.length - most })] : shown);
-  };
-  return <span className={classes.names} data-testid="statement"><Trans i18nKey="accessReview.statement" values={{ subjects: list(scope.subjects), resources: list(scope.resources) }} components={{ b: <strong /> }} /></span>;
+  return <span className={classes.names} data-testid="statement"><Trans i18nKey="accessReview.statement" components={scopeElements(scope, limit)} /></span>;
 }
 
 /** LineAccess shows the access that a line of a review is about. */

@@ -100,7 +100,7 @@ export const reviews = {
     useUnknown: "Not known: flows could not be read, or no policy has the access",
     refusedUse: "Connections that it allows were refused",
     uncertainUse: "Connections from addresses that are not known may have been its use",
-    statement: "Lets <b>{{subjects}}</b> reach <b>{{resources}}</b>.",
+    statement: "Lets <subjects/> reach <resources/>.",
     anyone: "anyone",
     moreNames_one: "{{count}} more",
     moreNames_other: "{{count}} more",

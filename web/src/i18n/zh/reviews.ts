@@ -93,7 +93,7 @@ export const reviews = {
     useUnknown: "未知：无法读取流量，或没有策略包含该访问",
     refusedUse: "它所允许的连接曾被拒绝",
     uncertainUse: "来自未知地址的连接可能是对它的使用",
-    statement: "允许 <b>{{subjects}}</b> 访问 <b>{{resources}}</b>。",
+    statement: "允许 <subjects/> 访问 <resources/>。",
     anyone: "任何人",
     moreNames_other: "另外 {{count}} 个",
     since: "自",
