@@ -142,6 +142,10 @@ func TestAuthorsDoNotDecide(t *testing.T) {
 	if got := w.state(x.Number); got != approval.StateApplying {
 		t.Errorf("after the write the ticket is %s", got)
 	}
+	grants, err := w.svc.StandingGrants(t.Context())
+	if err != nil || len(grants) != 1 || !slices.Equal(grants[0].Requesters, []string{"bob", program}) {
+		t.Errorf("the author counts as a requester, so that they do not review the access: %+v, %v", grants, err)
+	}
 }
 
 // TestProgramsEndWhatTheyRequested: a program withdraws and revokes its own tickets and no others.

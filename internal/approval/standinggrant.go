@@ -20,7 +20,7 @@ type StandingGrant struct {
 	Actions                      []string
 	Since                        time.Time // since when grants have given the access without a gap
 	End                          time.Time // the latest end of its grants; zero if one of them has none
-	Requesters                   []string  // of all of its grants, sorted
+	Requesters                   []string  // of all of its grants, and the people who wrote the requests of programs, sorted
 	SIDs                         []string  // of all of its grants, sorted
 	// Version identifies the grants with their ends, so that a decision about the access can be bound to what was shown.
 	Version string
@@ -35,13 +35,14 @@ var inForce = []State{StateApproved, StateApplying, StateEffective, StateFailed}
 type standingItem struct {
 	of, extends Target
 	requester   string
-	item        Item // without what is not needed
+	author      string // the person who wrote the request of a program, if it is known
+	item        Item   // without what is not needed
 	since       time.Time
 }
 
 func standingItemOf(t *Ticket, i int) standingItem {
 	it := &t.Items[i]
-	x := standingItem{of: Target{t.Number, i}, requester: t.Requester, since: t.granted(i), item: Item{Application: it.Application,
+	x := standingItem{of: Target{t.Number, i}, requester: t.Requester, author: it.Author, since: t.granted(i), item: Item{Application: it.Application,
 		ApplicationName: it.ApplicationName, Resource: it.Resource, ResourceName: it.ResourceName, Scope: it.Scope, Actions: it.Actions, SID: it.SID,
 		ExpiresAt: it.End()}}
 	// Earlier.Since counts grants of a part of the actions as well, and says nothing about how long this access has been given.
@@ -176,6 +177,9 @@ func standingGrant(root standingItem, chain []standingItem) StandingGrant {
 	var parts []string
 	for _, x := range chain {
 		g.Requesters = append(g.Requesters, x.requester)
+		if x.author != "" {
+			g.Requesters = append(g.Requesters, x.author)
+		}
 		g.SIDs = append(g.SIDs, x.item.SID)
 		g.Actions = append(g.Actions, x.item.Actions...)
 		end := x.item.ExpiresAt

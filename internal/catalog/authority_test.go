@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,25 @@ func TestEnvironmentIsInTheLedger(t *testing.T) {
 	}
 }
 
+// TestAddressIsInTheLedger checks that changes of mail addresses are recorded: whoever has the Slack account of an address decides as its
+// person.
+func TestAddressIsInTheLedger(t *testing.T) {
+	w := newWorld(t)
+	moved := company()
+	i := slices.IndexFunc(moved, func(r catalog.Record) bool { return r.ID == "bob" })
+	moved[i].Email = "bob@example.com"
+	w.sync("hr", moved...)
+	w.lines = nil
+	moved[i].Email = "mallory@example.com"
+	d := w.sync("hr", moved...)
+	if !d.Updated[0].Authority || len(w.lines) != 2 {
+		t.Fatalf("one line for the sync and one for the address: %+v", w.lines)
+	}
+	if l := w.lines[1]; l.Object != "person/bob" || l.Actor != "dave" || l.Details["email"] != "changed" || strings.Contains(fmt.Sprint(l.Details), "@") {
+		t.Errorf("it says whose address changed, and by whom, without the addresses: %+v", l)
+	}
+}
+
 // TestOwnersCannotTakeAnotherName checks that the owner of one entity cannot give it the name of another one, because the name
 // determines who decides about a resource.
 func TestOwnersCannotTakeAnotherName(t *testing.T) {
@@ -130,6 +150,18 @@ func TestEditorsCannotGrantThemselvesAuthority(t *testing.T) {
 		"leader":     {"dave would decide for alice", func(m map[string]*catalog.Record) { m["alice"].Leader = "dave" }, "leader of person/alice"},
 		"lead":       {"dave would decide for bob", func(m map[string]*catalog.Record) { m["storage"].Lead = "dave" }, "leader of person/bob"},
 		"further up": {"dave would decide where frank may not", func(m map[string]*catalog.Record) { m["frank"].Leader = "dave" }, "leader of person/bob"},
+		"address": {
+			"dave would decide in Slack in the place of bob, if the address is that of his own account",
+			func(m map[string]*catalog.Record) { m["bob"].Email, m["dave"].Email = " Dave@Example.com", "" }, "mail address of person/bob",
+		},
+		"another address of their own": {
+			"the first of two steps to the same end; dave may also be on call by it",
+			func(m map[string]*catalog.Record) { m["dave"].Email = "other@example.com" }, "mail address of person/dave",
+		},
+		"address of another": {
+			"whoever has the account of the address decides as bob, and the ledger says who changed it",
+			func(m map[string]*catalog.Record) { m["bob"].Email = "bob@other.example.com" }, "",
+		},
 		"for another": {
 			"security administrators change the authority of others",
 			func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("zoe")} }, "",
@@ -138,8 +170,11 @@ func TestEditorsCannotGrantThemselvesAuthority(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.sync("hr", company()...)
-			_, token, err := w.Preview(t.Context(), dave, "hr", reading(records(tc.change)...))
+			w.sync("hr", records(func(m map[string]*catalog.Record) { m["dave"].Email = "dave@example.com" })...)
+			_, token, err := w.Preview(t.Context(), dave, "hr", reading(records(func(m map[string]*catalog.Record) {
+				m["dave"].Email = "dave@example.com"
+				tc.change(m)
+			})...))
 			if err != nil {
 				t.Fatal(err)
 			}

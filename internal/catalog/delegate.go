@@ -31,6 +31,10 @@ func (v *view) delegated(a Actor, before *Stored, stored bool, after *Record) (s
 	if err != nil || after == nil {
 		return organization, err
 	}
+	// Otherwise they could take a name from another team of the organization: free it, and create an entity of their own team with it.
+	if was != nil && was.Name != after.Name {
+		return "", refusal(ErrForbidden, message.CatalogNameOfOrganization(after.Ref().String(), was.Name))
+	}
 	for ref, x := range v.stored {
 		if x.Name == after.Name && !x.Gone.IsZero() && ref != after.Ref() {
 			return "", refusal(ErrForbidden, message.CatalogNameOfGone(after.Ref().String(), ref.String(), after.Name))

@@ -231,12 +231,16 @@ func (s *state) admit(source string, in []Record, problems []Problem) (out []Rec
 // authorityFields are the fields that determine who decides, and about what; approval policies use the environment.
 var authorityFields = []string{"source", "name", "environment", "sensitivity", "owners", "groups", "leader", "members", "lead", "parent"}
 
+// fieldEmail is the mail address. It counts as an authority field, too, because decisions outside of the portal and on-call schedules name
+// people by it. The ledger, from which nothing can be deleted, says only that it changed.
+const fieldEmail = "email"
+
 func changes(before, after Stored) (out []Field, authoritative bool) {
 	a, b := fields(before), fields(after)
 	for i := range a {
 		if a[i].value != b[i].value {
 			out = append(out, Field{Name: a[i].name, Before: a[i].value, After: b[i].value})
-			authoritative = authoritative || slices.Contains(authorityFields, a[i].name)
+			authoritative = authoritative || a[i].name == fieldEmail || slices.Contains(authorityFields, a[i].name)
 		}
 	}
 	return out, authoritative
@@ -251,7 +255,7 @@ func fields(x Stored) []namedValue {
 	}
 	list := func(in []string) string { return strings.Join(in, ", ") }
 	return []namedValue{{"source", x.Source}, {"title", x.Title}, {"description", x.Description}, {"name", x.Name}, {"environment", x.Environment},
-		{"sensitivity", string(x.Sensitivity)}, {"owners", list(owners)}, {"jobTitle", x.JobTitle}, {"email", x.Email}, {"leader", x.Leader},
+		{"sensitivity", string(x.Sensitivity)}, {"owners", list(owners)}, {"jobTitle", x.JobTitle}, {fieldEmail, x.Email}, {"leader", x.Leader},
 		{"groups", list(x.Groups)}, {"lead", x.Lead}, {"parent", x.Parent}, {"members", list(x.Members)}}
 }
 

@@ -54,14 +54,12 @@ func (s *state) lines(actor string, d Diff, w Write, at time.Time) []ledger.Entr
 	}
 	for _, c := range slices.Concat(d.Updated, d.Returned) {
 		if c.Authority || !s.stored[c.Ref].Gone.IsZero() {
-			out = append(
-				out,
-				entry(
-					actionAuthority,
-					c.Ref.String(),
-					map[string]string{"source": d.Source, "before": authorityText(s.stored[c.Ref].Record), "after": authorityText(put[c.Ref].Record)},
-				),
-			)
+			before, after := s.stored[c.Ref].Record, put[c.Ref].Record
+			details := map[string]string{"source": d.Source, "before": authorityText(before), "after": authorityText(after)}
+			if before.Email != after.Email {
+				details[fieldEmail] = "changed"
+			}
+			out = append(out, entry(actionAuthority, c.Ref.String(), details))
 		}
 	}
 	return out

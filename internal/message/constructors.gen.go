@@ -834,6 +834,11 @@ func CatalogNameOfGone(entity string, other string, name string) Message {
 	return build("catalog.name-of-gone", param{"entity", entity}, param{"name", name}, param{"other", other})
 }
 
+// CatalogNameOfOrganization is "The administrators of an organization cannot change the name of {entity} ({name}), because access and decisions depend on it. The security team can change it.".
+func CatalogNameOfOrganization(entity string, name string) Message {
+	return build("catalog.name-of-organization", param{"entity", entity}, param{"name", name})
+}
+
 // CatalogOutOfBounds is "The administrators of the organization {organization} may not make this change of {entity}: {problems}. The security team can make the change, or change the bounds.".
 func CatalogOutOfBounds(entity string, organization string, problems []Message) Message {
 	return build("catalog.out-of-bounds", param{"entity", entity}, param{"organization", organization}, param{"problems", problems})

@@ -225,3 +225,37 @@ func TestTokensThatDecideNeedARecentLogin(t *testing.T) {
 		t.Errorf("a token has no login that could be old: %d %s", a.Status, a.Body)
 	}
 }
+
+// TestCatalogChangesNeedARecentLogin checks that an old session does not change who decides, which would get around the rule for decisions:
+// neither itself, nor by a token, and that it can read the catalog.
+func TestCatalogChangesNeedARecentLogin(t *testing.T) {
+	x := sensitive(t)
+	dave := x.as("dave")
+	put := func() portaltest.Answer { return dave.Post("/api/v1/catalog/entities", storageResource("mine", nil)) }
+	token := func() portaltest.Answer {
+		return dave.Post("/api/v1/me/tokens", map[string]any{"name": "mine", "scopes": []string{"catalog:write"}, "expiresInSeconds": 3600})
+	}
+	x.advance(16 * time.Minute)
+	for name, a := range map[string]portaltest.Answer{
+		"entity": put(), "token": token(), "upload": dave.Post("/api/v1/catalog/sources/hr/apply", map[string]any{"token": "x"}),
+		"removal": dave.Call(http.MethodDelete, "/api/v1/catalog/entities/person/bob", map[string]any{"reason": "x"}, http.Header{"X-Acp-Request": {"1"}}),
+		"SCIM":    dave.Post("/scim/v2/Groups", map[string]any{"displayName": "mine"}),
+	} {
+		var p problemBody
+		if a.Status != http.StatusForbidden {
+			t.Errorf("%s with an old login: %d %s", name, a.Status, a.Body)
+		} else if a.Into(t, &p); p.Code != "login-too-old" {
+			t.Errorf("%s with an old login: %+v", name, p)
+		}
+	}
+	if a := dave.Get("/api/v1/catalog/entities"); a.Status != http.StatusOK {
+		t.Errorf("an old session reads: %d %s", a.Status, a.Body)
+	}
+	x.freshLogin(t, dave, "dave", "/catalog")
+	if a := put(); a.Status != http.StatusOK {
+		t.Errorf("after a fresh login: %d %s", a.Status, a.Body)
+	}
+	if a := token(); a.Status != http.StatusCreated {
+		t.Errorf("a token after a fresh login: %d %s", a.Status, a.Body)
+	}
+}

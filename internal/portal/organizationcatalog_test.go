@@ -107,10 +107,13 @@ func TestAdministratorsChangeTheCatalog(t *testing.T) {
 		"giving away":                {"an owner is outside after", "carol", "open", version("open", set("owners", []string{"group:search"})), 403, ""},
 		"entity of a source":         {"the source says what it is", "carol", "ledger-db-cache", set("version", 1), 403, "comes from the source files"},
 		"name of what is gone":       {"access may still name it", "carol", "new", set("name", payNames+"gone"), 403, "removed from its source"},
-		"stale":                      {"somebody changed it since", "carol", "open", set("version", 1), 409, ""},
-		"change":                     {"within the bounds", "carol", "open", version("open", set("sensitivity", "low")), 200, ""},
-		"new":                        {"within the bounds", "carol", "first", nil, 200, ""},
-		"security":                   {"unrestricted", "dora", "other", set("sensitivity", "high"), 200, ""},
+		"freeing a name": {"they could create an entity with it that their own team owns", "carol", "open",
+			version("open", set("name", payNames+"renamed")), 403, "cannot change the name"},
+		"freeing the name of what is gone": {"as above", "carol", "gone", set("name", payNames+"renamed"), 403, "cannot change the name"},
+		"stale":                            {"somebody changed it since", "carol", "open", set("version", 1), 409, ""},
+		"change":                           {"within the bounds", "carol", "open", version("open", set("sensitivity", "low")), 200, ""},
+		"new":                              {"within the bounds", "carol", "first", nil, 200, ""},
+		"security":                         {"unrestricted", "dora", "other", set("sensitivity", "high"), 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := x.as(tc.who).Post("/api/v1/catalog/entities", storageResource(tc.id, tc.change))

@@ -105,6 +105,10 @@ func groupRecord(h *handler, id string, in attributes) (catalog.Record, error) {
 		if rec.ID = groupID(rec.Title); rec.ID == "" {
 			return rec, invalidValue("The displayName of a group must contain a letter or a digit, because its id is made of it.")
 		}
+		// In the provider, another name does not look as if it gave a role, and people who may create groups there may choose it.
+		if (rec.ID == catalog.GroupSecurity || rec.ID == catalog.GroupAuditors) && rec.Title != rec.ID {
+			return rec, invalidValue("The group " + rec.ID + " has a role: its displayName must be exactly this name.")
+		}
 	}
 	list, _ := get(in, "members").([]any)
 	for _, v := range list {

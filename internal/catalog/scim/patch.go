@@ -72,7 +72,8 @@ func merge(in map[string]any, name string, value any, op string) {
 	values, list := value.([]any)
 	switch {
 	case op == scim.PatchOperationRemove && many && list:
-		if present = slices.DeleteFunc(present, func(p any) bool { return containsValue(values, p) }); len(present) == 0 {
+		removed := newValueSet(values)
+		if present = slices.DeleteFunc(present, removed.has); len(present) == 0 {
 			delete(in, name)
 			return
 		}
@@ -80,9 +81,11 @@ func merge(in map[string]any, name string, value any, op string) {
 	case op == scim.PatchOperationRemove:
 		delete(in, name)
 	case op == scim.PatchOperationAdd && list:
+		known := newValueSet(present)
 		for _, v := range values {
-			if !containsValue(present, v) {
+			if !known.has(v) {
 				present = append(present, v)
+				known.add(v)
 			}
 		}
 		in[name] = present
@@ -98,16 +101,50 @@ func merge(in map[string]any, name string, value any, op string) {
 	}
 }
 
-// containsValue reports whether a list has a value. Values with the sub-attribute "value" are equal if that is.
-func containsValue(list []any, v any) bool {
-	return slices.ContainsFunc(list, func(x any) bool {
-		a, complexA := x.(map[string]any)
-		b, complexB := v.(map[string]any)
-		if complexA && complexB && get(a, "value") != nil {
-			return reflect.DeepEqual(get(a, "value"), get(b, "value"))
-		}
-		return reflect.DeepEqual(x, v)
-	})
+// mostCompared bounds the values without a text in a valueSet.
+const mostCompared = 100
+
+// valueSet finds values of a multi-valued attribute. A value is found by its text in constant time, because a patch can have very many. Values
+// without one, which no attribute of the catalog has, are compared with the first mostCompared only.
+type valueSet struct {
+	texts  map[string]bool
+	others []any
+}
+
+func newValueSet(list []any) *valueSet {
+	s := &valueSet{texts: make(map[string]bool, len(list))}
+	for _, v := range list {
+		s.add(v)
+	}
+	return s
+}
+
+func (s *valueSet) add(v any) {
+	if text, ok := valueText(v); ok {
+		s.texts[text] = true
+	} else if len(s.others) < mostCompared {
+		s.others = append(s.others, v)
+	}
+}
+
+// has reports whether the set has a value. Values with the sub-attribute "value" are equal if that is.
+func (s *valueSet) has(v any) bool {
+	if text, ok := valueText(v); ok {
+		return s.texts[text]
+	}
+	return slices.ContainsFunc(s.others, func(x any) bool { return reflect.DeepEqual(x, v) })
+}
+
+// valueText returns the text by which a value is compared; false if there is none.
+func valueText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return "simple " + v, true
+	case map[string]any:
+		text, ok := get(v, "value").(string)
+		return "complex " + text, ok
+	}
+	return "", false
 }
 
 // applyToSelected makes a change of those values of a multi-valued attribute that an expression selects.

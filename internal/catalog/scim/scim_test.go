@@ -379,3 +379,31 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// TestGroupsWithRoles checks that a group has a role only by its exact name, although other characters in names of groups are replaced.
+func TestGroupsWithRoles(t *testing.T) {
+	s := newServer(t)
+	for _, name := range []string{"auditors!", "(auditors)", " auditors", ".auditors"} {
+		s.call(http.StatusBadRequest, http.MethodPost, "/Groups", fmt.Sprintf(`{%s,"displayName":%q}`, groupSchema, name))
+	}
+	s.call(http.StatusCreated, http.MethodPost, "/Groups", `{`+groupSchema+`,"displayName":"auditors"}`)
+	s.call(http.StatusCreated, http.MethodPost, "/Groups", `{`+groupSchema+`,"displayName":"auditors (team)"}`)
+}
+
+// TestPatchOfVeryManyValues checks that the work of a patch grows with the number of its values, and not with its square: the largest body
+// would otherwise keep a core busy for a quarter of an hour.
+func TestPatchOfVeryManyValues(t *testing.T) {
+	s := newServer(t)
+	s.call(http.StatusCreated, http.MethodPost, "/Groups", `{`+groupSchema+`,"displayName":"many"}`)
+	var members strings.Builder
+	for i := range 60_000 {
+		fmt.Fprintf(&members, `,{"value":"m%d"}`, i)
+	}
+	list := "[" + members.String()[1:] + "]"
+	begun := time.Now()
+	s.patch(http.StatusBadRequest, "/Groups/many", `{"op":"add","path":"members","value":`+list+`}`)
+	s.patch(http.StatusOK, "/Groups/many", `{"op":"remove","path":"members","value":`+list+`}`)
+	if took := time.Since(begun); took > time.Minute {
+		t.Errorf("60,000 values took %v", took)
+	}
+}

@@ -65,6 +65,8 @@ type Reconciler struct {
 	Live   client.Reader
 	// pace bounds how many objects are handled in a second, whatever their authors do.
 	pace *rate.Limiter
+	// namespaces bounds the part of one namespace; nil if nothing does.
+	namespaces *namespaceRates
 }
 
 // refusal is a reason for which a request has no ticket. The object says it in its conditions.
@@ -75,6 +77,11 @@ type refusal struct {
 
 // Reconcile compares an object with its tickets.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if r.namespaces != nil {
+		if delay := r.namespaces.delay(req.Namespace, r.Now()); delay > 0 {
+			return reconcile.Result{RequeueAfter: delay}, nil
+		}
+	}
 	if r.pace != nil {
 		if err := r.pace.Wait(ctx); err != nil {
 			return reconcile.Result{}, fmt.Errorf("wait: %w", err)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
@@ -456,4 +457,31 @@ func FuzzGenerationOf(f *testing.F) {
 			t.Errorf("%q is generation %d", key, g)
 		}
 	})
+}
+
+// TestFloodOfANamespaceDelaysNoOther: whoever creates very many objects in a namespace delays these, and not the objects of others.
+func TestFloodOfANamespaceDelaysNoOther(t *testing.T) {
+	w := newWorld(t, "shop")
+	w.r.namespaces = newNamespaceRates()
+	w.create("carts", nil)
+	delayed := func() int {
+		n := 0
+		for i := range 200 {
+			req := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "flood", Name: fmt.Sprint("x", i)}}
+			if got, err := w.r.Reconcile(t.Context(), req); err != nil {
+				t.Fatal(err)
+			} else if got.RequeueAfter >= leastDelay {
+				n++
+			}
+		}
+		return n
+	}
+	if n := delayed(); n != 200-namespaceBurst {
+		t.Errorf("%d of 200 objects are delayed, want all but %d", n, namespaceBurst)
+	}
+	expect(t, w.must("carts"), "Accepted=True/Submitted")
+	w.now = w.now.Add(2 * time.Second)
+	if n := delayed(); n != 200-2*namespacePerSecond {
+		t.Errorf("%d of 200 objects are delayed after two seconds, want all but %d", n, 2*namespacePerSecond)
+	}
 }

@@ -32,6 +32,14 @@ import (
 const (
 	// perSecond is how many objects are handled in a second, and burst how many at once.
 	perSecond, burst = 20, 50
+	// namespacePerSecond is how many objects of one namespace are handled in a second, and namespaceBurst how many at once, so that whoever
+	// creates very many in a namespace does not delay the others.
+	namespacePerSecond, namespaceBurst = 5, 50
+	// maxNamespaces is the number of namespaces whose rates are remembered.
+	maxNamespaces = 10_000
+	// leastDelay is the shortest time for which an object of a namespace above its rate waits, and delaySpread the number of seconds by which
+	// the delays differ, so that the objects do not return at once.
+	leastDelay, delaySpread = 5 * time.Second, 25
 	// firstBackoff and lastBackoff bound the time after which an object is tried again after an error.
 	firstBackoff, lastBackoff = time.Second, 5 * time.Minute
 	// restartDelay is how long Run waits before it starts again, for example while the kind is not installed.
@@ -98,7 +106,8 @@ func (c *Controller) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
-	r := &Reconciler{Config: c.config, Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), pace: rate.NewLimiter(perSecond, burst)}
+	r := &Reconciler{Config: c.config, Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), pace: rate.NewLimiter(perSecond, burst),
+		namespaces: newNamespaceRates()}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(namespaceKind)
 	err = builder.ControllerManagedBy(mgr).Named("AccessRequest").

@@ -42,7 +42,7 @@ func (a *API) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 	if core.Caller(ctx).Auditor && slices.ContainsFunc(req.Scopes, canModify) {
 		return nil, approval.AuditorsOnlyRead()
 	}
-	if slices.Contains(req.Scopes, credential.ScopeTicketsDecide) {
+	if slices.Contains(req.Scopes, credential.ScopeTicketsDecide) || slices.Contains(req.Scopes, credential.ScopeCatalogWrite) {
 		if err := a.CheckLogin(core.Caller(ctx)); err != nil {
 			return nil, err
 		}

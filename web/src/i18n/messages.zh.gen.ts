@@ -168,6 +168,7 @@ export const messages: Readonly<Record<string, string>> = {
   "catalog.name-of-another": "{entity} 与 {other} 使用同一个资源名称（{name}），两个条目不能是同一个资源",
   "catalog.name-of-another-source": "{entity} 与来自 {source} 的 {other} 使用同一个资源名称（{name}），两个条目不能是同一个资源",
   "catalog.name-of-gone": "{entity} 不能使用名称 {name}：已从其来源中消失的 {other} 仍占用该名称。安全团队可以删除 {other}。",
+  "catalog.name-of-organization": "组织的管理员不能更改 {entity} 的名称（{name}），因为访问权限和审批都取决于该名称。安全团队可以更改。",
   "catalog.out-of-bounds": "组织 {organization} 的管理员不能这样修改 {entity}：{problems}。可由安全团队修改，或由其调整边界。",
   "catalog.own-leader": "{entity} 把自己设为上级（{field}）：请改为其上级，或不填写",
   "catalog.own-parent": "{entity} 把自己设为上级组：请改为上级组，或不填写",

@@ -87,7 +87,7 @@ export function EntityDialog({ entity, limits, onClose }: Props) {
           <Textarea label={t("entities.description")} autosize maxLength={2_000} value={form.description ?? ""} onChange={(event) => change({ description: event.currentTarget.value })} error={fieldError("description")} />
           {owned && (
             <>
-              <TextInput label={t("entities.name")} description={limits ? t("entities.nameWithin", { patterns: words.list(limits.patterns) }) : t("entities.nameHint")} required maxLength={512} spellCheck={false} error={missing("name") || fieldError("name")} {...text("name")} />
+              <TextInput label={t("entities.name")} description={limits ? t("entities.nameWithin", { patterns: words.list(limits.patterns) }) : t("entities.nameHint")} required disabled={Boolean(limits && entity)} maxLength={512} spellCheck={false} error={missing("name") || fieldError("name")} {...text("name")} />
               {limits ? (
                 <MultiSelect label={t("entities.owners")} required searchable maxValues={16} data={limits.owners} value={form.owners ?? []} onChange={(owners) => change({ owners })} error={ownersError(fieldError)} data-testid="entity-owners" />
               ) : (
