@@ -65,8 +65,9 @@ type members interface {
 	Observe(cluster, key string) federation.Observation
 }
 
-// add adds the engines of a store to the manager, and returns the store with them. urgent is what overtakes KubeFed, or nil.
-// reported is called with the key of an object whose report changed, and changed for events in a member that its agent reports.
+// add adds the engines of a store to the manager, and returns the store with them. urgent writes urgent objects into members of KubeFed while
+// KubeFed is behind; it may be nil. reported is called with the key of an object whose report changed, and changed for events in a member that
+// its agent reports.
 func (e *engines) add(of ocm.Scope, host federation.Host, members members, urgent kubefed.DirectWriter, reported func(key string),
 	changed func(cluster, key string)) (propagation.Store, error) {
 	e.onWork[of] = changed

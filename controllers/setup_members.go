@@ -99,7 +99,7 @@ func (s *setup) addRotation() error {
 	return s.add(rotator)
 }
 
-// addMemberWriter adds the writer that overtakes KubeFed while it lags.
+// addMemberWriter adds the writer of urgent objects into members of KubeFed while KubeFed is behind.
 func (s *setup) addMemberWriter() error {
 	metrics, err := memberwriter.NewMetrics(s.config.Metrics)
 	if err != nil {

@@ -1,5 +1,7 @@
-// Package class reports whether classes and external workloads are accepted. It owns their statuses and the finalizers
-// of both kinds of class, and writes nothing else. The problems were found when the snapshot was made.
+// Package class reconciles resource classes, subject classes and external workloads: it reports whether they are accepted (by the problems that
+// the policy snapshot found), decides in which members a change of a resource class counts (rollout.go, by package waves), estimates how long a
+// change of many resources takes (bulk.go), and keeps a class that is in use from being deleted (finalizer.go). It owns the statuses of these
+// kinds and the finalizers of the classes, and writes nothing else.
 package class
 
 import (

@@ -93,8 +93,8 @@ func size(bits int, p netip.Prefix) *big.Int {
 	return new(big.Int).Lsh(big.NewInt(1), uint(p.Addr().BitLen()-bits)) //nolint:gosec // not negative
 }
 
-// incomplete reports whether a member that answers does not have a subject's addresses yet. A member may have further addresses, which
-// wait for their own next subject. A member that KubeFed is kept away from is not waited for.
+// incomplete reports whether a reachable member does not have a subject's addresses yet, quarantined members excepted, which get no changes. A
+// member may have further addresses, which wait for their own next subject.
 func (r *Reconciler) incomplete(view *policycache.View, subject string) bool {
 	rendered, err := r.render(view, subject)
 	if err != nil {

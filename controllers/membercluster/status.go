@@ -119,7 +119,7 @@ func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterSta
 	case !f.Seen.Reachable:
 		return v1alpha1.MemberClusterUnreachable, f.Seen.Message
 	case silent >= 0:
-		// The member can be read, but KubeFed cannot write to it.
+		// The member can be read, but its engine cannot write to it.
 		return v1alpha1.MemberClusterUnreachable, f.Check.Findings[silent].Text()
 	}
 	return v1alpha1.MemberClusterReady, message.Message{}

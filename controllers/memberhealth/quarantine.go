@@ -24,7 +24,7 @@ const (
 	actionNone       action = ""
 	actionQuarantine action = "quarantine"
 	actionResume     action = "resume"
-	// actionSuspendDowngraded keeps KubeFed away from a member that is downgraded.
+	// actionSuspendDowngraded suspends propagation to a member that an operator downgraded.
 	actionSuspendDowngraded action = "suspend downgraded"
 )
 

@@ -83,7 +83,7 @@ func New(reg prometheus.Registerer) (*UnitMetrics, error) {
 }
 
 // RecordMember records the state of a unit in a member at an instant. before is the last reported state, by this
-// process or the previous one. pushed reports whether the member has the unit according to KubeFed. requestedAt is when the
+// process or the previous one. pushed reports whether the member has the unit according to its engine. requestedAt is when the
 // change was requested; zero means now.
 func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.ClusterState, pushed bool, at, requestedAt time.Time) {
 	cluster := string(now.Name)

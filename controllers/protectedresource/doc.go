@@ -1,6 +1,6 @@
 // Package protectedresource reconciles one unit at a time, of a protected resource or of a wildcard: it compiles the
-// unit, writes it for KubeFed, observes it in the members, and reports it in the status of the ProtectedResource. The
-// state of a wildcard's unit is reported by its policies, from the status cache.
+// unit, writes it as Federated objects on the host, which the members' engines distribute, reads it back from the members, and reports
+// it in the status of the ProtectedResource. The state of a wildcard's unit is reported by its policies, from the status cache.
 //
 // A reconcile has four steps. It reads all facts (gather.go, observe.go), plans what to write (plan.go), applies the plan
 // (apply.go), and reports what the members have (assess.go, conditions.go, status.go). Planning and assessing are pure

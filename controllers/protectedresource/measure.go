@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// measure records metrics of what changed since the last report. Propagation is measured by KubeFed's own status.
+// measure records metrics of what changed since the last report. The time of propagation is measured by the reports of the engines.
 func (r *Reconciler) measure(f *facts, now *statuscache.Report) {
 	r.Metrics.RecordRollout(f.Resource, f.rolloutState())
 	if len(now.Clusters) == 0 {

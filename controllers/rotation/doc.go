@@ -1,4 +1,4 @@
-// Package rotation renews the tokens with which KubeFed and the adapter access the members, and notifies KubeFed, which
+// Package rotation renews the tokens with which the members' engines and the adapter access the members, and notifies KubeFed, which
 // does not watch Secrets, of every new token, whoever wrote it.
 //
 // Each account renews its own token, so no account can create another one's. The package writes the two Secrets of a

@@ -67,8 +67,8 @@ func SetConditions(old []metav1.Condition, generation int64, now metav1.Time, co
 	return out
 }
 
-// Propagated returns the condition Propagated: whether KubeFed has written the current objects to every member that needs them. If no
-// member needs any, it returns none.
+// Propagated returns the condition Propagated: whether every member that needs the current objects has them, according to its engine or because
+// they were read back. If no member needs any, it returns none.
 func Propagated(reports []statuscache.Report, none metav1.Condition) metav1.Condition {
 	return over(reports, none, v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, v1alpha1.ReasonPropagating,
 		func(c *v1alpha1.ClusterState) string {

@@ -38,7 +38,7 @@ type Cluster struct {
 	Secret string
 	// ReadyForKubeFed reports whether KubeFed finds the member ready.
 	ReadyForKubeFed bool
-	// Quarantined reports whether KubeFed is kept away from the member, for QuarantineReason.
+	// Quarantined reports whether propagation to the member is suspended, whichever its engine, for QuarantineReason.
 	Quarantined      bool
 	QuarantineReason message.Message
 	// DowngradeMark is the mark of the downgrade that caused the quarantine, or nil if there is none or another reason.

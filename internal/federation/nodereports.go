@@ -74,15 +74,15 @@ func (n *NodeReports) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { _ = n.reports.Run(ctx) }) // it ends with the context and returns no other error
 	running.Go(func() { _ = n.nodes.Run(ctx) })
-	running.Go(func() { n.pass(ctx) })
+	running.Go(func() { n.notifyChanged(ctx) })
 	running.Wait()
 	return nil
 }
 
-// pass passes on the members about which everything has to be looked at again, all that come within a second at once: when a
-// member is listed there is an event for each of its nodes. It skips a member of which no view was returned since the last time, and none
-// can be made now: most members do not run acp-node.
-func (n *NodeReports) pass(ctx context.Context) {
+// notifyChanged calls changed for the members that were marked as changed, for all marks within a second at once, because there is an event for
+// each node when a member is listed. It skips a member of which In returned no view since the last call, and returns none now: most members do
+// not run acp-node.
+func (n *NodeReports) notifyChanged(ctx context.Context) {
 	tick := n.clock.NewTicker(staleCheckInterval)
 	defer tick.Stop()
 	for {
@@ -94,7 +94,7 @@ func (n *NodeReports) pass(ctx context.Context) {
 				return
 			}
 		case <-tick.C():
-			n.touch(n.aged()...)
+			n.markChanged(n.withChangedUsability()...)
 		}
 		n.mu.Lock()
 		clusters := slices.Sorted(maps.Keys(n.dirty))
@@ -109,8 +109,8 @@ func (n *NodeReports) pass(ctx context.Context) {
 	}
 }
 
-// touch marks members about which everything has to be looked at again.
-func (n *NodeReports) touch(clusters ...string) {
+// markChanged marks members in which the state of every object may have changed.
+func (n *NodeReports) markChanged(clusters ...string) {
 	if len(clusters) == 0 {
 		return
 	}
@@ -146,7 +146,7 @@ func (n *NodeReports) nodeChanged(cluster, node string) {
 	}
 	n.mu.Unlock()
 	if node == "" || was != exists {
-		n.touch(cluster)
+		n.markChanged(cluster)
 	}
 }
 
@@ -156,7 +156,7 @@ func (n *NodeReports) reportChanged(cluster, node string) {
 	case cluster == "":
 		return
 	case node == "":
-		n.touch(cluster)
+		n.markChanged(cluster)
 		return
 	}
 	now, found := n.report(cluster, node)
@@ -175,15 +175,16 @@ func (n *NodeReports) reportChanged(cluster, node string) {
 	}
 	n.mu.Unlock()
 	if had != found || was != is || before.Omitted != now.Omitted {
-		n.touch(cluster)
+		n.markChanged(cluster)
 		return
 	}
-	if names := different(before.Policies, now.Policies); len(names) > 0 {
+	if names := changedPolicies(before.Policies, now.Policies); len(names) > 0 {
 		n.changed(cluster, names)
 	}
 }
 
-func different(a, b map[string]nodereport.Policy) []string {
+// changedPolicies returns the names of the policies that differ between two reports, sorted.
+func changedPolicies(a, b map[string]nodereport.Policy) []string {
 	out := map[string]bool{}
 	for name, p := range a {
 		if q, has := b[name]; !has || p != q {
@@ -205,8 +206,8 @@ func (n *NodeReports) report(cluster, node string) (nodereport.Report, bool) {
 	return nodereport.Report{}, false
 }
 
-// aged returns the members with a report that became too old, or usable, since the last look.
-func (n *NodeReports) aged() []string {
+// withChangedUsability returns the members with a report that became too old, or usable, since the last call, and records that.
+func (n *NodeReports) withChangedUsability() []string {
 	now := n.clock.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -240,8 +241,8 @@ type memberView struct {
 	view                         *NodeView
 }
 
-// of reports whether the view was made of the same state as another one.
-func (v memberView) of(other memberView) bool {
+// isSame reports whether two views were made of the same state.
+func (v memberView) isSame(other memberView) bool {
 	other.view = v.view
 	return v == other
 }
@@ -263,7 +264,7 @@ func (n *NodeReports) In(cluster string) *NodeView {
 		now.nodesVersion = watched.watch.version()
 	}
 	// Each of a member's many units is decided by the same view.
-	if had, ok := n.views.Load(cluster); ok && had.(memberView).of(now) {
+	if had, ok := n.views.Load(cluster); ok && had.(memberView).isSame(now) {
 		now.view = had.(memberView).view
 	} else {
 		now.view = newNodeView(m, watched)

@@ -90,7 +90,7 @@ func TestMembersWithoutReportsTriggerNothing(t *testing.T) {
 		n.changed = func(string, []string) { changes++ }
 		n.dirty, n.trigger = map[string]bool{}, make(chan struct{}, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		go n.pass(ctx)
+		go n.notifyChanged(ctx)
 		for _, step := range []struct {
 			reason string
 			change func()
@@ -113,7 +113,7 @@ func TestMembersWithoutReportsTriggerNothing(t *testing.T) {
 			}, 4},
 		} {
 			step.change()
-			n.touch("m1")
+			n.markChanged("m1")
 			time.Sleep(2 * collectTime)
 			synctest.Wait()
 			if changes != step.want {

@@ -16,7 +16,7 @@ func BulkDuration(n int) time.Duration {
 	return time.Duration(max(n, 0)) * time.Second / WritesPerSecond
 }
 
-// MembersOf returns the members in which KubeFed creates, updates or deletes the objects, sorted.
+// MembersOf returns the members in which the objects are created, updated or deleted, sorted.
 func MembersOf(objects []*Object) []string {
 	var out []string
 	for _, o := range objects {
@@ -28,17 +28,17 @@ func MembersOf(objects []*Object) []string {
 
 // PendingMembers returns the members to which KubeFed has not yet pushed the current version of an object: those that
 // can be read and lack it, or that were not read yet. It returns none if KubeFed reported the present generation as
-// handled, with or without success. Members of other engines are left out.
+// handled, with or without success. Quarantined members and those of other engines are left out.
 func PendingMembers(o *Object, members Members) []string {
 	if o == nil || o.Propagation.Seen || o.Meta.DeletionTimestamp != nil {
 		return nil
 	}
-	held := map[string]bool{}
+	skipped := map[string]bool{}
 	for _, c := range members.Clusters() {
-		held[c.Name] = c.Quarantined || !c.Engine.IsKubeFed()
+		skipped[c.Name] = c.Quarantined || !c.Engine.IsKubeFed()
 	}
 	return slices.DeleteFunc(o.EverPlaced(), func(name string) bool {
-		if held[name] {
+		if skipped[name] {
 			return true
 		}
 		seen := members.Observe(name, o.Key())

@@ -16,9 +16,10 @@ import (
 // quarantineSecret is the Secret name of a quarantined member. No Secret of that name exists, and none may be created.
 const quarantineSecret = "acp-quarantined"
 
-// Registrations quarantine members, which keeps KubeFed away from them, and release them. A ready member whose kinds
+// Registrations quarantine members, which suspends propagation to them, and release them. Every engine reads the quarantine from the registration.
+// KubeFed cannot, so that the quarantine also removes its access to the member: a ready member whose kinds
 // KubeFed cannot list stops those kinds for all members and ends KubeFed's process after five minutes; a member that is
-// not ready does not. KubeFed has no setting for that, and writes the ready status itself. But without a Secret it has
+// not ready does not. KubeFed has no setting for that, and writes the ready status itself. Without a Secret, however, it has
 // no client for the member, stops its informers at once, and its next health check, which a changed registration starts
 // again, reports the member as not ready. Objects in the member stay as they are, because KubeFed neither updates nor
 // removes anything in a member that is not ready. The adapter has a Secret of its own and continues to read the member.

@@ -60,7 +60,7 @@ const (
 // the templates from which they make pods were checked. Each key and each template has a rule of its own, since the API
 // server limits the cost of authorizer calls for each rule.
 func credentials(c Credentials) admission.ValidatingAdmissionPolicySpec {
-	fail, forbidden := admission.Fail, metav1.StatusReasonForbidden
+	fail := admission.Fail
 	core := []string{"pods", "pods/*", "bindings", "replicationcontrollers"}
 	if len(c.ServiceAccounts) > 0 {
 		core = append(core, "serviceaccounts", "serviceaccounts/token")
@@ -80,32 +80,7 @@ func credentials(c Credentials) admission.ValidatingAdmissionPolicySpec {
 		},
 	}
 	for _, key := range unique(c.Labels) {
-		right := func(labels string) string {
-			return fmt.Sprintf(
-				"(!(%[1]s in variables.%[2]s) || authorizer.group('%[3]s').resource('%[4]s').namespace(request.namespace).name('%[5]s=' + "+
-					"variables.%[2]s[%[1]s]).check('%[6]s').allowed())",
-				quote(key),
-				labels,
-				LabelGroup,
-				LabelResource,
-				key,
-				LabelVerb,
-			)
-		}
-		same := fmt.Sprintf("variables.now[?%[1]s] == variables.before[?%[1]s]", quote(key))
-		spec.Validations = append(spec.Validations, admission.Validation{
-			Expression: "variables.controller || " + same + " || " + right("now") + " && " + right("before"),
-			Reason:     &forbidden,
-			Message: fmt.Sprintf(
-				"the label %s decides what a pod may reach and who may reach it: setting it needs the verb %s on %s.%s, resource name %s=VALUE, "+
-					"in this namespace",
-				key,
-				LabelVerb,
-				LabelResource,
-				LabelGroup,
-				key,
-			),
-		})
+		spec.Validations = append(spec.Validations, labelValidation(key))
 	}
 	if len(c.ServiceAccounts) == 0 {
 		return spec
@@ -121,33 +96,71 @@ func credentials(c Credentials) admission.ValidatingAdmissionPolicySpec {
 		},
 	)
 	for _, template := range unique(c.ServiceAccounts) {
-		prefix, suffix, _ := strings.Cut(template, "{id}")
-		names := fmt.Sprintf("variables.account.startsWith(%s) && variables.account.endsWith(%s)", quote(prefix), quote(suffix))
-		if prefix != "" {
-			// A name that is about to be generated has no suffix yet.
-			names = fmt.Sprintf(
-				"variables.account.startsWith(%s) && (variables.account.endsWith(%s) || request.?name.orValue('') == '')",
-				quote(prefix),
-				quote(suffix),
-			)
-		}
-		right := fmt.Sprintf("authorizer.group('%s').resource('%s').namespace(request.namespace).name(variables.account).check('%s').allowed()",
-			LabelGroup, AccountResource, AccountVerb)
-		spec.Validations = append(spec.Validations, admission.Validation{
-			Expression: "variables.controller || variables.kubelet || variables.account == '' || " +
-				"request.?subResource.orValue('') != 'token' && variables.account == variables.accountBefore || !(" + names + ") || " + right,
-			Reason: &forbidden,
-			Message: fmt.Sprintf(
-				"service accounts named %s identify clients to Istio: creating one, running pods as one or requesting its token needs the verb %s "+
-					"on %s.%s, resource name = name of the account, in this namespace",
-				template,
-				AccountVerb,
-				AccountResource,
-				LabelGroup,
-			),
-		})
+		spec.Validations = append(spec.Validations, accountValidation(template))
 	}
 	return spec
+}
+
+// labelValidation returns the rule about a label: the values before and after the request are the same, or the user has the right to both.
+func labelValidation(key string) admission.Validation {
+	forbidden := metav1.StatusReasonForbidden
+	right := func(labels string) string {
+		return fmt.Sprintf(
+			"(!(%[1]s in variables.%[2]s) || authorizer.group('%[3]s').resource('%[4]s').namespace(request.namespace).name('%[5]s=' + "+
+				"variables.%[2]s[%[1]s]).check('%[6]s').allowed())",
+			quote(key),
+			labels,
+			LabelGroup,
+			LabelResource,
+			key,
+			LabelVerb,
+		)
+	}
+	same := fmt.Sprintf("variables.now[?%[1]s] == variables.before[?%[1]s]", quote(key))
+	return admission.Validation{
+		Expression: "variables.controller || " + same + " || " + right("now") + " && " + right("before"),
+		Reason:     &forbidden,
+		Message: fmt.Sprintf(
+			"the label %s decides what a pod may reach and who may reach it: setting it needs the verb %s on %s.%s, resource name %s=VALUE, "+
+				"in this namespace",
+			key,
+			LabelVerb,
+			LabelResource,
+			LabelGroup,
+			key,
+		),
+	}
+}
+
+// accountValidation returns the rule about the service accounts whose names match a template: the account stays the same, or the user has the
+// right to use it.
+func accountValidation(template string) admission.Validation {
+	forbidden := metav1.StatusReasonForbidden
+	prefix, suffix, _ := strings.Cut(template, "{id}")
+	names := fmt.Sprintf("variables.account.startsWith(%s) && variables.account.endsWith(%s)", quote(prefix), quote(suffix))
+	if prefix != "" {
+		// A name that is about to be generated has no suffix yet.
+		names = fmt.Sprintf(
+			"variables.account.startsWith(%s) && (variables.account.endsWith(%s) || request.?name.orValue('') == '')",
+			quote(prefix),
+			quote(suffix),
+		)
+	}
+	right := fmt.Sprintf("authorizer.group('%s').resource('%s').namespace(request.namespace).name(variables.account).check('%s').allowed()",
+		LabelGroup, AccountResource, AccountVerb)
+	return admission.Validation{
+		Expression: "variables.controller || variables.kubelet || variables.account == '' || " +
+			"request.?subResource.orValue('') != 'token' && variables.account == variables.accountBefore || !(" + names + ") || " + right,
+		Reason: &forbidden,
+		Message: fmt.Sprintf(
+			"service accounts named %s identify clients to Istio: creating one, running pods as one or requesting its token needs the verb %s "+
+				"on %s.%s, resource name = name of the account, in this namespace",
+			template,
+			AccountVerb,
+			AccountResource,
+			LabelGroup,
+		),
+	}
 }
 
 func unique(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }

@@ -191,7 +191,7 @@ func (h *Host) untilReleased(ctx context.Context, name string) error {
 // ErrAgentUnused means that the adapter did not begin to use the work agent. The accounts of the former engines are kept.
 var ErrAgentUnused = errors.New("the adapter does not use the work agent yet, and the former engine's account is kept")
 
-// untilAgentAnswers waits until the member's agent has answered a question of the adapter, so that the adapter can do without the former engine.
+// untilAgentAnswers waits until the member's agent has answered a heartbeat of the adapter, so that the former engine is not needed any more.
 func (h *Host) untilAgentAnswers(ctx context.Context, name string, now func() time.Time) error {
 	last := pull.ErrNoAnswer
 	err := wait.PollUntilContextTimeout(ctx, handOverInterval, handOverTimeout, true, func(ctx context.Context) (bool, error) {

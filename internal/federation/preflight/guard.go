@@ -20,8 +20,7 @@ func GuardState(f Facts, n Needs) (guard.State, message.Message) {
 	return guard.Judge(f.Guard.Objects, Credentials(n.Keys), f.Engine.Writer())
 }
 
-// guardFindings checks the policies that protect the managed objects, and the mark of a downgrade, which keeps KubeFed
-// away.
+// guardFindings checks the policies that protect the managed objects, and the mark of a downgrade.
 func guardFindings(f Facts, n Needs) []Finding {
 	var out []Finding
 	if f.Mark != nil {

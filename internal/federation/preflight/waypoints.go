@@ -88,11 +88,21 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 	default:
 		return out, istio.Unread
 	}
+	if why := out.readGateways(ctx, c, declared); !why.IsZero() || len(out.carried) == 0 {
+		return out, why
+	}
+	why := out.readUsers(ctx, c)
+	return out, why
+}
+
+// readGateways reads the Gateways of a member: which connections each carries as a waypoint, and whether those that the member declares as
+// dedicated are suited for that. It returns the reason why they are not known, or zero.
+func (w *waypoints) readGateways(ctx context.Context, c dynamic.Interface, declared map[string]bool) message.Message {
 	classes := map[string]string{}
 	if err := each(ctx, c, gatewayClassResource, "", func(u *unstructured.Unstructured) {
 		classes[u.GetName()] = u.GetLabels()[waypointTraffic]
 	}); err != nil {
-		return out, unread(err, "GatewayClasses")
+		return unread(err, "GatewayClasses")
 	}
 	usedBy := map[string]string{} // Gateways of the root namespace by the accounts that they use besides their names
 	if err := each(ctx, c, gatewayResource, "", func(u *unstructured.Unstructured) {
@@ -102,13 +112,13 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 			of = classes[class]
 		}
 		if t := trafficOf(of); t != (carried{}) {
-			out.carried[u.GetNamespace()+"/"+u.GetName()] = t
+			w.carried[u.GetNamespace()+"/"+u.GetName()] = t
 		}
 		if u.GetNamespace() != federation.IstioPolicy.Namespace {
 			return
 		}
 		if declared[u.GetName()] {
-			out.dedicated[u.GetName()] = unsuited(u)
+			w.dedicated[u.GetName()] = unsuited(u)
 		}
 		for _, account := range accountsOf(u, class) {
 			if account != u.GetName() {
@@ -116,23 +126,25 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 			}
 		}
 	}); err != nil {
-		return out, unread(err, "Gateways")
+		return unread(err, "Gateways")
 	}
 	for account, by := range usedBy {
-		if why, dedicated := out.dedicated[account]; dedicated && why.IsZero() {
-			out.dedicated[account] = message.GatewayAccountShared(account, by)
+		if why, dedicated := w.dedicated[account]; dedicated && why.IsZero() {
+			w.dedicated[account] = message.GatewayAccountShared(account, by)
 		}
 	}
-	if len(out.carried) == 0 {
-		return out, message.Message{}
-	}
+	return message.Message{}
+}
+
+// readUsers reads the namespaces, Services and ServiceEntries that use a waypoint. It returns the reason why they are not known, or zero.
+func (w *waypoints) readUsers(ctx context.Context, c dynamic.Interface) message.Message {
 	if err := each(ctx, c, namespaceResource, usedWaypoint, func(u *unstructured.Unstructured) {
-		out.namespaces[u.GetName()] = u.GetLabels()
+		w.namespaces[u.GetName()] = u.GetLabels()
 	}); err != nil {
-		return out, unread(err, "namespaces")
+		return unread(err, "namespaces")
 	}
 	selected := ""
-	if len(out.namespaces) == 0 {
+	if len(w.namespaces) == 0 {
 		selected = usedWaypoint
 	}
 	for _, kind := range []struct {
@@ -145,16 +157,16 @@ func readWaypoints(ctx context.Context, c dynamic.Interface, istio Istio) (waypo
 	} {
 		if err := each(ctx, c, kind.resource, selected, func(u *unstructured.Unstructured) {
 			selector, _, err := unstructured.NestedStringMap(u.Object, kind.selector...)
-			for _, name := range []string{out.named(u, usedWaypoint, usedWaypointNamespace), out.named(u, canaryWaypoint, canaryWaypointNamespace)} {
-				if err == nil && len(selector) > 0 && out.carried[name].services {
-					out.services[u.GetNamespace()] = append(out.services[u.GetNamespace()], service{name, selector})
+			for _, name := range []string{w.named(u, usedWaypoint, usedWaypointNamespace), w.named(u, canaryWaypoint, canaryWaypointNamespace)} {
+				if err == nil && len(selector) > 0 && w.carried[name].services {
+					w.services[u.GetNamespace()] = append(w.services[u.GetNamespace()], service{name, selector})
 				}
 			}
 		}); err != nil {
-			return out, unread(err, kind.name)
+			return unread(err, kind.name)
 		}
 	}
-	return out, message.Message{}
+	return message.Message{}
 }
 
 // each calls do with every object of a kind that has a label; "" means every object. A kind that is not served has no objects.

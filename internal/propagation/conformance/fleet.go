@@ -42,7 +42,7 @@ type Fleet struct {
 	Disconnect, Reconnect func(member string)
 	// Stop ends the engine without warning, and Start starts one that has read nothing yet.
 	Stop, Start func()
-	// Quarantine keeps the engine away from a member, and returns when it does not write there any more; Release ends that.
+	// Quarantine suspends propagation to a member, and returns when it does not write there any more; Release ends that.
 	Quarantine, Release func(member string)
 	// Capabilities describes the engine under test.
 	Capabilities propagation.Capabilities

@@ -226,7 +226,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-tick.C():
-			e.release()
+			e.releaseQueues()
 		}
 	}
 	e.mu.Lock()
@@ -240,8 +240,8 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// release shuts down the queues of members that no longer use the engine, and removes its records of them.
-func (e *Engine) release() {
+// releaseQueues shuts down the queues of members that no longer use the engine, and removes its records of them.
+func (e *Engine) releaseQueues() {
 	used := e.used()
 	e.mu.Lock()
 	defer e.mu.Unlock()

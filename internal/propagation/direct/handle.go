@@ -94,9 +94,9 @@ func (e *Engine) handle(ctx context.Context, at place) next {
 // until returns how long it is until t; less than 0 if t has passed.
 func (e *Engine) until(t time.Time) time.Duration { return t.Sub(e.config.Clock.Now()) }
 
-// releaseDeleted lets a record go whose deletion was requested. KubeFed would keep its finalizer for ever, because it does not reach
-// the member, and handle no change of the record any more. The member keeps the object until the record, which is created again if
-// it is needed, says otherwise.
+// releaseDeleted removes KubeFed's finalizer from a record whose deletion was requested, so that the deletion completes. KubeFed does not reach the
+// member, so it would keep the finalizer, and handle no change of the record any more. The member keeps the object. If it is needed, the adapter
+// creates the record again, which then decides.
 func (e *Engine) releaseDeleted(ctx context.Context, at place, o *federation.Object, was result) next {
 	e.record(at, o, was, reasonRecord, false)
 	_, err := federation.WithoutKubeFedFinalizer(ctx, e.config.Host, o)

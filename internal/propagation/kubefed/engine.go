@@ -1,5 +1,5 @@
 // Package kubefed is the propagation engine of members that KubeFed's sync controller writes to. KubeFed watches the recorded objects
-// itself, so the engine only reports KubeFed's status, and passes urgent objects to a writer that overtakes KubeFed when it is behind.
+// itself, so the engine only reports KubeFed's status, and passes urgent objects to a DirectWriter, which writes them while KubeFed is behind.
 package kubefed
 
 import (

@@ -27,7 +27,7 @@ var errSuperseded = errors.New("the ManifestWork changed meanwhile")
 func (s *Works) write(ctx context.Context, d *desired, nonce string) error {
 	next := d.unstructured(nonce)
 	if d.name == nameOf(d.key) {
-		s.willDo(place{d.cluster, d.key}, bodyOf(next))
+		s.discardHandled(place{d.cluster, d.key}, bodyOf(next))
 	}
 	now := s.get(d.cluster, d.name)
 	if now == nil {
@@ -44,12 +44,12 @@ func (s *Works) write(ctx context.Context, d *desired, nonce string) error {
 			now = parseWork(found)
 		case found.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy:
 			return errSuperseded
-		default: // A question is only asked with a new ManifestWork, because the answer that an object is missing has no nonce.
+		default: // A read request is always a new ManifestWork, because the report that an object is missing has no nonce.
 			return wrap("create", d, err)
 		}
 	}
-	// A replacement without the finalizers would let the ManifestWork go before the agent has removed the object, so only what the engine
-	// owns is written.
+	// A replacement without the finalizers would complete the deletion of the ManifestWork before the agent has removed the object, so only the
+	// fields that the engine owns are written.
 	return wrap("update", d, s.patch(ctx, now, []map[string]any{
 		{"op": "add", "path": "/metadata/annotations", "value": next.GetAnnotations()},
 		{"op": "add", "path": "/metadata/labels", "value": next.GetLabels()},
@@ -57,8 +57,8 @@ func (s *Works) write(ctx context.Context, d *desired, nonce string) error {
 	}))
 }
 
-// patch changes a ManifestWork if its spec is still the given one: a request without an answer, or one of an earlier leader, that arrives
-// late must not replace a later version.
+// patch changes a ManifestWork if its spec is still the given one: a request that timed out, or one of an earlier leader, that arrives late
+// must not replace a later version.
 func (s *Works) patch(ctx context.Context, now *work, patch []map[string]any) error {
 	raw, err := json.Marshal(append([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": string(now.uid)},
@@ -81,8 +81,8 @@ func (s *Works) patch(ctx context.Context, now *work, patch []map[string]any) er
 
 // suspend makes the agent only report on the object of a ManifestWork.
 func (s *Works) suspend(ctx context.Context, w *work) error {
-	s.willDo(place{w.cluster, w.key}, "")
-	return wrap("suspend", &desired{cluster: w.cluster, name: w.name}, s.again(ctx, w, []map[string]any{
+	s.discardHandled(place{w.cluster, w.key}, "")
+	return wrap("suspend", &desired{cluster: w.cluster, name: w.name}, s.patchWithNewNonce(ctx, w, []map[string]any{
 		{"op": "add", "path": annotationPath(annotationPurpose), "value": string(purposeHold)},
 		{"op": "add", "path": "/spec/manifestConfigs/0/updateStrategy", "value": map[string]any{"type": readOnly}},
 	}))
@@ -91,8 +91,8 @@ func (s *Works) suspend(ctx context.Context, w *work) error {
 // release makes the agent stop owning the object of a ManifestWork, so that it stays in the member when the ManifestWork is deleted. The
 // agent removes its owner reference, which it does not do with the strategy ReadOnly. CreateOnly changes nothing else in an object that exists.
 func (s *Works) release(ctx context.Context, w *work) error {
-	s.willDo(place{w.cluster, w.key}, "")
-	return wrap("release", &desired{cluster: w.cluster, name: w.name}, s.again(ctx, w, []map[string]any{
+	s.discardHandled(place{w.cluster, w.key}, "")
+	return wrap("release", &desired{cluster: w.cluster, name: w.name}, s.patchWithNewNonce(ctx, w, []map[string]any{
 		{"op": "add", "path": annotationPath(annotationPurpose), "value": string(purposeRelease)},
 		{"op": "add", "path": "/spec/deleteOption", "value": map[string]any{"propagationPolicy": "Orphan"}},
 		{"op": "add", "path": "/spec/manifestConfigs/0/updateStrategy", "value": map[string]any{"type": createOnly}},
@@ -101,11 +101,11 @@ func (s *Works) release(ctx context.Context, w *work) error {
 
 // refresh makes the agent report on a ManifestWork again, whose content stays as it is.
 func (s *Works) refresh(ctx context.Context, w *work) error {
-	return wrap("refresh", &desired{cluster: w.cluster, name: w.name}, s.again(ctx, w, nil))
+	return wrap("refresh", &desired{cluster: w.cluster, name: w.name}, s.patchWithNewNonce(ctx, w, nil))
 }
 
-// again gives a ManifestWork a new nonce and other changes.
-func (s *Works) again(ctx context.Context, w *work, changes []map[string]any) error {
+// patchWithNewNonce makes changes to a ManifestWork and gives it a new nonce, so that the agent reports on the object again.
+func (s *Works) patchWithNewNonce(ctx context.Context, w *work, changes []map[string]any) error {
 	nonce := s.nonce(w.cluster)
 	return s.patch(ctx, w, append(changes,
 		map[string]any{"op": "add", "path": annotationPath(annotationNonce), "value": nonce},
@@ -116,8 +116,8 @@ func annotationPath(key string) string {
 	return "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1")
 }
 
-// forget deletes a ManifestWork that asked a question.
-func (s *Works) forget(ctx context.Context, cluster, name string) {
+// deleteReadRequest deletes the ManifestWork of a read request.
+func (s *Works) deleteReadRequest(ctx context.Context, cluster, name string) {
 	err := s.client(cluster).Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) { // it is deleted when it is old
 		s.config.Log.V(1).Info("ManifestWork was not deleted", "member", cluster, "name", name, "because", err.Error())

@@ -26,9 +26,9 @@ const (
 // groups of addresses by them.
 var reservedLabels = []string{"acp.io/", "class.acp.io/"}
 
-// exactly returns CEL expressions that are all true if and only if an object has the recorded spec, the recorded labels, no other
+// exactExpressions returns CEL expressions that are all true if and only if an object has the recorded spec, the recorded labels, no other
 // reserved label, no annotation that changes what Istio enforces, and no other content. An expression that fails counts as false.
-func exactly(spec map[string]any, labels map[string]string) ([]string, error) {
+func exactExpressions(spec map[string]any, labels map[string]string) ([]string, error) {
 	var only []string
 	for _, prefix := range reservedLabels {
 		only = append(only, fmt.Sprintf("k.startsWith(%s)", quote(prefix)))
@@ -56,17 +56,17 @@ func exactly(spec map[string]any, labels map[string]string) ([]string, error) {
 	if err := numbers.Decode(&plain); err != nil {
 		return nil, fmt.Errorf("decode the spec: %w", err)
 	}
-	return equal(out, "object.spec", plain)
+	return appendEqual(out, "object.spec", plain)
 }
 
 // errTextTooLong reports a text that no expression can contain, so that the agent cannot compare it.
 var errTextTooLong = errors.New("a text is too long to be compared")
 
-// equal appends expressions that compare the value at a path with a wanted one. A value whose literal is too long for one expression
+// appendEqual appends expressions that compare the value at a path with a wanted one. A value whose literal is too long for one expression
 // is compared part by part.
-func equal(out []string, path string, want any) ([]string, error) {
+func appendEqual(out []string, path string, want any) ([]string, error) {
 	var b strings.Builder
-	if literal(&b, want); b.Len() <= maxExpression {
+	if writeLiteral(&b, want); b.Len() <= maxExpression {
 		return append(out, path+" == "+b.String()), nil
 	}
 	var err error
@@ -74,20 +74,20 @@ func equal(out []string, path string, want any) ([]string, error) {
 	case map[string]any:
 		out = append(out, fmt.Sprintf("type(%s) == map && size(%s) == %d", path, path, len(v)))
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if out, err = equal(out, path+"["+quote(k)+"]", v[k]); err != nil {
+			if out, err = appendEqual(out, path+"["+quote(k)+"]", v[k]); err != nil {
 				return nil, err
 			}
 		}
 		return out, nil
 	case []any:
-		return equalList(out, path, v)
+		return appendEqualList(out, path, v)
 	default:
 		return nil, fmt.Errorf("%w: %s has more than %d bytes", errTextTooLong, path, maxExpression)
 	}
 }
 
-// equalList compares a list in pieces of consecutive elements, as many as one expression can have.
-func equalList(out []string, path string, want []any) ([]string, error) {
+// appendEqualList appends expressions that compare a list in runs of consecutive elements, as many as fit into one expression.
+func appendEqualList(out []string, path string, want []any) ([]string, error) {
 	out = append(out, fmt.Sprintf("type(%s) == list && size(%s) == %d", path, path, len(want)))
 	var b strings.Builder
 	flush := func() {
@@ -99,10 +99,10 @@ func equalList(out []string, path string, want []any) ([]string, error) {
 	for i, v := range want {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		var one strings.Builder
-		if literal(&one, v); len(at)+4+one.Len() > maxExpression {
+		if writeLiteral(&one, v); len(at)+4+one.Len() > maxExpression {
 			flush()
 			var err error
-			if out, err = equal(out, at, v); err != nil {
+			if out, err = appendEqual(out, at, v); err != nil {
 				return nil, err
 			}
 			continue
@@ -120,8 +120,8 @@ func equalList(out []string, path string, want []any) ([]string, error) {
 	return out, nil
 }
 
-// literal writes a JSON value as a CEL literal.
-func literal(w io.StringWriter, v any) {
+// writeLiteral writes a JSON value as a CEL literal.
+func writeLiteral(w io.StringWriter, v any) {
 	text := func(s string) { _, _ = w.WriteString(s) } // a strings.Builder returns no error
 	switch v := v.(type) {
 	case nil:
@@ -138,7 +138,7 @@ func literal(w io.StringWriter, v any) {
 			if i > 0 {
 				text(",")
 			}
-			literal(w, e)
+			writeLiteral(w, e)
 		}
 		text("]")
 	case map[string]any:
@@ -148,7 +148,7 @@ func literal(w io.StringWriter, v any) {
 				text(",")
 			}
 			text(quote(k) + ":")
-			literal(w, v[k])
+			writeLiteral(w, v[k])
 		}
 		text("}")
 	}

@@ -78,7 +78,7 @@ func TestExactlyRecognizesOnlyTheRecordedContent(t *testing.T) {
 		"no": false, "empty": []any{}, "emptyMap": map[string]any{}, "mixed": []any{1, "a", map[string]any{"b": []any{}}}}
 	for name, spec := range map[string]map[string]any{"special": special, "large": large(1100, 40), "huge elements": large(4, 50000), "empty": {}} {
 		t.Run(name, func(t *testing.T) {
-			expressions, err := exactly(spec, labels)
+			expressions, err := exactExpressions(spec, labels)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestExactlyRecognizesOnlyTheRecordedContent(t *testing.T) {
 }
 
 func TestExactlyRefusesTextThatNoExpressionCanHave(t *testing.T) {
-	if _, err := exactly(map[string]any{"text": strings.Repeat("x", maxExpression+1)}, nil); err == nil {
+	if _, err := exactExpressions(map[string]any{"text": strings.Repeat("x", maxExpression+1)}, nil); err == nil {
 		t.Error("it is accepted")
 	}
 }

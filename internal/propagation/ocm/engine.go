@@ -28,8 +28,8 @@ const (
 	// writesPerSecond is the expected number of objects that an agent applies per second: it makes about five requests for each, of at
 	// most 50 a second to the host (OCM v1.0.0, pkg/common/options).
 	writesPerSecond = 10
-	// firstBackoff and lastBackoff are the delays after a failure, and between two questions to an agent that reports another content
-	// than the recorded one. A question makes the agent try again, which by itself waits for up to 1000 seconds.
+	// firstBackoff and lastBackoff are the delays after a failure, and between two rewrites of a ManifestWork whose agent reports another
+	// content than the recorded one. A new version makes the agent retry at once; otherwise it waits for up to 1000 seconds.
 	firstBackoff = 2 * time.Second
 	lastBackoff  = time.Minute
 	// readLifetime is the age at which a ManifestWork of Absent is deleted that the adapter did not delete, because it was stopped.
@@ -73,8 +73,7 @@ type progress struct {
 	absence string
 	// failure is the reason why the ManifestWork could not be written, or "".
 	failure string
-	// asked is when the agent was asked again to make the member have the object, and adopted when it was made to take over one that
-	// has to go.
+	// asked records the rewrites that make the agent retry a change, and adopted those that make it adopt an object which has to be removed.
 	asked, adopted attempts
 }
 
@@ -151,7 +150,7 @@ func (e *Engine) Recheck(cluster, key string) {
 	}
 	for _, c := range used {
 		keys := slices.Clone(recorded)
-		for _, w := range e.config.Works.in(c) { // a member that is quarantined must not be changed even by a ManifestWork without a record
+		for _, w := range e.config.Works.objectWorks(c) { // a member that is quarantined must not be changed even by a ManifestWork without a record
 			if key, own := e.config.Of.Own(w.key); own && w.name == nameOf(w.key) {
 				keys = append(keys, key)
 			}
@@ -204,17 +203,17 @@ func (e *Engine) Report(o *federation.Object, cluster string) federation.Report 
 		return federation.Report{Reason: p.failure}
 	case !o.IsPlacedIn(cluster):
 		never := !o.WasPlacedIn(cluster)
-		return federation.Report{Settled: w == nil && (never || p.absence == e.absenceOf(at, o)), Reason: silence(alive)}
+		return federation.Report{Settled: w == nil && (never || p.absence == e.absenceOf(at, o)), Reason: agentReason(alive)}
 	case w == nil || w.record != recordOf(o) || w.purpose != purposeApply || w.deleting || !e.config.Works.settled(w):
-		return federation.Report{Reason: silence(alive)}
-	case !w.applied || !e.config.Works.current(w): // the agent is asked again
-		return federation.Report{Settled: true, Reason: silence(alive)}
+		return federation.Report{Reason: agentReason(alive)}
+	case !w.applied || !e.config.Works.isOfPresentEpoch(w): // the ManifestWork is written again
+		return federation.Report{Settled: true, Reason: agentReason(alive)}
 	case w.refused != "":
 		return federation.Report{Settled: true, Reason: reasonRefused}
 	case w.available == available && w.report == nil:
 		return federation.Report{Settled: true, Reason: reasonNoReport}
 	}
-	return federation.Report{Settled: true, Applied: w.exact(), Reason: silence(alive)}
+	return federation.Report{Settled: true, Applied: w.exact(), Reason: agentReason(alive)}
 }
 
 // Retains reports whether the agent of a member that moved to another engine may still write an object: its ManifestWork was not deleted
@@ -224,7 +223,9 @@ func (e *Engine) Retains(o *federation.Object, cluster string) bool {
 }
 
 // work returns the ManifestWork of an object in a member, or nil.
-func (e *Engine) work(at place) *work { return e.config.Works.of(at.cluster, e.config.Of.key(at.key)) }
+func (e *Engine) work(at place) *work {
+	return e.config.Works.workOf(at.cluster, e.config.Of.key(at.key))
+}
 
 // Reasons of reports.
 const (
@@ -236,7 +237,8 @@ const (
 	reasonNoReport = "NoReport"
 )
 
-func silence(alive bool) string {
+// agentReason returns the reason of a report about an object of an agent that may not be alive; "" if it is.
+func agentReason(alive bool) string {
 	if alive {
 		return ""
 	}
@@ -264,9 +266,10 @@ func (e *Engine) update(at place, change func(*progress)) (differs bool) {
 	return p.failure != before.failure || p.absence != before.absence
 }
 
-// absenceOf identifies the answer that a member does not have an object of a record. It is void when the object is found there afterwards.
+// absenceOf identifies the confirmation that a member does not have an object: by the version of its record, and by the number of times that the object was
+// found there, so that a confirmation does not count any more once the object was found afterwards.
 func (e *Engine) absenceOf(at place, o *federation.Object) string {
-	return recordOf(o) + "/" + strconv.Itoa(e.config.Works.seenTimes(place{at.cluster, e.config.Of.key(at.key)}))
+	return recordOf(o) + "/" + strconv.Itoa(e.config.Works.timesFound(place{at.cluster, e.config.Of.key(at.key)}))
 }
 
 // Start handles objects until the context ends. It begins with all objects in all members.
@@ -288,7 +291,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-tick.C():
-			e.forgetOld(ctx)
+			e.removeObsolete(ctx)
 		}
 	}
 	e.mu.Lock()
@@ -299,14 +302,14 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// forgetOld deletes what earlier runs left behind, and removes the records of members that no longer use the engine.
-func (e *Engine) forgetOld(ctx context.Context) {
+// removeObsolete deletes the read requests that earlier processes left behind, and the progress of members that no longer use the engine.
+func (e *Engine) removeObsolete(ctx context.Context) {
 	used := map[string]bool{}
 	for _, c := range e.used("") {
 		used[c] = true
-		for _, w := range e.config.Works.in(c) {
+		for _, w := range e.config.Works.objectWorks(c) {
 			if strings.HasPrefix(w.name, readPrefix) && !w.deleting && e.clock.Since(w.created) > readLifetime {
-				e.config.Works.forget(ctx, c, w.name)
+				e.config.Works.deleteReadRequest(ctx, c, w.name)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func (e *Engine) handle(ctx context.Context, at place) (time.Duration, error) {
 	case o.IsPlacedIn(at.cluster):
 		return e.apply(ctx, at, o, w)
 	}
-	return e.absent(ctx, at, o, w)
+	return e.ensureAbsent(ctx, at, o, w)
 }
 
 // keep leaves an object in a member as it is, and makes the agent report on it again after it was away.
@@ -59,7 +59,7 @@ func (e *Engine) keep(ctx context.Context, w *work) error {
 	if w == nil || w.deleting || w.purpose == purposeRead {
 		return nil
 	}
-	if alive, _ := e.config.Works.alive(w.cluster); !alive || e.config.Works.current(w) {
+	if alive, _ := e.config.Works.alive(w.cluster); !alive || e.config.Works.isOfPresentEpoch(w) {
 		return nil
 	}
 	return e.config.Works.refresh(ctx, w)
@@ -105,9 +105,9 @@ func (e *Engine) retryRequest(at place, ask func() error) (time.Duration, error)
 	return 0, ask()
 }
 
-// contradicted reports whether the adapter itself read something else in the member than the agent reported, so that the agent has to
-// compare again. It reports a change by itself only at its interval.
-func (e *Engine) contradicted(at place, revision string) bool {
+// contradictsReport reports whether the adapter itself read another revision in the member than the agent reported, so that the ManifestWork has to
+// be written again. Otherwise the agent would report the change only at its interval.
+func (e *Engine) contradictsReport(at place, revision string) bool {
 	if e.config.Read == nil {
 		return false
 	}
@@ -121,7 +121,7 @@ func (e *Engine) apply(ctx context.Context, at place, o *federation.Object, w *w
 	if w != nil && w.deleting {
 		return 0, nil // The agent removes the object. An event follows when it has, and then the object is created again.
 	}
-	d, err := placed(o, at.cluster, purposeApply, e.revisionIn(o, at.cluster), e.config.Of)
+	d, err := objectWork(o, at.cluster, purposeApply, e.revisionIn(o, at.cluster), e.config.Of)
 	if err != nil {
 		return 0, err
 	}
@@ -130,52 +130,52 @@ func (e *Engine) apply(ctx context.Context, at place, o *federation.Object, w *w
 
 // ensure makes a ManifestWork have a content, and requests another report of the agent from time to time until it reports that the member has it.
 func (e *Engine) ensure(ctx context.Context, at place, d *desired, w *work) (time.Duration, error) {
-	if w == nil || !d.is(w) {
+	if w == nil || !d.matches(w) {
 		e.update(at, func(p *progress) { p.asked = attempts{} })
 		return 0, e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster))
 	}
 	if alive, _ := e.config.Works.alive(at.cluster); !alive {
 		return 0, nil // An event follows when the agent is back.
 	}
-	if !e.config.Works.current(w) {
+	if !e.config.Works.isOfPresentEpoch(w) {
 		return 0, e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster))
 	}
 	switch {
-	case w.exact() && !e.contradicted(at, d.revision):
+	case w.exact() && !e.contradictsReport(at, d.revision):
 		e.update(at, func(p *progress) { p.asked = attempts{} })
 		return 0, nil
 	case w.exact():
 	case !w.applied || w.refused == "" && !w.answered() && w.available == available:
 		return 0, nil // An event follows when the agent has handled this version, and read the object.
 	}
-	// The member differs, or refuses the object. A question makes the agent try again, which by itself waits for minutes.
+	// The member differs, or refuses the object. A new version makes the agent retry at once; otherwise it waits for minutes.
 	return e.retryRequest(at, func() error { return e.config.Works.write(ctx, d, e.config.Works.nonce(at.cluster)) })
 }
 
-// absent makes the member lose an object, in these steps, of which all but the second can be taken back:
+// ensureAbsent removes an object from a member, in these steps, of which all but the second can be reverted:
 //
 //  1. The ManifestWork no longer lets the agent write the object, and the agent confirms it, so that no earlier version is in flight.
 //  2. The ManifestWork is deleted, which makes the agent delete the object.
-//  3. The agent is asked whether the member has the object.
-//  4. If it has, because somebody created it again or the agent does not own it, the agent takes it over, and the steps begin again.
-func (e *Engine) absent(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
+//  3. A read request makes the agent report whether the member has the object.
+//  4. If it has, because somebody created it again or the agent does not own it, the agent adopts it, and the steps begin again.
+func (e *Engine) ensureAbsent(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
 	works := e.config.Works
-	if w == nil && e.progressOf(at).absence == e.absenceOf(at, o) && e.found(at) {
-		works.sighted(place{at.cluster, e.config.Of.key(at.key)}) // Somebody created it again.
+	if w == nil && e.progressOf(at).absence == e.absenceOf(at, o) && e.isInMember(at) {
+		works.countFound(place{at.cluster, e.config.Of.key(at.key)}) // Somebody created it again.
 		return 0, nil
 	}
 	if w == nil && (!o.WasPlacedIn(at.cluster) || e.progressOf(at).absence == e.absenceOf(at, o)) {
 		return 0, nil
 	}
 	if alive, _ := works.alive(at.cluster); !alive || w != nil && w.deleting {
-		return 0, nil // The deletion of a ManifestWork cannot be taken back, so it waits until the agent is there. An event follows.
+		return 0, nil // The deletion of a ManifestWork cannot be reverted, so it waits until the agent is alive. An event follows.
 	}
 	switch {
 	case w == nil:
-		d := reading(o, at.cluster, e.config.Of)
+		d := readRequest(o, at.cluster, e.config.Of)
 		return 0, works.write(ctx, &d, works.nonce(at.cluster))
 	case w.purpose == purposeRead:
-		return e.answer(ctx, at, o, w)
+		return e.handleReadResult(ctx, at, o, w)
 	case w.purpose == purposeAdopt && !w.exact():
 		return e.adopt(ctx, at, o, w)
 	case !w.readOnly:
@@ -186,8 +186,8 @@ func (e *Engine) absent(ctx context.Context, at place, o *federation.Object, w *
 	return 0, works.remove(ctx, w) // the agent removes the object
 }
 
-// found reports whether the adapter itself read the object in the member.
-func (e *Engine) found(at place) bool {
+// isInMember reports whether the adapter itself read the object in the member.
+func (e *Engine) isInMember(at place) bool {
 	if e.config.Read == nil {
 		return false
 	}
@@ -195,12 +195,12 @@ func (e *Engine) found(at place) bool {
 	return seen.Reachable && seen.Object != nil
 }
 
-// answer handles the answer to the question whether a member has an object.
-func (e *Engine) answer(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
+// handleReadResult handles what the agent reported for a read request.
+func (e *Engine) handleReadResult(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
 	works := e.config.Works
 	switch {
-	case w.record != recordOf(o) || !works.current(w):
-		return 0, works.remove(ctx, w) // It is about an earlier time. A new question follows.
+	case w.record != recordOf(o) || !works.isOfPresentEpoch(w):
+		return 0, works.remove(ctx, w) // The request is outdated. A new one follows.
 	case !w.applied || w.available == "":
 		return 0, nil
 	case w.missing():
@@ -216,14 +216,14 @@ func (e *Engine) answer(ctx context.Context, at place, o *federation.Object, w *
 	}
 	e.update(at, func(p *progress) { p.adopted = p.adopted.next(e.clock.Now()) })
 	if w.available != available {
-		return 0, works.remove(ctx, w) // It could not be read. A new question follows.
+		return 0, works.remove(ctx, w) // The object could not be read. A new request follows.
 	}
 	return e.adopt(ctx, at, o, w)
 }
 
-// adopt makes the agent own an object that has to go, so that it deletes the object with the ManifestWork.
+// adopt makes the agent own an object that has to be removed, so that the agent deletes it with the ManifestWork.
 func (e *Engine) adopt(ctx context.Context, at place, o *federation.Object, w *work) (time.Duration, error) {
-	d, err := placed(o, at.cluster, purposeAdopt, e.config.Revision(o.TemplateSpec), e.config.Of)
+	d, err := objectWork(o, at.cluster, purposeAdopt, e.config.Revision(o.TemplateSpec), e.config.Of)
 	if err != nil {
 		return 0, err
 	}

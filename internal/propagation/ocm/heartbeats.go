@@ -13,7 +13,7 @@ import (
 
 // Heartbeats configures how a member is detected whose agent does not work.
 type Heartbeats struct {
-	// Interval is the time from an answer to the next question.
+	// Interval is the time from an answer to the next heartbeat.
 	Interval time.Duration
 	// Timeout is how long an answer may take. A member without one counts as unreachable.
 	Timeout time.Duration
@@ -24,11 +24,11 @@ var DefaultHeartbeats = Heartbeats{Interval: 10 * time.Second, Timeout: 30 * tim
 
 // beat is the state of the heartbeats of a member.
 type beat struct {
-	// nonce is the last question.
+	// nonce is that of the last heartbeat.
 	nonce string
-	// epoch is the present epoch, or "" before the first answer; see Works.current.
+	// epoch is the present epoch, or "" before the first answer; see Works.isOfPresentEpoch.
 	epoch string
-	// since is the time of the first question without an answer, or zero, and next is the time of the next question.
+	// since is the time of the first heartbeat without an answer, or zero, and next is the time of the next heartbeat.
 	since, next time.Time
 	// alive reports whether the agent answered in time, and silent whether it did not. Both are false before the first answer.
 	alive, silent bool
@@ -36,8 +36,8 @@ type beat struct {
 	failed bool
 }
 
-// ask sends the heartbeats that are due, and reports the members that did not answer in time.
-func (s *Works) ask(ctx context.Context) {
+// sendHeartbeats sends the heartbeats that are due, and reports the members that did not answer in time.
+func (s *Works) sendHeartbeats(ctx context.Context) {
 	used := map[string]bool{}
 	var sending errgroup.Group
 	sending.SetLimit(maxHeartbeats)
@@ -48,10 +48,10 @@ func (s *Works) ask(ctx context.Context) {
 		}
 		used[c.Name] = true
 		if c.Engine != federation.EngineOCM {
-			s.endQuestions(ctx, c.Name)
+			s.deleteRequests(ctx, c.Name)
 			continue
 		}
-		nonce, lost := s.question(c.Name, s.get(c.Name, heartbeatName))
+		nonce, lost := s.nextHeartbeat(c.Name, s.get(c.Name, heartbeatName))
 		if lost {
 			s.config.Changed(c.Name, "")
 		}
@@ -59,7 +59,7 @@ func (s *Works) ask(ctx context.Context) {
 			continue
 		}
 		sending.Go(func() error {
-			s.send(ctx, c.Name, nonce)
+			s.sendHeartbeat(ctx, c.Name, nonce)
 			return nil
 		})
 	}
@@ -73,12 +73,12 @@ func (s *Works) ask(ctx context.Context) {
 	}
 	maps.DeleteFunc(s.contents, func(at place, _ content) bool { return !used[at.cluster] })
 	maps.DeleteFunc(s.handled, func(at place, _ string) bool { return !used[at.cluster] })
-	maps.DeleteFunc(s.sightings, func(at place, _ int) bool { return !used[at.cluster] })
+	maps.DeleteFunc(s.found, func(at place, _ int) bool { return !used[at.cluster] })
 }
 
-// send writes a heartbeat. A host that does not answer in time delays no other member for long.
-func (s *Works) send(ctx context.Context, cluster, nonce string) {
-	d := heartbeat(cluster, s.config.Clock.Now(), s.unansweredSince(cluster))
+// sendHeartbeat writes a heartbeat. A host that does not answer in time delays no other member for long.
+func (s *Works) sendHeartbeat(ctx context.Context, cluster, nonce string) {
+	d := heartbeatRequest(cluster, s.config.Clock.Now(), s.unansweredSince(cluster))
 	limited, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	err := s.write(limited, &d, nonce)
 	cancel()
@@ -100,9 +100,9 @@ const (
 	heartbeatTimeout = 3 * time.Second
 )
 
-// endQuestions deletes the ManifestWorks that only ask the agent of a member, because the member uses another engine.
-func (s *Works) endQuestions(ctx context.Context, cluster string) {
-	for _, w := range s.all(cluster) {
+// deleteRequests deletes the heartbeat and the read requests of a member, because the member uses another engine.
+func (s *Works) deleteRequests(ctx context.Context, cluster string) {
+	for _, w := range s.allWorks(cluster) {
 		if w.deleting || w.purpose != purposeHeartbeat && w.purpose != purposeRead {
 			continue
 		}
@@ -115,9 +115,9 @@ func (s *Works) endQuestions(ctx context.Context, cluster string) {
 	delete(s.beats, cluster) // The agent has to answer again when the member returns to the engine.
 }
 
-// question returns the nonce of the heartbeat that is due, or "", and whether the member is found not to answer. last is the last
-// heartbeat on the host, or nil.
-func (s *Works) question(cluster string, last *work) (nonce string, lost bool) {
+// nextHeartbeat returns the nonce of the heartbeat that is due, or "", and whether the agent of the member has just exceeded the timeout. last is
+// the last heartbeat on the host, or nil.
+func (s *Works) nextHeartbeat(cluster string, last *work) (nonce string, lost bool) {
 	now := s.config.Clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Works) question(cluster string, last *work) (nonce string, lost bool) {
 	}
 	epoch := b.epoch
 	switch {
-	case epoch == "" && !b.silent && s.continues(last, now):
+	case epoch == "" && !b.silent && s.epochContinues(last, now):
 		epoch = last.epoch()
 	case epoch == "" || b.silent:
 		epoch = rand.Text()
@@ -142,21 +142,21 @@ func (s *Works) question(cluster string, last *work) (nonce string, lost bool) {
 	if b.since.IsZero() {
 		b.since = now
 	}
-	// A question without an answer is repeated, because its ManifestWork may have been changed.
+	// A heartbeat without an answer is repeated, because its ManifestWork may have been changed.
 	b.nonce, b.next = epoch+epochSeparator+rand.Text(), now.Add(s.config.Heartbeats.Timeout)
 	return b.nonce, lost
 }
 
-// unansweredSince returns the time of the first question that a member's agent has not answered.
+// unansweredSince returns the time of the first heartbeat that a member's agent has not answered.
 func (s *Works) unansweredSince(cluster string) time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.beats[cluster].since
 }
 
-// continues reports whether the epoch of a heartbeat that an earlier process wrote goes on: it was answered, and so short a time ago that the
-// agent would count as answering.
-func (s *Works) continues(last *work, now time.Time) bool {
+// epochContinues reports whether the epoch of a heartbeat that an earlier process wrote is still the present one: the heartbeat was answered, and
+// is so recent that the agent would count as alive.
+func (s *Works) epochContinues(last *work, now time.Time) bool {
 	return last != nil && last.epoch() != "" && last.answered() && last.applied &&
 		now.Sub(last.asked) <= s.config.Heartbeats.Interval+s.config.Heartbeats.Timeout
 }
@@ -169,8 +169,8 @@ func (s *Works) alive(cluster string) (alive, known bool) {
 	return b != nil && b.alive, b != nil && (b.alive || b.silent)
 }
 
-// beaten records the answer to a heartbeat: the agent handled the question and reported on the object.
-func (s *Works) beaten(w *work) {
+// onHeartbeat handles an event of a heartbeat, and records that the agent is alive if it handled the ManifestWork and reported on the object.
+func (s *Works) onHeartbeat(w *work) {
 	s.mu.Lock()
 	b := s.beats[w.cluster]
 	if b == nil || b.since.IsZero() || w.nonce != b.nonce || !w.answered() || !w.applied {
@@ -186,11 +186,10 @@ func (s *Works) beaten(w *work) {
 	}
 }
 
-// current reports whether a ManifestWork was written in the present epoch of its member. An epoch ends when the agent is found not to
-// answer. While the agent cannot reach the host, it repeats a report that failed at growing intervals of up to 1000 seconds, so that a
-// report from before stays on the host for a while after the agent is back, although the object was changed in the meantime. So every
-// ManifestWork of an earlier epoch is written again, with a nonce of the present one.
-func (s *Works) current(w *work) bool {
+// isOfPresentEpoch reports whether a ManifestWork was written in the present epoch of its member. An epoch ends when a heartbeat times out. While
+// the agent cannot reach the host, it retries a report at growing intervals of up to 1000 seconds, so that an outdated report stays on the host for
+// a while after the agent is connected again. So every ManifestWork of an earlier epoch is written again, with a nonce of the present one.
+func (s *Works) isOfPresentEpoch(w *work) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	b := s.beats[w.cluster]

@@ -76,17 +76,17 @@ func (s *scene) put(w *work) {
 	if err := s.works.watches["m1"].informer.GetIndexer().Update(cached{w}); err != nil {
 		s.Fatal(err)
 	}
-	s.works.seen(w)
+	s.works.onWork(w)
 }
 
 // asked sends the heartbeat that is due, and returns it as the host has it then, or nil.
 func (s *scene) asked() *work {
 	s.Helper()
-	nonce, _ := s.works.question("m1", s.works.get("m1", heartbeatName))
+	nonce, _ := s.works.nextHeartbeat("m1", s.works.get("m1", heartbeatName))
 	if nonce == "" {
 		return nil
 	}
-	d := heartbeat("m1", s.now.Now(), s.works.unansweredSince("m1"))
+	d := heartbeatRequest("m1", s.now.Now(), s.works.unansweredSince("m1"))
 	w := parseWork(d.unstructured(nonce))
 	s.put(w)
 	return w
@@ -145,7 +145,7 @@ func TestAnEpochEndsWhenTheAgentIsLost(t *testing.T) {
 	w := parseWork(d.unstructured(s.works.nonce("m1")))
 	isCurrent := func(what string, want bool) {
 		t.Helper()
-		if got := s.works.current(w); got != want {
+		if got := s.works.isOfPresentEpoch(w); got != want {
 			t.Errorf("%s: the report counts: %v, want %v", what, got, want)
 		}
 	}
@@ -273,9 +273,9 @@ func TestHeartbeatStaysDueWhenItCannotBeWritten(t *testing.T) {
 	s.host.PrependReactor("create", "manifestworks", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return refused, nil, errors.New("the host does not answer")
 	})
-	s.works.ask(t.Context())
+	s.works.sendHeartbeats(t.Context())
 	refused = false
-	s.works.ask(t.Context())
+	s.works.sendHeartbeats(t.Context())
 	if found, err := s.host.Resource(WorkResource).Namespace("m1").Get(t.Context(), heartbeatName, metav1.GetOptions{}); err != nil {
 		t.Errorf("it was not written again: %v, %v", found, err)
 	}
@@ -308,7 +308,7 @@ func TestAChangeBackIsNotSettledBeforeItIsHandled(t *testing.T) {
 	is("the first content again", version("a", 4, false), false)
 	is("the agent has handled that", version("a", 4, true), true)
 	first := version("a", 5, false)
-	s.works.willDo(place{"m1", first.key}, version("b", 5, false).body) // the event of this write was not seen
+	s.works.discardHandled(place{"m1", first.key}, version("b", 5, false).body) // the event of this write was not seen
 	is("the first content after one that was not seen", first, false)
 }
 
@@ -328,7 +328,7 @@ func TestHeartbeatOnTheHost(t *testing.T) {
 	if _, _, err := read(0); !errors.Is(err, ErrNotAsked) {
 		t.Errorf("without a heartbeat: %v", err)
 	}
-	s.works.ask(t.Context())
+	s.works.sendHeartbeats(t.Context())
 	for _, c := range []struct {
 		reason string
 		after  time.Duration

@@ -53,15 +53,15 @@ func TestHost(t *testing.T) {
 			d := desiredOf(t, o, as)
 			switch as {
 			case purposeRead:
-				d = reading(o, "m1", "")
+				d = readRequest(o, "m1", "")
 			case purposeHeartbeat:
-				d = heartbeat("m1", works.config.Clock.Now(), works.config.Clock.Now())
+				d = heartbeatRequest("m1", works.config.Clock.Now(), works.config.Clock.Now())
 			}
 			if err := works.write(t.Context(), &d, "n1"); err != nil {
 				t.Fatal(err)
 			}
 			w := read(t, d.name)
-			if !d.is(w) || w.nonce != "n1" {
+			if !d.matches(w) || w.nonce != "n1" {
 				t.Errorf("the host has another content: %+v", w)
 			}
 			if as == purposeRead {
@@ -70,7 +70,7 @@ func TestHost(t *testing.T) {
 			if err := works.write(t.Context(), &d, "n2"); err != nil {
 				t.Fatal(err)
 			}
-			if w = read(t, d.name); !d.is(w) || w.nonce != "n2" {
+			if w = read(t, d.name); !d.matches(w) || w.nonce != "n2" {
 				t.Errorf("the host has another content after a replacement: %+v", w)
 			}
 			if err := works.suspend(t.Context(), w); err != nil {

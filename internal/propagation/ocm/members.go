@@ -60,8 +60,8 @@ func (m Members) byAgent(cluster string) bool {
 }
 
 // Observe returns the observation of an object in a member. That of a member of the engine is as old as the agent's report, which the
-// agent repeats at an interval of its own (10 to 19 seconds by default). An object without a ManifestWork counts as absent; whether it
-// is, is asked before anything depends on it.
+// agent repeats at an interval of its own (10 to 19 seconds by default). An object without a ManifestWork counts as absent; Absent reads it
+// before a decision depends on that.
 func (m Members) Observe(cluster, name string) federation.Observation {
 	if !m.byAgent(cluster) {
 		return m.Base.Observe(cluster, name)
@@ -85,7 +85,7 @@ func (m Members) name(key string) (name string, ok bool) {
 
 func (s *Works) observe(cluster, key string) federation.Observation {
 	o := federation.Observation{Registered: true}
-	if err := s.unread(cluster); err != nil {
+	if err := s.unreadReason(cluster); err != nil {
 		o.Unknown, o.Message = errors.Is(err, errNotListed), message.MemberWorksUnreadable(cluster)
 		return o
 	}
@@ -93,12 +93,12 @@ func (s *Works) observe(cluster, key string) federation.Observation {
 		o.Unknown, o.Message = !known, message.MemberAgentSilent(cluster)
 		return o
 	}
-	w := s.of(cluster, key)
+	w := s.workOf(cluster, key)
 	switch {
 	case w != nil && w.available == unreadable:
 		o.Message = message.MemberAgentCannotRead(cluster)
-	case w != nil && w.purpose != purposeRead && w.available != "" && !s.current(w):
-		// The report is from before the agent was away.
+	case w != nil && w.purpose != purposeRead && w.available != "" && !s.isOfPresentEpoch(w):
+		// The report is older than the last outage of the agent.
 		o.Unknown, o.Message = true, message.MemberNotContacted(cluster)
 	default:
 		o.Reachable, o.Object = true, s.object(w)
@@ -106,13 +106,13 @@ func (s *Works) observe(cluster, key string) federation.Observation {
 	return o
 }
 
-// object returns what a member has according to the last report of a ManifestWork, or nil. A ManifestWork that is being deleted, and a
-// question without an answer, stand for an object that may be there.
+// object returns what a member has according to the last report of a ManifestWork, or nil. For a ManifestWork that is being deleted, and for a
+// read request without an answer, it returns an object, because the member may have one.
 func (s *Works) object(w *work) *federation.Observed {
 	switch {
 	case w == nil:
 		return nil
-	case w.purpose == purposeRead && w.applied && w.missing() && s.current(w):
+	case w.purpose == purposeRead && w.applied && w.missing() && s.isOfPresentEpoch(w):
 		return nil
 	case w.purpose != purposeRead && !w.deleting && w.available != available:
 		return nil
@@ -129,15 +129,15 @@ func (s *Works) object(w *work) *federation.Observed {
 	case w.applied && w.answered(): // The content is another one, which is not known.
 		o.Label = r.revision
 	default:
-		o.Revision, o.Label = s.before(w)
+		o.Revision, o.Label = s.lastKnownContent(w)
 	}
 	return o
 }
 
-// before returns the revision and the label of an object that the agent reported on before it has handled the present version, or nothing:
-// the same resource version has the same content, whichever ManifestWork it was compared with. An earlier version of the ManifestWork may
-// still be in flight. So the object never counts as what the present version asks for.
-func (s *Works) before(w *work) (revision, label string) {
+// lastKnownContent returns the revision and the label of an object whose content was compared with an earlier version of the ManifestWork, or "":
+// an object that still has the same resource version still has this content. The result is never the revision of the present version, because the
+// agent may still be applying an earlier one.
+func (s *Works) lastKnownContent(w *work) (revision, label string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	known := s.contents[place{w.cluster, w.key}]
@@ -154,7 +154,7 @@ func (m Members) Reserved(cluster string) []string {
 		return m.Base.Reserved(cluster)
 	}
 	var out []string
-	for _, w := range m.Works.in(cluster) {
+	for _, w := range m.Works.objectWorks(cluster) {
 		if o := m.Works.observe(cluster, w.key); w.purpose != purposeRead && o.Reachable && o.Object != nil {
 			if name, own := m.name(w.key); own {
 				out = append(out, name)
@@ -165,8 +165,8 @@ func (m Members) Reserved(cluster string) []string {
 	return slices.Compact(out)
 }
 
-// Absent makes the agent read whether the member lacks an object. The ManifestWork of the question is new, so the answer is, too. If the
-// member has the object, the engine handles it again.
+// Absent makes the agent read whether the member lacks an object. Each read request is a new ManifestWork, so its report is not an earlier one. If
+// the member has the object, the engine handles it again.
 func (m Members) Absent(ctx context.Context, cluster, name string) (bool, error) {
 	if !m.byAgent(cluster) {
 		return m.Base.Absent(ctx, cluster, name)
@@ -174,12 +174,12 @@ func (m Members) Absent(ctx context.Context, cluster, name string) (bool, error)
 	if alive, _ := m.Works.alive(cluster); !alive {
 		return false, fmt.Errorf("read %s in member %s: its agent does not answer", name, cluster)
 	}
-	d := named(m.Kind, name, cluster, purposeRead, m.Of)
+	d := newDesired(m.Kind, name, cluster, purposeRead, m.Of)
 	d.name, d.expressions = readPrefix+strings.ToLower(rand.Text()), []string{"false"}
 	if err := m.Works.write(ctx, &d, m.Works.nonce(cluster)); err != nil {
 		return false, err
 	}
-	defer m.Works.forget(context.WithoutCancel(ctx), cluster, d.name)
+	defer m.Works.deleteReadRequest(context.WithoutCancel(ctx), cluster, d.name)
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for backoff.Pause(limited, m.Works.config.Clock, readPoll) {
@@ -188,7 +188,7 @@ func (m Members) Absent(ctx context.Context, cluster, name string) (bool, error)
 		case w.missing():
 			return true, nil
 		case w.available == available:
-			m.Works.sighted(place{cluster, m.key(name)})
+			m.Works.countFound(place{cluster, m.key(name)})
 			return false, nil
 		}
 	}

@@ -35,11 +35,11 @@ var ErrNoAnswer = errors.New("the work agent does not answer")
 // Probe makes the work agent of a cluster read the namespace kube-system, and returns the UID that it found, which identifies the cluster.
 // The agent must have a right to that. It waits until the context ends.
 func Probe(ctx context.Context, host dynamic.Interface, cluster string) (types.UID, error) {
-	d := heartbeat(cluster, time.Time{}, time.Time{})
+	d := heartbeatRequest(cluster, time.Time{}, time.Time{})
 	d.name, d.purpose = v1alpha1.ObjectPrefix+"probe-"+strings.ToLower(rand.Text()), purposeRead
 	client := host.Resource(WorkResource).Namespace(cluster)
 	u := d.unstructured(rand.Text())
-	// The adapter ignores it, because it is not the adapter's question.
+	// Without ACP's label, the adapter ignores it.
 	u.SetLabels(nil)
 	_, err := client.Create(ctx, u, metav1.CreateOptions{FieldManager: v1alpha1.ManagedBy})
 	if apierrors.IsNotFound(err) {
@@ -90,19 +90,19 @@ func Remaining(ctx context.Context, host dynamic.Interface, cluster string) (int
 	return n, nil
 }
 
-// Heartbeat is the last question of the adapter to the agent of a member, as the host has it.
+// Heartbeat is the last heartbeat that the adapter sent to the agent of a member, as the host has it.
 type Heartbeat struct {
 	// Answered reports whether the agent has answered it.
 	Answered bool
-	// since is the time of the first question without an answer when this one was sent.
+	// since is the time of the first heartbeat without an answer when this one was sent.
 	since time.Time
 }
 
-// ErrNotAsked means that the adapter has not asked the agent of a member lately, so that nothing is known about the agent.
+// ErrNotAsked means that the adapter has not sent a heartbeat to the agent of a member lately, so that nothing is known about the agent.
 var ErrNotAsked = errors.New("the adapter does not ask the work agent: it does not run, was started just now, or has no rights in the member's namespace")
 
-// heartbeatLifetime is how long a heartbeat says something about the agent. The adapter replaces it in a quarter of this time, and the clock
-// that reads it may differ from the adapter's.
+// heartbeatLifetime is the age up to which a heartbeat shows whether the agent is alive. The adapter replaces it in a quarter of this time, and the
+// clock of the reader may differ from the adapter's.
 const heartbeatLifetime = 3 * time.Minute
 
 // ReadHeartbeat returns the heartbeat of a member. It returns ErrNotAsked if there is none, or only an old one.

@@ -38,7 +38,7 @@ func (s *Works) newWatch(cluster string) (*namespaceWatch, error) {
 	changed := func(in any) {
 		w.fail(nil)
 		if c, ok := in.(cached); ok {
-			s.seen(c.work)
+			s.onWork(c.work)
 		}
 	}
 	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -47,7 +47,7 @@ func (s *Works) newWatch(cluster string) (*namespaceWatch, error) {
 				in = last.Obj
 			}
 			if c, ok := in.(cached); ok {
-				s.gone(c.work)
+				s.onWorkDeleted(c.work)
 			}
 		}})
 	err = errors.Join(err, w.informer.SetTransform(func(in any) (any, error) {
@@ -76,9 +76,9 @@ func (w *namespaceWatch) fail(err error) bool {
 	return first
 }
 
-// unread returns why the ManifestWorks in the namespace of a member are not known, or nil if they are. A watch that was interrupted goes on
-// from where it was.
-func (s *Works) unread(cluster string) error {
+// unreadReason returns why the ManifestWorks in the namespace of a member are not known, or nil if they are. They stay known while a watch is
+// interrupted, because it is resumed from its last event.
+func (s *Works) unreadReason(cluster string) error {
 	w := s.watchOf(cluster)
 	switch {
 	case w == nil:
@@ -95,7 +95,7 @@ func (s *Works) unread(cluster string) error {
 }
 
 // listed reports whether the ManifestWorks in the namespace of a member are known.
-func (s *Works) listed(cluster string) bool { return s.unread(cluster) == nil }
+func (s *Works) listed(cluster string) bool { return s.unreadReason(cluster) == nil }
 
 // errNotListed means that the ManifestWorks of a member were not listed yet.
 var errNotListed = errors.New("the ManifestWorks of the member were not listed yet")
@@ -108,8 +108,8 @@ func (c cached) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: c.cluster, Name: c.name, UID: c.uid, ResourceVersion: c.resourceVersion}
 }
 
-// adjust starts and stops watches according to the registrations. A member whose registration cannot be read keeps its watch.
-func (s *Works) adjust(ctx context.Context, running *sync.WaitGroup) error {
+// updateWatches starts and stops watches according to the registrations. A member whose registration cannot be read keeps its watch.
+func (s *Works) updateWatches(ctx context.Context, running *sync.WaitGroup) error {
 	if listed, _ := s.config.Members.Registry(); !listed {
 		return nil
 	}
@@ -146,8 +146,8 @@ func (s *Works) adjust(ctx context.Context, running *sync.WaitGroup) error {
 	return nil
 }
 
-// of returns the ManifestWork of an object in a member, or nil.
-func (s *Works) of(cluster, key string) *work { return s.get(cluster, nameOf(key)) }
+// workOf returns the ManifestWork of an object in a member, or nil.
+func (s *Works) workOf(cluster, key string) *work { return s.get(cluster, nameOf(key)) }
 
 func (s *Works) get(cluster, name string) *work {
 	w := s.watchOf(cluster)
@@ -169,13 +169,13 @@ func (s *Works) watchOf(cluster string) *namespaceWatch {
 	return s.watches[cluster]
 }
 
-// in returns the ManifestWorks of objects in a member.
-func (s *Works) in(cluster string) []*work {
-	return slices.DeleteFunc(s.all(cluster), func(w *work) bool { return w.purpose == purposeHeartbeat })
+// objectWorks returns the ManifestWorks in a member's namespace except its heartbeat.
+func (s *Works) objectWorks(cluster string) []*work {
+	return slices.DeleteFunc(s.allWorks(cluster), func(w *work) bool { return w.purpose == purposeHeartbeat })
 }
 
-// all returns the ManifestWorks in a member's namespace.
-func (s *Works) all(cluster string) []*work {
+// allWorks returns the ManifestWorks in a member's namespace.
+func (s *Works) allWorks(cluster string) []*work {
 	watch := s.watchOf(cluster)
 	if watch == nil {
 		return nil

@@ -46,11 +46,11 @@ const (
 	// purposeAdopt makes the agent own an object that remained in the member after its ManifestWork was deleted, so that the agent can
 	// delete it.
 	purposeAdopt purpose = "adopt"
-	// purposeRead asks whether the member has an object, without changing it.
+	// purposeRead makes the agent report whether the member has an object, without changing it: a read request.
 	purposeRead purpose = "read"
 	// purposeRelease makes the agent remove its owner reference from an object, which stays in the member, because the member uses another engine.
 	purposeRelease purpose = "release"
-	// purposeHeartbeat shows that the agent works.
+	// purposeHeartbeat shows that the agent is alive.
 	purposeHeartbeat purpose = "heartbeat"
 )
 
@@ -118,7 +118,7 @@ func (w *work) exact() bool {
 	return w.applied && w.refused == "" && w.available == available && w.answered() && w.report.exact
 }
 
-// epoch returns the epoch in which the agent was asked; see Works.current.
+// epoch returns the epoch in which the ManifestWork was written; see Works.isOfPresentEpoch.
 func (w *work) epoch() string {
 	epoch, _, _ := strings.Cut(w.nonce, epochSeparator)
 	return epoch
@@ -127,8 +127,8 @@ func (w *work) epoch() string {
 // epochSeparator separates the epoch from the rest of a nonce.
 const epochSeparator = "."
 
-// missing reports whether the agent found that the member does not have the object. The answer has no nonce, so it is the answer to the
-// creation of the ManifestWork.
+// missing reports whether the agent found that the member does not have the object. That report has no nonce, so it is only conclusive for a
+// ManifestWork that has had one version.
 func (w *work) missing() bool { return w.available == unavailable }
 
 // recordOf identifies a version of a record.
@@ -157,32 +157,33 @@ type desired struct {
 	expressions []string
 }
 
-// placed returns the ManifestWork that makes a member have an object, or reports on it only.
-func placed(o *federation.Object, cluster string, as purpose, revision string, of Scope) (desired, error) {
+// objectWork returns the ManifestWork with which the agent applies an object, or only reports on it, depending on the purpose.
+func objectWork(o *federation.Object, cluster string, as purpose, revision string, of Scope) (desired, error) {
 	spec, labels := o.TemplateSpec, o.TemplateLabels
 	if own := o.Overrides[cluster]; o.IsPlacedIn(cluster) {
 		spec, labels = o.SpecIn(cluster), federation.Overlay(labels, own.Labels)
 	}
 	labels = federation.Overlay(labels, map[string]string{federation.LabelKubeFed: "true", federation.LabelWorkAgent: "true"})
-	expressions, err := exactly(spec, labels)
+	expressions, err := exactExpressions(spec, labels)
 	if err != nil {
 		return desired{}, fmt.Errorf("compare %s: %w", o.Key(), err)
 	}
-	d := named(o.Kind, o.Meta.Name, cluster, as, of)
+	d := newDesired(o.Kind, o.Meta.Name, cluster, as, of)
 	d.record, d.revision, d.expressions = recordOf(o), revision, expressions
 	d.manifest.SetLabels(labels)
 	d.manifest.Object["spec"] = spec
 	return d, nil
 }
 
-// reading returns the ManifestWork that asks whether a member has an object.
-func reading(o *federation.Object, cluster string, of Scope) desired {
-	d := named(o.Kind, o.Meta.Name, cluster, purposeRead, of)
+// readRequest returns the ManifestWork with which the agent reports whether a member has an object.
+func readRequest(o *federation.Object, cluster string, of Scope) desired {
+	d := newDesired(o.Kind, o.Meta.Name, cluster, purposeRead, of)
 	d.record, d.expressions = recordOf(o), []string{"false"}
 	return d
 }
 
-func named(k federation.Kind, name, cluster string, as purpose, of Scope) desired {
+// newDesired returns a ManifestWork for an object without content.
+func newDesired(k federation.Kind, name, cluster string, as purpose, of Scope) desired {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(k.Target)
 	u.SetNamespace(k.Namespace)
@@ -191,9 +192,9 @@ func named(k federation.Kind, name, cluster string, as purpose, of Scope) desire
 	return desired{cluster: cluster, name: nameOf(key), key: key, purpose: as, manifest: u, resource: k.TargetResource}
 }
 
-// heartbeat returns the ManifestWork that asks whether a member's agent works. Every cluster has the namespace. The agent does not own
-// it, so the namespace stays when the ManifestWork is deleted.
-func heartbeat(cluster string, now, since time.Time) desired {
+// heartbeatRequest returns the ManifestWork that shows whether a member's agent is alive: the agent reports on the namespace kube-system, which every
+// cluster has. The agent does not own the namespace, so it stays when the ManifestWork is deleted.
+func heartbeatRequest(cluster string, now, since time.Time) desired {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	u.SetName(metav1.NamespaceSystem)
 	return desired{cluster: cluster, name: heartbeatName, purpose: purposeHeartbeat, asked: now, since: since, manifest: u,
@@ -237,8 +238,8 @@ func (d *desired) unstructured(nonce string) *unstructured.Unstructured {
 	return u
 }
 
-// is reports whether a ManifestWork has this content, with whatever nonce.
-func (d *desired) is(w *work) bool {
+// matches reports whether a ManifestWork has this content, regardless of the nonce.
+func (d *desired) matches(w *work) bool {
 	return w.purpose == d.purpose && w.key == d.key && w.record == d.record && w.revision == d.revision && w.nonce != "" &&
 		w.content == digest(d.unstructured(w.nonce))
 }

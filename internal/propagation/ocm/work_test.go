@@ -17,7 +17,7 @@ func recorded() *federation.Object {
 
 func desiredOf(t *testing.T, o *federation.Object, as purpose) desired {
 	t.Helper()
-	d, err := placed(o, "m1", as, "r1", "")
+	d, err := objectWork(o, "m1", as, "r1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestAReportCountsOnlyForTheVersionThatItWasComputedFor(t *testing.T) {
 
 func TestAWorkThatOthersChangedIsWrittenAgain(t *testing.T) {
 	d := desiredOf(t, recorded(), purposeApply)
-	if u := d.unstructured("n1"); !d.is(parseWork(u)) {
+	if u := d.unstructured("n1"); !d.matches(parseWork(u)) {
 		t.Error("the same content, with a nonce, is another")
 	}
 	later := recorded()
@@ -78,7 +78,7 @@ func TestAWorkThatOthersChangedIsWrittenAgain(t *testing.T) {
 		"another spec":                  different.unstructured("n1"),
 		"the member was quarantined":    held.unstructured("n1"),
 	} {
-		if d.is(parseWork(u)) {
+		if d.matches(parseWork(u)) {
 			t.Errorf("%s: it counts as the same", reason)
 		}
 	}
@@ -90,7 +90,7 @@ func TestAWorkThatOthersChangedIsWrittenAgain(t *testing.T) {
 	} {
 		u := d.unstructured("n1")
 		change(u.Object["spec"].(map[string]any))
-		if d.is(parseWork(u)) {
+		if d.matches(parseWork(u)) {
 			t.Errorf("%s: it counts as the same", reason)
 		}
 	}

@@ -71,8 +71,8 @@ type Works struct {
 	contents map[place]content
 	// handled maps a member's object to the body of the ManifestWork that its agent handled last.
 	handled map[place]string
-	// sightings is how often Absent found an object in a member.
-	sightings map[place]int
+	// found counts how often an object was found in a member that should not have it.
+	found map[place]int
 }
 
 // place identifies an object in a member.
@@ -91,13 +91,13 @@ func NewWorks(config WorksConfig) (*Works, error) {
 	}
 	config.Clock = cmp.Or[clock.WithTicker](config.Clock, clock.RealClock{})
 	return &Works{config: config, watches: map[string]*namespaceWatch{}, beats: map[string]*beat{}, contents: map[place]content{},
-		handled: map[place]string{}, sightings: map[place]int{}}, nil
+		handled: map[place]string{}, found: map[place]int{}}, nil
 }
 
-// seen handles an event of a ManifestWork.
-func (s *Works) seen(w *work) {
+// onWork handles the event that a ManifestWork appeared or changed.
+func (s *Works) onWork(w *work) {
 	if w.purpose == purposeHeartbeat {
-		s.beaten(w)
+		s.onHeartbeat(w)
 		return
 	}
 	s.mu.Lock()
@@ -116,8 +116,8 @@ func (s *Works) seen(w *work) {
 	s.config.Changed(w.cluster, w.key)
 }
 
-// gone handles the end of a ManifestWork.
-func (s *Works) gone(w *work) {
+// onWorkDeleted handles the event that a ManifestWork was deleted.
+func (s *Works) onWorkDeleted(w *work) {
 	s.mu.Lock()
 	if w.name == nameOf(w.key) {
 		delete(s.contents, place{w.cluster, w.key})
@@ -141,10 +141,10 @@ func (s *Works) Run(ctx context.Context) error {
 	tick := s.config.Clock.NewTicker(max(s.config.Heartbeats.Interval/4, 50*time.Millisecond))
 	defer tick.Stop()
 	for {
-		if err := s.adjust(ctx, &running); err != nil {
+		if err := s.updateWatches(ctx, &running); err != nil {
 			return err
 		}
-		s.ask(ctx)
+		s.sendHeartbeats(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -153,9 +153,9 @@ func (s *Works) Run(ctx context.Context) error {
 	}
 }
 
-// willDo records the content that is about to be written for the agent. Earlier contents that the agent handled do not count any more, unless one is
-// the same, because the agent may handle two contents one after the other when the content changes back.
-func (s *Works) willDo(at place, body string) {
+// discardHandled discards the body that the agent handled last, unless it is the one that is about to be written. If the content changed back
+// later, the agent could still be handling the one in between.
+func (s *Works) discardHandled(at place, body string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.handled[at] != body {
@@ -163,8 +163,8 @@ func (s *Works) willDo(at place, body string) {
 	}
 }
 
-// settled reports whether the agent has handled what a ManifestWork makes it do, so that it writes nothing else any more. A later version that
-// only asks again makes no difference.
+// settled reports whether the agent has handled the body of a ManifestWork, so that it writes nothing else any more. A later version with the same
+// body and another nonce makes no difference.
 func (s *Works) settled(w *work) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -173,20 +173,20 @@ func (s *Works) settled(w *work) bool {
 
 // Suspended reports whether the agent of a member has confirmed for every ManifestWork that it does not change the object any more.
 func (s *Works) Suspended(cluster string) bool {
-	return !slices.ContainsFunc(s.in(cluster), func(w *work) bool { return !w.readOnly || w.deleting || !w.applied })
+	return !slices.ContainsFunc(s.objectWorks(cluster), func(w *work) bool { return !w.readOnly || w.deleting || !w.applied })
 }
 
-// sighted records that an object was found in a member, and makes the engine handle it again.
-func (s *Works) sighted(at place) {
+// countFound records that an object was found in a member, and makes the engine handle it again.
+func (s *Works) countFound(at place) {
 	s.mu.Lock()
-	s.sightings[at]++
+	s.found[at]++
 	s.mu.Unlock()
 	s.config.Changed(at.cluster, at.key)
 }
 
-// seenTimes returns how often an object was found in a member by Absent.
-func (s *Works) seenTimes(at place) int {
+// timesFound returns how often countFound was called for an object in a member.
+func (s *Works) timesFound(at place) int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.sightings[at]
+	return s.found[at]
 }

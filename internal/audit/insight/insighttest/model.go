@@ -1,4 +1,4 @@
-// Package insighttest has a flow store of maps, upon which everything that follows from flows is tested.
+// Package insighttest contains a flow store in memory for the tests of package insight and of its callers. It is for tests only.
 package insighttest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Model answers as a store does, slowly and obviously. It is filled first and read then.
+// Model implements insight.Reader over maps, without the optimizations of a store. It must be filled before it is read.
 type Model struct {
 	edges   map[audit.Edge]map[time.Time]*audit.Rollup
 	order   []audit.Edge // sorted; nil when it has to be made again
