@@ -78,7 +78,7 @@ func TestRevocationAwaitsUnitsThatTheStatusNeverListed(t *testing.T) {
 	if diff := cmp.Diff([]string{"grants"}, r.Reports.Awaited(resource)); diff != "" {
 		t.Errorf("policies that wait for the report (-want +got):\n%s", diff)
 	}
-	r.Reports.Put(statuscache.Report{Resource: resource, Version: 1 << 20, Wanted: true, Lingering: []string{"grants"},
+	r.Reports.Put(statuscache.Report{Resource: resource, Version: 1 << 20, Wanted: true, FormerPolicies: []string{"grants"},
 		Clusters: states(v1alpha1.MemberPending)})
 	if got := observed(); got != 2 {
 		t.Errorf("the unit was decided, and the status is about generation %d", got)

@@ -65,7 +65,7 @@ func (f *facts) isRelevant(r *statuscache.Report) bool {
 	if r.Realized() {
 		return false
 	}
-	return slices.Contains(r.Lingering, f.Policy.Name) ||
+	return slices.Contains(r.FormerPolicies, f.Policy.Name) ||
 		slices.ContainsFunc(f.Policy.Status.Units, func(u v1alpha1.PolicyUnit) bool { return string(u.Resource) == r.Resource })
 }
 

@@ -46,7 +46,7 @@ func TestStatusUnits(t *testing.T) {
 			statuscache.Report{Wanted: true, SIDs: map[string][]string{"q": {"one"}}, Clusters: states(pending)},
 			map[string][]string{}, v1alpha1.ReasonNotOnboarded},
 		{"a revocation that a member lacks, from the annotation of the object", nil,
-			statuscache.Report{Wanted: true, Lingering: []string{"p"}, Clusters: states(done, pending)},
+			statuscache.Report{Wanted: true, FormerPolicies: []string{"p"}, Clusters: states(done, pending)},
 			map[string][]string{resource: nil}, v1alpha1.ReasonNotRealized},
 		{"a revocation that a member lacks, from the former status", []v1alpha1.PolicyUnit{{Resource: resource, SIDs: []string{"one"}}},
 			statuscache.Report{Wanted: true, Clusters: states(pending)},

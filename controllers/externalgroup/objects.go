@@ -40,9 +40,9 @@ func (r *Reconciler) Of(view *policycache.View, subject string) ([]Object, error
 	return out, nil
 }
 
-// Lingering returns the objects with a label that have to be removed and are still on the host. Until then, a rule that
+// PendingRemovals returns the objects with a label that have to be removed and are still on the host. Until then, a rule that
 // selects groups by the label includes their addresses.
-func (r *Reconciler) Lingering(view *policycache.View, label string) []Object {
+func (r *Reconciler) PendingRemovals(view *policycache.View, label string) []Object {
 	var out []Object
 	for _, e := range r.Federated.List() {
 		if _, labelled := e.TemplateLabels[label]; !labelled || e.Resource() == "" {
@@ -117,8 +117,7 @@ func (r *Reconciler) writes(view *policycache.View, subject string, rendered []e
 	return out, nil
 }
 
-// placement returns all members except those that are leaving. A member that is held keeps its groups, and gets no new
-// ones.
+// placement returns all members except those that are leaving. A quarantined member keeps its groups, and gets no new ones.
 func (r *Reconciler) placement(e *federation.Object) []string {
 	var out []string
 	for _, c := range r.Fleet.Clusters() {

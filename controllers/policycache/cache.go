@@ -237,7 +237,7 @@ func (x *Cache) ResourceBlockingDeletion(pattern string) string {
 	holder := ""
 	for name, o := range x.resources {
 		resource, err := policy.ParseName(string(o.Spec.Resource))
-		if err == nil && class.Covers(resource) && holds(o) && (holder == "" || name < holder) {
+		if err == nil && class.Covers(resource) && hasFinalizer(o) && (holder == "" || name < holder) {
 			holder = name
 		}
 	}
@@ -284,7 +284,8 @@ func (x *Cache) deletedSubjectClasses() []string {
 	return out
 }
 
-func holds(o *v1alpha1.ProtectedResource) bool {
+// hasFinalizer reports whether a ProtectedResource has the finalizer, so that members may have objects of its unit.
+func hasFinalizer(o *v1alpha1.ProtectedResource) bool {
 	return slices.Contains(o.Finalizers, v1alpha1.FinalizerProtectedResource)
 }
 

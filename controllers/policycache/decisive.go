@@ -29,8 +29,8 @@ func (d *decisive) objects() policy.Objects {
 // byName are objects in the order of their names, in which snapshots need them.
 type byName[T client.Object] []T
 
-// settle updates an object after the present one was stored or deleted.
-func (l *byName[T]) settle(present map[string]T, name string) {
+// update updates an object after the present one was stored or deleted.
+func (l *byName[T]) update(present map[string]T, name string) {
 	i, found := slices.BinarySearchFunc(*l, name, func(o T, name string) int { return strings.Compare(o.GetName(), name) })
 	now, there := present[name]
 	switch {

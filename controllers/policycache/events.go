@@ -106,19 +106,19 @@ func follow[T interface {
 	}
 }
 
-// changed reports whether more than the status or the metadata of an object differs.
+// changed reports whether a change of an object affects decisions, or its deletion was requested by it.
 func changed(old, now client.Object) bool {
 	return hostcluster.AffectsDecisions(old, now) ||
 		(old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil)
 }
 
 func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
-	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
+	name, affectsDecisions := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
 	echo := isEcho(x.policies, old, now)
 	store(x.policies, name, now)
-	x.decisive.policies.settle(x.policies, name)
-	if meant {
+	x.decisive.policies.update(x.policies, name)
+	if affectsDecisions {
 		x.nextVersion()
 		x.since[name] = x.version
 	}
@@ -126,7 +126,7 @@ func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 		delete(x.since, name)
 	}
 	units := sets.New[string]()
-	if meant {
+	if affectsDecisions {
 		x.coveredBy(units, old)
 		x.coveredBy(units, now)
 	}
@@ -136,7 +136,7 @@ func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	if len(units) > 0 {
 		x.queues.Units.Add(policyPriority(old, now), units.UnsortedList()...)
 	}
-	if !echo || meant {
+	if !echo || affectsDecisions {
 		x.queues.Policies.Add(requestqueue.Observed, name)
 	}
 }
@@ -185,14 +185,14 @@ func (x *Cache) wildcards(units sets.Set[string], s *v1alpha1.Statement, stem st
 
 func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 	name := either(old, now)
-	meant := old == nil || now == nil || changed(old, now)
+	affectsDecisions := old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
-	if meant {
+	if affectsDecisions {
 		x.nextVersion()
 	}
 	echo := isEcho(x.resources, old, now)
 	store(x.resources, name, now)
-	x.decisive.resources.settle(x.resources, name)
+	x.decisive.resources.update(x.resources, name)
 	units := sets.New[string]()
 	if old != nil {
 		resource := string(old.Spec.Resource)
@@ -210,11 +210,11 @@ func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 		x.named[resource].Insert(name)
 	}
 	var classes []string
-	if old != nil && holds(old) && (now == nil || !holds(now)) { // a class that is to be deleted may be released
+	if old != nil && hasFinalizer(old) && (now == nil || !hasFinalizer(now)) { // a class that is to be deleted may be released
 		classes = slices.Collect(maps.Keys(x.classes))
 	}
 	x.mu.Unlock()
-	if !echo || meant {
+	if !echo || affectsDecisions {
 		x.queues.Units.Add(resourcePriority(old, now), units.UnsortedList()...)
 	}
 	x.queues.ResourceClasses.Add(requestqueue.Observed, classes...)
@@ -242,11 +242,11 @@ func classChanged[T interface {
 	*v1alpha1.ResourceClass | *v1alpha1.SubjectClass
 	client.Object
 }](x *Cache, classes map[string]T, decisive *byName[T], own *requestqueue.Queue, old, now T) {
-	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
+	name, affectsDecisions := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
 	store(classes, name, now)
-	decisive.settle(classes, name)
-	if !meant {
+	decisive.update(classes, name)
+	if !affectsDecisions {
 		x.mu.Unlock()
 		own.Add(requestqueue.Observed, name)
 		return
@@ -286,11 +286,11 @@ func (x *Cache) EnqueueAll(priority int) {
 // workloadChanged enqueues the workload. An address may now belong to another subject, and a subject may begin or cease
 // to have addresses; what that affects is found when the next view is made.
 func (x *Cache) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
-	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
+	name, affectsDecisions := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
 	store(x.workloads, name, now)
-	x.decisive.workloads.settle(x.workloads, name)
-	if !meant {
+	x.decisive.workloads.update(x.workloads, name)
+	if !affectsDecisions {
 		x.mu.Unlock()
 		x.queues.Workloads.Add(requestqueue.Observed, name)
 		return
@@ -335,7 +335,7 @@ func (x *Cache) enqueueTimed(from, to time.Time, begins bool) {
 			if within(s.NotAfter) {
 				x.coveredByStatement(end, s)
 			}
-			switch opened, closed := crossed(s.Hours, from, to); {
+			switch opened, closed := hoursBeganOrEnded(s.Hours, from, to); {
 			case closed:
 				x.coveredByStatement(end, s)
 			case opened && begins:
@@ -355,8 +355,8 @@ func (x *Cache) enqueueTimed(from, to time.Time, begins bool) {
 	x.queues.Units.Add(requestqueue.Grant, begin.UnsortedList()...)
 }
 
-// crossed reports whether hours may have begun or ended in (from, to], by whether they are open at the end of it. Invalid hours never do.
-func crossed(w *v1alpha1.WeeklyHours, from, to time.Time) (opened, closed bool) {
+// hoursBeganOrEnded reports whether hours may have begun or ended in (from, to], by whether they are open at the end of it. Invalid hours never do.
+func hoursBeganOrEnded(w *v1alpha1.WeeklyHours, from, to time.Time) (opened, closed bool) {
 	if w == nil {
 		return false, false
 	}
@@ -381,6 +381,7 @@ func (x *Cache) nextVersion() {
 	}
 }
 
+// either returns the name of an object, of which the version before or after a change may be missing.
 func either[T interface {
 	comparable
 	client.Object
@@ -425,7 +426,7 @@ func store[T interface {
 // StorePolicy stores the object that the API server returned for a status update, so that the next update does not
 // conflict. An object that was deleted meanwhile stays deleted.
 func (x *Cache) StorePolicy(o *v1alpha1.AccessControlPolicy) {
-	wrote(x, x.policies, &x.decisive.policies, o)
+	storeWritten(x, x.policies, &x.decisive.policies, o)
 }
 
 // StoreResource is StorePolicy for a ProtectedResource. If waves let Enforce count in other members, the next view has that.
@@ -433,7 +434,7 @@ func (x *Cache) StoreResource(o *v1alpha1.ProtectedResource) {
 	x.mu.RLock()
 	had := x.resources[o.Name]
 	x.mu.RUnlock()
-	wrote(x, x.resources, &x.decisive.resources, o)
+	storeWritten(x, x.resources, &x.decisive.resources, o)
 	if had != nil && changed(had, o) {
 		x.mu.Lock()
 		x.nextVersion()
@@ -441,7 +442,8 @@ func (x *Cache) StoreResource(o *v1alpha1.ProtectedResource) {
 	}
 }
 
-func wrote[T interface {
+// storeWritten stores an object that the API server returned for the adapter's own write, unless the cache has another generation of it.
+func storeWritten[T interface {
 	comparable
 	client.Object
 }](x *Cache, m map[string]T, decisive *byName[T], o T) {
@@ -449,7 +451,7 @@ func wrote[T interface {
 	defer x.mu.Unlock()
 	if had, ok := m[o.GetName()]; ok && had.GetUID() == o.GetUID() && had.GetGeneration() == o.GetGeneration() {
 		store(m, o.GetName(), o)
-		decisive.settle(m, o.GetName())
+		decisive.update(m, o.GetName())
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 func (x *Cache) SetLabels(labels map[string][]string, complete bool) {
 	x.mu.Lock()
 	changed := x.unsupported.Names == complete
-	for key := range x.stems() {
+	for key := range x.namePrefixes() {
 		changed = changed || !slices.Equal(x.labels[key], labels[key])
 	}
 	x.labels, x.unsupported.Names = labels, !complete
@@ -71,7 +71,7 @@ func (x *Cache) memberChanged(old, now *v1alpha1.MemberCluster) {
 // knownNames returns the names that the labels stand for. The caller must hold the lock.
 func (x *Cache) knownNames() []string {
 	var out []string
-	for key, stems := range x.stems() {
+	for key, stems := range x.namePrefixes() {
 		for stem := range stems {
 			for _, value := range x.labels[key] {
 				out = append(out, stem+value)
@@ -81,8 +81,8 @@ func (x *Cache) knownNames() []string {
 	return out
 }
 
-// stems returns the prefixes of the names that each label key stands for. The caller must hold the lock.
-func (x *Cache) stems() map[string]sets.Set[string] {
+// namePrefixes returns the prefixes of the names that each label key stands for. The caller must hold the lock.
+func (x *Cache) namePrefixes() map[string]sets.Set[string] {
 	out := map[string]sets.Set[string]{}
 	add := func(key v1alpha1.LabelKey, pattern v1alpha1.NamePattern) {
 		if out[string(key)] == nil {

@@ -73,7 +73,7 @@ func (r *Reconciler) apply(ctx context.Context, out *outcome, priority writequeu
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
 		direct := priority >= writequeue.Revocation && r.Engines != nil
-		out.Handovers = append(out.Handovers, handover{Object: written, Begin: begin, End: end, Direct: direct})
+		out.ObjectWrites = append(out.ObjectWrites, objectWrite{Object: written, Begin: begin, End: end, Direct: direct})
 		if direct {
 			r.Engines.Expedite(written)
 		}

@@ -23,7 +23,7 @@ func assess(done *outcome) statuscache.Report {
 		SIDs: map[string][]string{}, Objects: objectNames(f, p, existing)}
 	switch {
 	case p.Frozen:
-		// The members still have the previous revision, whatever the policies say now.
+		// The objects are not changed, so the members still have the revision of the last report, although the policies may have changed.
 		r.SIDs, r.Revision, r.Entries = f.LastReport.SIDs, f.LastReport.Revision, f.LastReport.Entries
 	case f.Wanted:
 		for _, ref := range f.Unit.From {
@@ -42,11 +42,12 @@ func assess(done *outcome) statuscache.Report {
 	r.Clusters, r.Pushed = f.clusterStates(done, r.Objects)
 	r.Nodes = f.nodes(p.Desired)
 	if !r.Realized() {
-		r.Lingering = lingering(r.SIDs, existing)
+		r.FormerPolicies = formerPolicies(r.SIDs, existing)
 	}
 	return r
 }
 
+// objectNames returns the keys of the objects that the unit has, gets, or may have in a member, sorted.
 func objectNames(f *facts, p *plan, existing []*federation.Object) []string {
 	names := []string{objectName(f.Resource)}
 	names = slices.AppendSeq(names, maps.Keys(p.Desired))
@@ -86,7 +87,8 @@ func combinedRevision(revisions []string) string {
 	return enforcer.Revision(map[string]any{"parts": parts})
 }
 
-func lingering(sids map[string][]string, existing []*federation.Object) []string {
+// formerPolicies returns the policies that an object on the host names and of which the unit has no statement any more, sorted.
+func formerPolicies(sids map[string][]string, existing []*federation.Object) []string {
 	var out []string
 	for _, e := range existing {
 		for _, p := range federation.SplitNames(e.Meta.Annotations[federation.AnnotationPolicies]) {
@@ -156,7 +158,7 @@ func (f *facts) clusterState(
 	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster)}
 	why := f.worstState(&out, observations, before)
 	confirmed = out.Propagated
-	// An object that was read back has arrived. KubeFed reports it some milliseconds later, which would cause another
+	// An object that was read back has arrived. The engine reports it some milliseconds later, which would cause another
 	// status write for every unit.
 	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
 	switch {
@@ -351,7 +353,7 @@ func (s *objectState) relevant() bool {
 	if s.Desired != "" || s.Observation.Object != nil {
 		return true
 	}
-	// Nothing is wanted and nothing exists: done, once that was observed and KubeFed will not change it.
+	// Nothing is wanted and nothing exists: done, once that was observed and the engine will not create the object.
 	return s.MayExist && (!s.Settled || !s.Observation.Reachable)
 }
 
@@ -370,11 +372,11 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 		return s.removalState()
 	case o.Object == nil && s.WasRealized && !s.Deferred:
 		// The deleted object contained the only record of its last writer.
-		return v1alpha1.MemberDrifted, message.StateDeleted(s.named())
+		return v1alpha1.MemberDrifted, message.StateDeleted(s.fullName())
 	case o.Object == nil:
-		return v1alpha1.MemberPending, s.waiting(message.StateNotThereYet(s.what()))
+		return v1alpha1.MemberPending, s.withDelay(message.StateNotThereYet(s.subject()))
 	case o.Object.Revision == s.Desired && o.Object.Invalid != "":
-		return v1alpha1.MemberPending, message.StateNotAccepted(s.what(), message.Recognize(o.Object.Invalid, "rejection"))
+		return v1alpha1.MemberPending, message.StateNotAccepted(s.subject(), message.Recognize(o.Object.Invalid, "rejection"))
 	case o.Object.Revision == s.Desired && s.Frozen:
 		return v1alpha1.MemberPending, message.StateKept()
 	case o.Object.Revision == s.Desired && s.mayRevert():
@@ -383,11 +385,11 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 		return v1alpha1.MemberRealized, message.Message{}
 	case s.changed():
 		if by := o.Object.LastWriter.String(); by != "" {
-			return v1alpha1.MemberDrifted, message.StateChangedBy(s.named(), by)
+			return v1alpha1.MemberDrifted, message.StateChangedBy(s.fullName(), by)
 		}
-		return v1alpha1.MemberDrifted, message.StateChanged(s.named())
+		return v1alpha1.MemberDrifted, message.StateChanged(s.fullName())
 	default:
-		return v1alpha1.MemberPending, s.waiting(s.older())
+		return v1alpha1.MemberPending, s.withDelay(s.outdatedMessage())
 	}
 }
 
@@ -395,13 +397,13 @@ func (s *objectState) state() (v1alpha1.MemberState, message.Message) {
 func (s *objectState) removalState() (v1alpha1.MemberState, message.Message) {
 	switch {
 	case s.Deferred:
-		return v1alpha1.MemberPending, s.waiting(message.StateToBeRemoved(s.what()))
+		return v1alpha1.MemberPending, s.withDelay(message.StateToBeRemoved(s.subject()))
 	case s.Observation.Object == nil:
 		return v1alpha1.MemberPending, message.StateRemovalUnconfirmed()
 	case !s.Settled || s.EngineStatus == federation.WaitingForRemoval:
-		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.what())
+		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.subject())
 	}
-	return v1alpha1.MemberLeaked, message.StateLeaked(s.named())
+	return v1alpha1.MemberLeaked, message.StateLeaked(s.fullName())
 }
 
 // mayRevert reports whether another engine may still write an earlier version while the member moves. KubeFed may write one over that of
@@ -415,16 +417,16 @@ func (s *objectState) mayRevert() bool {
 func (s *objectState) revertReason() message.Message {
 	switch {
 	case s.SharedWith.Pulls():
-		return message.StateAgentMayRevert(s.what())
+		return message.StateAgentMayRevert(s.subject())
 	case s.Engine.Pulls() && s.SharedWith == "":
-		return message.StateAgentBehind(s.what())
+		return message.StateAgentBehind(s.subject())
 	}
-	return message.StateKubefedMayRevert(s.what())
+	return message.StateKubefedMayRevert(s.subject())
 }
 
 // changed reports whether the object was changed in the member. For an object with a revision label, the label shows that. A
 // group of addresses has no such label, because its labels must not change: it counts as changed if it was as wanted
-// before, and KubeFed reports that it wrote the wanted state.
+// before, and the engine reports that it wrote the wanted state.
 func (s *objectState) changed() bool {
 	if o := s.Observation.Object; !s.Group || o.Label != "" {
 		return o.Revision != o.Label
@@ -432,8 +434,8 @@ func (s *objectState) changed() bool {
 	return s.WasRealized && s.Settled && s.Propagated
 }
 
-// waiting appends the engine's status, if it explains the delay.
-func (s *objectState) waiting(what message.Message) message.Message {
+// withDelay adds to a message why the object is delayed: the missing group, the write queue, or the engine's status.
+func (s *objectState) withDelay(what message.Message) message.Message {
 	switch {
 	case s.MissingGroup != "":
 		return message.StateWaitsForGroup(what, s.MissingGroup)
@@ -448,11 +450,12 @@ func (s *objectState) waiting(what message.Message) message.Message {
 	return message.StateKubefedSays(what, s.EngineStatus)
 }
 
-func (s *objectState) what() message.Message {
+// subject returns what a message is about: "the policy" for a unit's Cilium policy, which needs no name, and otherwise fullName.
+func (s *objectState) subject() message.Message {
 	if s.Label == "" && !s.Group {
 		return message.ObjectThePolicy()
 	}
-	return s.named()
+	return s.fullName()
 }
 
 // owner returns the object on which users act for the unit.
@@ -463,7 +466,8 @@ func (s *objectState) owner() string {
 	return "ProtectedResource"
 }
 
-func (s *objectState) named() message.Message {
+// fullName returns the kind and the name of the object for messages.
+func (s *objectState) fullName() message.Message {
 	switch {
 	case s.Group:
 		return message.ObjectGroup(s.Name)
@@ -473,9 +477,10 @@ func (s *objectState) named() message.Message {
 	return message.Verbatim(s.Label)
 }
 
-func (s *objectState) older() message.Message {
+// outdatedMessage says that the member has an earlier revision of the object.
+func (s *objectState) outdatedMessage() message.Message {
 	if s.Label == "" && !s.Group {
 		return message.StateOlder()
 	}
-	return message.StateOlderOf(s.named())
+	return message.StateOlderOf(s.fullName())
 }

@@ -92,8 +92,8 @@ type facts struct {
 	UnmatchedRules message.Message
 	// Waypoints contains what members declare about the waypoint of the resource, by member.
 	Waypoints map[string]istio.Dedication
-	// Held contains, by member, the reason why pods do not accept the waypoint of the resource yet.
-	Held map[string]message.Message
+	// WaypointNotAccepted contains, by member, the reason why pods do not accept the waypoint of the resource yet.
+	WaypointNotAccepted map[string]message.Message
 	// GatewayUsers contains, by member, an object of another dedication that applies to the waypoint of the resource there, or may do so.
 	GatewayUsers map[string]gatewayUser
 	// Nodes contains what is known about the nodes of the members that run acp-node.
@@ -132,12 +132,12 @@ func (f *facts) cluster(name string) *federation.Cluster {
 	return &f.Clusters[i]
 }
 
-// suspended reports whether KubeFed is kept away from a member, or will be.
+// suspended reports whether propagation to a member is suspended, whichever its engine, or will be: the member is quarantined or downgraded.
 func (f *facts) suspended(cluster string) bool {
 	return !f.quarantined(cluster).IsZero() || !f.downgraded(cluster).IsZero()
 }
 
-// quarantined returns the reason why KubeFed is kept away from a member that was not downgraded, or zero.
+// quarantined returns the reason why propagation is suspended to a member that was not downgraded, or zero.
 func (f *facts) quarantined(cluster string) message.Message {
 	if c := f.cluster(cluster); c != nil && c.Quarantined && c.DowngradeMark == nil {
 		return message.MemberQuarantined(cluster, c.QuarantineReason)
@@ -145,7 +145,7 @@ func (f *facts) quarantined(cluster string) message.Message {
 	return message.Message{}
 }
 
-// placeable returns the targets in which an object can be placed now: a held member keeps its placement, in or out.
+// placeable returns the targets in which an object can be placed now: in a suspended member, the present placement of the object does not change.
 func (f *facts) placeable(e *federation.Object, targets []string) []string {
 	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool {
 		return f.suspended(c) && (e == nil || !slices.Contains(e.Placement, c))

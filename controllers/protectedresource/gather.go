@@ -47,7 +47,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	f.LastReport, _ = r.Reports.Get(resource)
 	f.LastStates = lastStates(append([][]v1alpha1.ClusterState{f.LastReport.Clusters}, r.reportedStates(f)...)...)
 	r.observe(f)
-	f.holdBack()
+	f.useInterimSpecs()
 	return f, nil
 }
 
@@ -78,9 +78,9 @@ func (r *Reconciler) compile(f *facts) error {
 	}
 	switch {
 	case f.wildcard():
-		f.Open = emptied(f.Existing)
+		f.Open = withoutAllows(f.Existing)
 	case !f.Wanted:
-		f.Open = r.open(f)
+		f.Open = r.renderOpen(f)
 	}
 	return nil
 }
@@ -138,8 +138,8 @@ func (r *Reconciler) conflictingResource(resource string) string {
 	return ""
 }
 
-// propagatorProblem returns why KubeFed cannot propagate anything, or nil. It returns errNotReady while the host's objects
-// are being listed.
+// propagatorProblem returns why nothing can be propagated, or nil: the host's Federated objects or the registrations of the members cannot be read.
+// It returns errNotReady while they are being listed.
 func (r *Reconciler) propagatorProblem() (*statuscache.Problem, error) {
 	for _, state := range []func() (bool, error){r.Federated.State, r.Fleet.Registry} {
 		listed, err := state()
@@ -156,6 +156,7 @@ func (r *Reconciler) propagatorProblem() (*statuscache.Problem, error) {
 	return nil, nil //nolint:nilnil // no problem
 }
 
+// render renders the unit for the dataplanes that its class names, for the members in which it is placed.
 func (r *Reconciler) render(f *facts) {
 	clusters, err := federation.Resolve(f.Unit.Placement, f.Clusters)
 	if err != nil {
@@ -199,13 +200,13 @@ func (r *Reconciler) render(f *facts) {
 		f.Unenforced = append(f.Unenforced, out.Unenforced...)
 		f.NotEnforcing[name] = r.Enforcers.NotEnforcing(name, f.Clusters)
 	}
-	r.retain(f)
+	r.renderReplaced(f)
 }
 
-// retain renders the unit for dataplanes that its class no longer names, while one of their objects closes a member.
+// renderReplaced renders the unit for dataplanes that its class no longer names, while one of their objects closes a member.
 // The object stays until another dataplane enforces the unit, and until then it gets every change, including
 // revocations.
-func (r *Reconciler) retain(f *facts) {
+func (r *Reconciler) renderReplaced(f *facts) {
 	for name, kind := range kinds {
 		if f.enforcedBy(name) || len(f.membersClosedBy(kind)) == 0 {
 			continue
@@ -271,7 +272,7 @@ func (r *Reconciler) groups(f *facts) error {
 	}
 	slices.Sort(classes)
 	for _, class := range slices.Compact(classes) {
-		f.Groups = append(f.Groups, r.Groups.Lingering(f.View, cilium.LabelClass(class))...)
+		f.Groups = append(f.Groups, r.Groups.PendingRemovals(f.View, cilium.LabelClass(class))...)
 	}
 	return nil
 }
@@ -286,12 +287,12 @@ func unsupported(u policy.Unit, name v1alpha1.EnforcerName, why message.Message)
 	return out
 }
 
-// emptied returns the objects of a wildcard without their allows, derived from the objects themselves because the class
+// withoutAllows returns the objects of a wildcard without their allows, derived from the objects themselves because the class
 // may no longer exist.
-func emptied(existing []*federation.Object) map[string]enforcer.Rendered {
+func withoutAllows(existing []*federation.Object) map[string]enforcer.Rendered {
 	out := map[string]enforcer.Rendered{}
 	for _, e := range existing {
-		// An object that cannot be emptied is removed without that step.
+		// An object whose allows cannot be removed by an update is deleted without that step.
 		if e.Kind != federation.CiliumPolicy {
 			continue
 		}
@@ -302,8 +303,8 @@ func emptied(existing []*federation.Object) map[string]enforcer.Rendered {
 	return out
 }
 
-// open renders the resource in Audit without rules, by compiling it without any statement.
-func (r *Reconciler) open(f *facts) map[string]enforcer.Rendered {
+// renderOpen renders the resource in Audit without rules, by compiling it without any statement.
+func (r *Reconciler) renderOpen(f *facts) map[string]enforcer.Rendered {
 	if len(f.Existing) == 0 || len(f.Objects) == 0 {
 		return nil
 	}

@@ -28,16 +28,16 @@ func (r *Reconciler) GroupInUse(view *policycache.View, subject string) bool {
 			}
 			continue
 		}
-		if !r.carried(&report) {
+		if !r.isReadBack(&report) {
 			return false
 		}
 	}
 	return true
 }
 
-// carried reports whether every member that answers has the objects of a unit as they have to be. A member that KubeFed is kept away
-// from is not waited for.
-func (r *Reconciler) carried(report *statuscache.Report) bool {
+// isReadBack reports whether every reachable member was read with the objects of a unit as they have to be, except quarantined members, which get no
+// changes.
+func (r *Reconciler) isReadBack(report *statuscache.Report) bool {
 	waited := map[string]bool{}
 	for _, c := range r.Fleet.Clusters() {
 		waited[c.Name] = !c.Quarantined

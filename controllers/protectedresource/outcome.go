@@ -42,8 +42,8 @@ type outcome struct {
 	// Existing are the Federated objects after the plan.
 	Existing []*federation.Object
 	Problem  *statuscache.Problem
-	// Handovers are the writes of this plan.
-	Handovers []handover
+	// ObjectWrites are the writes of Federated objects that were made for this plan.
+	ObjectWrites []objectWrite
 	// MissingGroup is the group that must exist first, with stepMissingGroup.
 	MissingGroup string
 	// Err is the reason why the facts could not be collected, or the plan not be made or carried out in full.

@@ -54,7 +54,7 @@ func (f *facts) nextRollout(o *v1alpha1.ProtectedResource) (next *v1alpha1.Rollo
 	last := lastStates(f.LastReport.Clusters) // a stored status may be older than a failure
 	for _, name := range f.Placement {
 		m := waves.Member{Name: name, Closed: closed[name] || f.mayBeClosed(name), Last: last[name]}
-		if m.Last.State == v1alpha1.MemberRealized && f.disturbed(name) {
+		if m.Last.State == v1alpha1.MemberRealized && f.deviates(name) {
 			m.Last = v1alpha1.ClusterState{}
 		}
 		if c := f.cluster(name); c != nil {
@@ -75,7 +75,7 @@ func (f *facts) mayBeClosed(cluster string) bool {
 		return true
 	}
 	for key, members := range f.Observed {
-		record := f.record(cluster, key)
+		record := f.placedObject(cluster, key)
 		switch seen := members[cluster]; {
 		case seen.Object == nil:
 			if record != nil && !seen.Reachable {
@@ -88,9 +88,9 @@ func (f *facts) mayBeClosed(cluster string) bool {
 	return false
 }
 
-// disturbed reports whether a member does not have what the host records, may not get it, or does not enforce it, as of now. A report that it
+// deviates reports whether a member does not have what the host records, may not get it, or does not enforce it, as of now. A report that it
 // is Realized is older then.
-func (f *facts) disturbed(cluster string) bool {
+func (f *facts) deviates(cluster string) bool {
 	if f.suspended(cluster) || !f.Observed.of(cluster, objectKeys(f.Resource)[0]).Reachable {
 		return true
 	}
@@ -110,8 +110,8 @@ func (f *facts) disturbed(cluster string) bool {
 	return false
 }
 
-// record returns the Federated object that places the object with a key in a member, or nil.
-func (f *facts) record(cluster, key string) *federation.Object {
+// placedObject returns the Federated object that places the object with a key in a member, or nil.
+func (f *facts) placedObject(cluster, key string) *federation.Object {
 	for _, e := range f.Existing {
 		if e.Key() == key && slices.Contains(e.Placement, cluster) {
 			return e

@@ -33,11 +33,11 @@ type tracedChange struct {
 	Policy string
 }
 
-// handover is the write of a Federated object.
-type handover struct {
+// objectWrite is one write of a Federated object.
+type objectWrite struct {
 	Object     *federation.Object
 	Begin, End time.Time
-	// Direct reports whether the adapter itself writes it into the members, too.
+	// Direct reports whether the engines distribute it before everything that is not urgent (Engines.Expedite).
 	Direct bool
 }
 
@@ -83,8 +83,8 @@ func annotateTraces(f *facts, o *federation.Object) {
 }
 
 // changeTraces continues the traces of changes: a span for each reconcile that decides or writes because of a change, and one
-// that ends when every member was read back with it. It keeps no state that matters: after a restart, changes that are still on
-// their way are found again by the annotation.
+// that ends when every member was read back with it. Its state need not be stored: after a restart, changes that are still being propagated are
+// found by the annotation.
 type changeTraces struct {
 	mu      sync.Mutex
 	started time.Time
@@ -196,7 +196,7 @@ func traceAttempt(ctx context.Context, t *tracing.Tracer, c *tracedChange, done 
 	}
 	_, compile := t.Start(ctx, "unit.compile", trace.WithTimestamp(times.Begin))
 	compile.End(trace.WithTimestamp(times.Gathered))
-	for _, w := range done.Handovers {
+	for _, w := range done.ObjectWrites {
 		attributes := []attribute.KeyValue{tracing.Object.String(w.Object.Key()), tracing.Revision.String(w.Object.Meta.Labels[v1alpha1.LabelRevision]),
 			tracing.Members.Int(len(w.Object.Placement)), attribute.Bool("acp.direct", w.Direct)}
 		_, write := t.Start(ctx, "unit.write", trace.WithTimestamp(w.Begin), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attributes...))
@@ -207,7 +207,7 @@ func traceAttempt(ctx context.Context, t *tracing.Tracer, c *tracedChange, done 
 }
 
 // wrote reports whether the plan changed a Federated object.
-func (o *outcome) wrote() bool { return len(o.Handovers) > 0 }
+func (o *outcome) wrote() bool { return len(o.ObjectWrites) > 0 }
 
 // label names the outcome of a reconcile for its span.
 func (o *outcome) label() string {
@@ -270,7 +270,7 @@ func (m *memberTrace) close(state v1alpha1.MemberState, listed bool) {
 	m.span.End()
 }
 
-// keep stores what is known about a resource. The caller holds the lock.
+// keep replaces what is recorded about the changes of a resource. The caller holds the lock.
 func (x *changeTraces) keep(resource string, handled map[string]bool, followed []*followedChange) {
 	x.count += len(followed) - len(x.followed[resource])
 	x.handled[resource], x.followed[resource] = handled, followed

@@ -70,16 +70,16 @@ func (f *facts) placeableAtGateway(r *enforcer.Rendered, cluster string) bool {
 	if _, used := f.GatewayUsers[cluster]; !used || r.Object.Spec["targetRefs"] == nil {
 		return true
 	}
-	return f.record(cluster, renderedKey(r)) != nil
+	return f.placedObject(cluster, renderedKey(r)) != nil
 }
 
-// holdBack gives the members in which the policies of the waypoint are not in force the rules without the waypoint.
-func (f *facts) holdBack() {
-	f.Held = map[string]message.Message{}
+// useInterimSpecs replaces the rendered specs of the members in which the policies of the waypoint are not in force by those without the waypoint.
+func (f *facts) useInterimSpecs() {
+	f.WaypointNotAccepted = map[string]message.Message{}
 	for _, r := range f.renderings() {
 		cloned := false
-		for c, h := range r.Held {
-			why := f.waypointUndecided(c, r, &h)
+		for c, h := range r.Interim {
+			why := f.waypointNotAcceptedReason(c, r, &h)
 			if why.IsZero() {
 				continue
 			}
@@ -94,16 +94,16 @@ func (f *facts) holdBack() {
 			if h.Revision != r.Revision {
 				r.Overrides[c], r.Revisions[c] = h.Spec, h.Revision
 			}
-			f.Held[c] = why
+			f.WaypointNotAccepted[c] = why
 		}
 	}
 }
 
-// waypointUndecided returns the reason why pods of a member must not accept the waypoint, or zero if they may: no other resource has a policy of it,
+// waypointNotAcceptedReason returns the reason why pods of a member must not accept the waypoint, or zero if they may: no other resource has a policy of it,
 // all its policies were read back, nobody changed them, istiod reports that their Gateway exists, and the Gateway is suited. Pods begin to accept it
 // with the current versions of the policies. They continue to do so while later versions are on their way, and while the member or its Gateway
 // cannot be read.
-func (f *facts) waypointUndecided(cluster string, r *enforcer.Rendered, h *enforcer.Held) message.Message {
+func (f *facts) waypointNotAcceptedReason(cluster string, r *enforcer.Rendered, h *enforcer.InterimSpec) message.Message {
 	gateway := f.waypointIn(cluster).Gateway
 	accepted := f.acceptsWaypoint(cluster, h.Rule)
 	if other, used := f.GatewayUsers[cluster]; used && (!accepted || !other.Unconfirmed) {
@@ -192,14 +192,14 @@ func (f *facts) waypointProblem(cluster string) message.Message {
 			return message.StateWaypointUnbound(label, message.Verbatim(seen.Waypoint.Problem))
 		case !seen.Waypoint.Bound:
 			return message.StateWaypointHeld(gateway, label)
-		case !seen.Waypoint.Current && f.Held[cluster].IsZero():
+		case !seen.Waypoint.Current && f.WaypointNotAccepted[cluster].IsZero():
 			return message.StateWaypointUnreported(gateway, label)
 		}
 	}
-	if !in.GatewayRead && f.Held[cluster].IsZero() {
+	if !in.GatewayRead && f.WaypointNotAccepted[cluster].IsZero() {
 		return message.StateWaypointUnread(gateway)
 	}
-	return f.Held[cluster]
+	return f.WaypointNotAccepted[cluster]
 }
 
 // restrictsWaypoint reports whether an object has to stay in a member because it restricts a waypoint that pods may still accept there: istiod has

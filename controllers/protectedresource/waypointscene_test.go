@@ -123,7 +123,7 @@ func (s *waypointScene) facts() *facts {
 		}
 		return o
 	})
-	f.holdBack()
+	f.useInterimSpecs()
 	return f
 }
 

@@ -60,12 +60,12 @@ func TestWildcardIsRemovedStepByStep(t *testing.T) {
 				Propagation:    federation.Propagation{Seen: c.handled, Clusters: map[string]string{"m1": ""}},
 				Meta: metav1.ObjectMeta{Name: "acp-x", ResourceVersion: "1", Annotations: map[string]string{
 					federation.AnnotationEverPlaced: "m1,m2", federation.AnnotationForget: c.forget, federation.AnnotationResource: "r:*"}}}
-			e.TemplateLabels = emptied([]*federation.Object{e})["acp-x"].Object.Labels
+			e.TemplateLabels = withoutAllows([]*federation.Object{e})["acp-x"].Object.Labels
 			if c.want.empties {
 				e.TemplateLabels = map[string]string{v1alpha1.LabelUnit: "x"}
 			}
 			e.Meta.Labels = e.TemplateLabels
-			f := &facts{Resource: "r:*", Existing: []*federation.Object{e}, Open: emptied([]*federation.Object{e}),
+			f := &facts{Resource: "r:*", Existing: []*federation.Object{e}, Open: withoutAllows([]*federation.Object{e}),
 				Observed: observations{"acp-x": {"m1": c.m1, "m2": c.m2}}}
 			for _, name := range both {
 				if f.Observed["acp-x"][name].Registered {

@@ -26,9 +26,9 @@ type Report struct {
 	Revision string
 	// SIDs are the statements of each policy in the unit, sorted.
 	SIDs map[string][]string
-	// Lingering are policies that have no statement in the unit any more, but whose statements a member may still have,
+	// FormerPolicies are policies that have no statement in the unit any more, but whose statements a member may still have,
 	// sorted.
-	Lingering []string
+	FormerPolicies []string
 	// Refused are statements that the unit lacks.
 	Refused []policy.Refusal
 	// Unenforced lists what a dataplane leaves open regardless of the statements.
@@ -39,15 +39,13 @@ type Report struct {
 	OnlySlowPending bool
 	// Nodes counts the nodes of the members that run acp-node; nil if none does.
 	Nodes *v1alpha1.NodeSummary
-	// Pushed contains the members that have the present version according to KubeFed's own status. Clusters also reflects
-	// what was read back.
+	// Pushed contains the members that have the present version according to their engines. Clusters also reflects what was read back.
 	Pushed map[string]bool
 	// Problem is the reason why the unit could not be written.
 	Problem *Problem
 	// Objects are the names of the unit's objects in the members.
 	Objects []string
-	// Groups are the external subjects whose groups the unit refers to, or referred to in a revision that a member may
-	// still have, sorted.
+	// Groups are the names of the address groups that the unit refers to, and of those that have yet to be removed and that its rules still select.
 	Groups []string
 	// Desired is the revision that each member has to have of each object, by object and member, if the unit refers to groups.
 	Desired map[string]map[string]string
@@ -67,7 +65,7 @@ func (r Report) Policies() []string {
 	for p := range r.SIDs {
 		out = append(out, p)
 	}
-	out = append(out, r.Lingering...)
+	out = append(out, r.FormerPolicies...)
 	for _, f := range r.Refused {
 		out = append(out, f.Ref.Policy)
 	}

@@ -43,12 +43,12 @@ type Rendered struct {
 	Revisions map[string]string
 	// Only are the members that have the object, sorted; nil means every member in which the unit is placed.
 	Only []string
-	// Held are the members that must have another spec until other objects of the unit are in force there.
-	Held map[string]Held
+	// Interim contains, by member, the spec that it must have until other objects of the unit are in force there.
+	Interim map[string]InterimSpec
 }
 
-// Held is the spec that a member has until other objects are in force there, which restrict what the final spec opens.
-type Held struct {
+// InterimSpec is the spec that a member has until other objects are in force there, which restrict what the final spec opens.
+type InterimSpec struct {
 	// Objects are the names of the other objects, never empty.
 	Objects []string
 	// Rule is the rule of the unit's final specs, as a JSON value, that opens what the other objects restrict. No spec before has it.

@@ -88,14 +88,14 @@ func (v *Versions) add(r *Rendered, in []string) {
 		v.Members[name] = union(listed, in)
 	}
 	o := &v.Objects[i]
-	o.Overrides, o.Revisions, o.Held = maps.Clone(o.Overrides), maps.Clone(o.Revisions), maps.Clone(o.Held)
+	o.Overrides, o.Revisions, o.Interim = maps.Clone(o.Overrides), maps.Clone(o.Revisions), maps.Clone(o.Interim)
 	for _, c := range in {
-		delete(o.Held, c)
-		if held, ok := r.Held[c]; ok {
-			if o.Held == nil {
-				o.Held = map[string]Held{}
+		delete(o.Interim, c)
+		if held, ok := r.Interim[c]; ok {
+			if o.Interim == nil {
+				o.Interim = map[string]InterimSpec{}
 			}
-			o.Held[c] = held
+			o.Interim[c] = held
 		}
 		spec, has := r.Overrides[c]
 		if !has {

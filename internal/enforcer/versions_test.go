@@ -81,9 +81,9 @@ func TestCombineGivesEachMemberItsVersion(t *testing.T) {
 func TestCombineKeepsPartialObjects(t *testing.T) {
 	partial := func(r Rendering, name string, only ...string) Rendering {
 		o := &r.Objects[r.index(name)]
-		o.Only, o.Held = only, map[string]Held{}
+		o.Only, o.Interim = only, map[string]InterimSpec{}
 		for _, m := range only {
-			o.Held[m] = Held{Objects: []string{name + " of " + m}}
+			o.Interim[m] = InterimSpec{Objects: []string{name + " of " + m}}
 		}
 		return r
 	}
@@ -109,7 +109,7 @@ func TestCombineKeepsPartialObjects(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", c.reason, diff)
 		}
 		for _, m := range c.held {
-			if got := v.Objects[v.index("b")].Held[m].Objects; !slices.Equal(got, []string{"b of " + m}) {
+			if got := v.Objects[v.index("b")].Interim[m].Objects; !slices.Equal(got, []string{"b of " + m}) {
 				t.Errorf("%s: held in %s: %q", c.reason, m, got)
 			}
 		}

@@ -21,8 +21,8 @@ const (
 	GapLost GapKind = "lost"
 )
 
-// tellOf returns the name of the notification about a new gap.
-var tellOf = map[GapKind]string{GapUnwatched: notify.EventFlowsUnwatched, GapLost: notify.EventFlowsLost}
+// gapNotification contains, by kind, the name of the notification about a new gap.
+var gapNotification = map[GapKind]string{GapUnwatched: notify.EventFlowsUnwatched, GapLost: notify.EventFlowsLost}
 
 // Gap is a period, not yet ended, in which the guard does not see all denials in a member.
 type Gap struct {
@@ -90,7 +90,7 @@ func (w *Watcher) observe(ctx context.Context, e catalog.Entity, st State, now t
 					map[string]string{"cluster": cluster, "why": string(g.Kind), "since": g.Since.Format(time.RFC3339)},
 				),
 			)
-			b := resourceEvent(now, tellOf[g.Kind], e, notify.Facts{Cluster: cluster}, concerned(w.Catalog(), e))
+			b := resourceEvent(now, gapNotification[g.Kind], e, notify.Facts{Cluster: cluster}, ownersAndSecurity(w.Catalog(), e))
 			b.Event += "/" + cluster // several members may have a new gap at the same time
 			news.ResourceEvents = append(news.ResourceEvents, b)
 		}

@@ -241,7 +241,7 @@ func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, unti
 					notify.EventRolloutStopped,
 					e,
 					notify.Facts{Message: stop.Reason.Message, Count: stop.Count, Cluster: stop.Cluster, Until: until},
-					concerned(w.Catalog(), e),
+					ownersAndSecurity(w.Catalog(), e),
 				),
 			},
 		}, nil

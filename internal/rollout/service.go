@@ -66,8 +66,8 @@ func (s *Service) protection(e catalog.Entity) (*v1alpha1.ProtectedResource, err
 	return p, nil
 }
 
-// concerned returns the owners of a resource and the security team.
-func concerned(c *catalog.Catalog, e catalog.Entity) map[string][]notify.About {
+// ownersAndSecurity returns the owners of a resource and the security team, who are notified about it.
+func ownersAndSecurity(c *catalog.Catalog, e catalog.Entity) map[string][]notify.About {
 	out := map[string][]notify.About{}
 	for _, p := range slices.Concat(c.OwnerPeople(e), c.Members(catalog.GroupSecurity)) {
 		out[p] = nil

@@ -117,7 +117,7 @@ func HintOf(in Input) Hint {
 		}
 		return Hint{CodePropose, StageInitial, message.RolloutHintAudit()}
 	case StageEnforce:
-		if m := blind(in.Assessment); !m.IsZero() {
+		if m := unseenDenials(in.Assessment); !m.IsZero() {
 			return Hint{Code: CodeWait, Message: m}
 		}
 		if m := Waiting(in.Protection); !m.IsZero() {
@@ -137,9 +137,9 @@ func HintOf(in Input) Hint {
 	return Hint{CodeEnforce, StageEnforce, message.RolloutHintEnforce()}
 }
 
-// blind returns the members of an enforced resource in which denials are not seen, so that the guard cannot see them
-// either.
-func blind(a *Assessment) message.Message {
+// unseenDenials returns a message about the members of an enforced resource whose flows are not watched, so that the guard does not see denials
+// there, or zero if there are none.
+func unseenDenials(a *Assessment) message.Message {
 	if a == nil || len(a.Unwatched) == 0 {
 		return message.Message{}
 	}
@@ -184,7 +184,7 @@ func Missing(in Input) []message.Message {
 			out = append(out, message.RolloutHintNotAnnounced())
 		}
 	case StageEnforce:
-		if m := blind(in.Assessment); !m.IsZero() {
+		if m := unseenDenials(in.Assessment); !m.IsZero() {
 			out = append(out, m)
 		}
 	}

@@ -107,7 +107,7 @@ func (s *Service) begun(actor string, e catalog.Entity, spec v1alpha1.ProtectedR
 	n.Entries = append(n.Entries, line(now, actor, "resource.temporary-audit", e, details))
 	if actor != "" { // the guard sends its own message
 		n.ResourceEvents = append(n.ResourceEvents, resourceEvent(now, notify.EventTemporaryAudit, e,
-			notify.Facts{ActorID: actor, Reason: audit.Reason, Until: audit.Until.UTC()}, concerned(s.Catalog(), e)))
+			notify.Facts{ActorID: actor, Reason: audit.Reason, Until: audit.Until.UTC()}, ownersAndSecurity(s.Catalog(), e)))
 	}
 	return n
 }
@@ -138,7 +138,7 @@ func (s *Service) EndTemporaryAudit(ctx context.Context, a approval.Actor, e cat
 		return s.Store.Record(ctx, News{
 			Entries: []ledger.Entry{line(now, a.ID, "resource.temporary-audit-ended", e, map[string]string{"reason": reason})},
 			ResourceEvents: []notify.ResourceEvent{resourceEvent(now, notify.EventTemporaryAuditEnded, e, notify.Facts{ActorID: a.ID, Reason: reason},
-				concerned(s.Catalog(), e))},
+				ownersAndSecurity(s.Catalog(), e))},
 		})
 	})
 	if err != nil {

@@ -158,7 +158,7 @@ func (w *Watcher) recordHalt(ctx context.Context, e catalog.Entity, progress *v1
 		return News{
 			Entries: []ledger.Entry{line(h.At.UTC(), "", "resource.waves-halted", e, details)},
 			ResourceEvents: []notify.ResourceEvent{resourceEvent(h.At.UTC(), notify.EventWavesHalted, e,
-				notify.Facts{Message: reason, Cluster: h.Cluster}, concerned(w.Catalog(), e))},
+				notify.Facts{Message: reason, Cluster: h.Cluster}, ownersAndSecurity(w.Catalog(), e))},
 		}, nil
 	})
 	return err

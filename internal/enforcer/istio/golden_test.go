@@ -114,8 +114,8 @@ func render(t *testing.T, e Enforcer, in policy.Input) []byte {
 				o.Object.Spec = o.Overrides[cluster]
 				write(t, &out, fmt.Sprintf("# in %s, with revision %s\n", cluster, o.Revisions[cluster]), o.Object)
 			}
-			for _, cluster := range slices.Sorted(maps.Keys(o.Held)) {
-				h := o.Held[cluster]
+			for _, cluster := range slices.Sorted(maps.Keys(o.Interim)) {
+				h := o.Interim[cluster]
 				o.Object.Spec = h.Spec
 				write(t, &out, fmt.Sprintf("# in %s until %s are in force, with revision %s\n", cluster, strings.Join(h.Objects, ", "), h.Revision), o.Object)
 			}

@@ -151,12 +151,12 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 			continue
 		}
 		g := newThroughGateway(allowed.name, t.through.waypoint)
-		held := enforcer.Held{Objects: throughGateways[g.name()].objects(), Rule: t.through.fromWaypoint()}
+		held := enforcer.InterimSpec{Objects: throughGateways[g.name()].objects(), Rule: t.through.fromWaypoint()}
 		// The rules about the waypoint are the last ones, so that they move no other rule to another object when they come or go.
 		elsewhere := t.through.fromWaypointElsewhere()
-		allowed.hold(cluster, parts(slices.Concat(t.allow, []any{held.Rule})), held)
+		allowed.replaceLater(cluster, parts(slices.Concat(t.allow, []any{held.Rule})), held)
 		denied.members[cluster] = parts(slices.Concat(t.deny, []any{elsewhere, held.Rule}))
-		denied.hold(cluster, parts(slices.Concat(t.deny, []any{elsewhere})), held)
+		denied.replaceLater(cluster, parts(slices.Concat(t.deny, []any{elsewhere})), held)
 	}
 	families := []family{allowed, denied}
 	for _, name := range slices.Sorted(maps.Keys(throughGateways)) {
@@ -181,17 +181,18 @@ type family struct {
 	members      map[string][][]any
 	// gateway is the Gateway that the objects are about, or "" if they are about pods. Only the members have them.
 	gateway string
-	// held are the members that have other rules until other objects are in force, and before are these rules.
-	held   map[string]enforcer.Held
-	before map[string][][]any
+	// interim contains, by member, for which objects of other families it waits until it gets the rules in members, and interimRules the rules that
+	// it has until then.
+	interim      map[string]enforcer.InterimSpec
+	interimRules map[string][][]any
 }
 
-// hold gives a member other rules once other objects are in force there.
-func (f *family) hold(cluster string, rules [][]any, until enforcer.Held) {
-	if f.held == nil {
-		f.held, f.before = map[string]enforcer.Held{}, map[string][][]any{}
+// replaceLater gives a member other rules once other objects are in force there. Until then it has its present ones.
+func (f *family) replaceLater(cluster string, rules [][]any, until enforcer.InterimSpec) {
+	if f.interim == nil {
+		f.interim, f.interimRules = map[string]enforcer.InterimSpec{}, map[string][][]any{}
 	}
-	f.held[cluster], f.before[cluster], f.members[cluster] = until, f.members[cluster], rules
+	f.interim[cluster], f.interimRules[cluster], f.members[cluster] = until, f.members[cluster], rules
 }
 
 // partName returns the name of an object of the family. That of a Gateway is part of it, so that another Gateway has other objects.
@@ -232,8 +233,8 @@ func (e Enforcer) objects(u *policy.Unit, f family) ([]enforcer.Rendered, error)
 				mode = u.Mode
 			}
 			specs[cluster] = spec(to, mode, f.action, part(parts, i))
-			if _, held := f.held[cluster]; held && mode == v1alpha1.ModeEnforce {
-				before[cluster] = spec(to, mode, f.action, part(f.before[cluster], i))
+			if _, held := f.interim[cluster]; held && mode == v1alpha1.ModeEnforce {
+				before[cluster] = spec(to, mode, f.action, part(f.interimRules[cluster], i))
 			}
 		}
 		r, err := enforcer.Render(o, u.ID, specs)
@@ -247,15 +248,15 @@ func (e Enforcer) objects(u *policy.Unit, f family) ([]enforcer.Rendered, error)
 			r.Only = slices.DeleteFunc(slices.Sorted(maps.Keys(f.members)), func(c string) bool { return len(f.members[c]) == 0 })
 		}
 		for cluster, spec := range before {
-			h := f.held[cluster]
+			h := f.interim[cluster]
 			h.Spec, h.Revision = spec, enforcer.Revision(spec)
 			if h.Revision == r.RevisionIn(cluster) {
 				continue
 			}
-			if r.Held == nil {
-				r.Held = map[string]enforcer.Held{}
+			if r.Interim == nil {
+				r.Interim = map[string]enforcer.InterimSpec{}
 			}
-			r.Held[cluster] = h
+			r.Interim[cluster] = h
 		}
 		out = append(out, r)
 	}

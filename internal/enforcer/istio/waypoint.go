@@ -240,7 +240,7 @@ func (t *throughWaypoint) fromWaypointElsewhere() any {
 	return rule([]any{source(map[string]any{"principals": []any{t.account}})}, []any{ports})
 }
 
-// Allows reports whether a spec is that of a policy that allows something with exactly a rule, such as that of enforcer.Held.
+// Allows reports whether a spec is that of a policy that allows something with exactly a rule, such as that of enforcer.InterimSpec.
 func Allows(spec map[string]any, rule any) bool {
 	return spec["action"] == allow && slices.ContainsFunc(entries(spec["rules"]), func(r any) bool { return text(r) == text(rule) })
 }

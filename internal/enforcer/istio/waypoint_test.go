@@ -264,7 +264,7 @@ func TestHeldWithoutWaypoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, o := range r.Objects {
-				h, ok := o.Held[waypointMember]
+				h, ok := o.Interim[waypointMember]
 				if !ok {
 					continue
 				}
@@ -477,7 +477,7 @@ func TestWaypointOfALargeUnit(t *testing.T) {
 	}
 	var held []string
 	for _, o := range r.Objects {
-		if _, ok := o.Held[waypointMember]; ok {
+		if _, ok := o.Interim[waypointMember]; ok {
 			held = append(held, o.Object.Name)
 		}
 	}

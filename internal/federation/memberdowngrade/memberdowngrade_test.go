@@ -166,7 +166,7 @@ func TestDowngradeAndResume(t *testing.T) {
 		t.Errorf("ReadExtent after the downgrade: got error %v, extent %+v", err, extent)
 	}
 	// The pusher can close nothing now, and the command can be repeated.
-	pusher := dynamic.NewForConfigOrDie(as(config, guard.Pusher)).Resource(policies)
+	pusher := dynamic.NewForConfigOrDie(impersonating(config, guard.Pusher)).Resource(policies)
 	patch := []byte(`{"spec":{"enableDefaultDeny":{"ingress":true}}}`)
 	if _, err := pusher.Patch(ctx, "acp-a", types.MergePatchType, patch, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("write by the pusher during the downgrade: got %v, want forbidden", err)
@@ -188,7 +188,7 @@ func TestDowngradeWithoutGuard(t *testing.T) {
 	config := newMember(t)
 	ctx := t.Context()
 	// alice is in the group, has no other rights, and cannot ask the guard.
-	operator, err := NewOperator(ctx, as(config, "alice", guard.BreakGlass))
+	operator, err := NewOperator(ctx, impersonating(config, "alice", guard.BreakGlass))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func NewOperator(ctx context.Context, config *rest.Config) (*Operator, error) {
 	}
 	out := &Operator{Name: who.Username, base: config}
 	if !slices.Contains(who.Groups, guard.BreakGlass) {
-		config = as(config, who.Username, append(who.Groups, guard.BreakGlass)...)
+		config = impersonating(config, who.Username, append(who.Groups, guard.BreakGlass)...)
 		if _, err := identity(ctx, config); apierrors.IsForbidden(err) {
 			return nil, fmt.Errorf("%w: %w", ErrNotAdmitted, err)
 		} else if err != nil {
@@ -64,8 +64,8 @@ func identity(ctx context.Context, config *rest.Config) (authenticationv1.UserIn
 	return review.Status.UserInfo, nil
 }
 
-// as returns a configuration that impersonates a user. It leaves out the group that the API server adds automatically.
-func as(config *rest.Config, user string, groups ...string) *rest.Config {
+// impersonating returns a configuration that impersonates a user. It leaves out the group that the API server adds automatically.
+func impersonating(config *rest.Config, user string, groups ...string) *rest.Config {
 	out := rest.CopyConfig(config)
 	out.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: slices.DeleteFunc(slices.Clone(groups), func(g string) bool {
 		return g == "system:authenticated"

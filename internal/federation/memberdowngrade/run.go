@@ -272,7 +272,7 @@ func (o *Operator) refusesPusher(ctx context.Context) bool {
 
 // refuses reports whether the guard refuses a dry-run request of a user because of the downgrade.
 func (o *Operator) refuses(ctx context.Context, user string) bool {
-	client, err := dynamic.NewForConfig(as(o.base, user, "system:serviceaccounts", "system:serviceaccounts:"+guard.Namespace))
+	client, err := dynamic.NewForConfig(impersonating(o.base, user, "system:serviceaccounts", "system:serviceaccounts:"+guard.Namespace))
 	if err != nil {
 		return false
 	}

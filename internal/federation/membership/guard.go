@@ -157,8 +157,8 @@ func applyPolicies(ctx context.Context, c dynamic.Interface, in string, policies
 	return nil
 }
 
-// look assesses a member with the tokens of KubeFed and the adapter.
-func (h *Host) look(ctx context.Context, c federation.Cluster, needs preflight.Needs) ([]preflight.Finding, error) {
+// assess returns the findings about a member, which it reads with the tokens of KubeFed and the adapter.
+func (h *Host) assess(ctx context.Context, c federation.Cluster, needs preflight.Needs) ([]preflight.Finding, error) {
 	_, now, err := h.registration(ctx, c.Name)
 	if err != nil {
 		return nil, err

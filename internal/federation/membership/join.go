@@ -160,7 +160,7 @@ func (j *Join) write(ctx context.Context, needs preflight.Needs, findings []pref
 	if j.WithoutReader {
 		return findings, nil // the host cannot look at it
 	}
-	return j.Host.look(ctx, j.Cluster, needs)
+	return j.Host.assess(ctx, j.Cluster, needs)
 }
 
 // registration returns the cluster's registration, if it is present and may be repeated as it is given now.
