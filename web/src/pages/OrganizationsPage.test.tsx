@@ -96,6 +96,13 @@ describe("the catalog of an organization", () => {
     );
   });
 
+  it("keeps the names of entities when an administrator edits them", async () => {
+    open(payments({ mine: true, catalogBounds: bounds }), ["requester"], rows);
+    await userEvent.click(await screen.findByTestId("edit-carts"));
+    expect(await screen.findByTestId("entity-name")).toBeDisabled();
+    expect(screen.getByTestId("entity-title")).toBeEnabled();
+  });
+
   it("is only read without bounds, and by auditors", async () => {
     open(payments({ mine: true }), ["requester"], rows);
     await screen.findByTestId("entity-resource-carts");
