@@ -15,7 +15,7 @@ import (
 // foreignTexts are the functions that make a message of a text that has no translation: one of another program or of a person, or a
 // name. The value says whose text it is. A text of ACP's own needs an entry of the catalogue instead.
 var foreignTexts = map[string]string{
-	"controllers/protectedresource/assess.go objectState.fullName":        "kind and name of an object",
+	"controllers/protectedresource/assess.go objectState.fullName":     "kind and name of an object",
 	"controllers/protectedresource/observe.go facts.ztunnelProblem":    "istiod's condition of the object",
 	"controllers/protectedresource/waypoints.go facts.waypointProblem": "istiod's condition of the object",
 	"internal/approval/linemessage.go LineMessage":                     "lines of other versions",
