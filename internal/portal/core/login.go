@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/gin-gonic/gin"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/acp-io/acp/internal/credential"
 )
@@ -57,28 +58,41 @@ const (
 // login contains the configuration of the OIDC provider. It is discovered at the first login, so that the portal starts, and serves
 // existing sessions, while the provider is unavailable.
 type login struct {
-	config Config
-	client *http.Client
-	mu     sync.Mutex
-	found  *oidc.Provider
+	config    Config
+	client    *http.Client
+	discovery singleflight.Group
+	found     atomic.Pointer[oidc.Provider]
 }
 
 func newLogin(c Config) *login {
 	return &login{config: c, client: &http.Client{Timeout: providerWait}}
 }
 
+// provider returns the discovered configuration of the provider. Callers that need it at the same time share one discovery, so that a provider
+// that does not answer delays each login by at most providerWait. The end of a caller's context does not cancel the discovery for the others.
 func (l *login) provider(ctx context.Context) (*oidc.Provider, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.found != nil {
-		return l.found, nil
+	if p := l.found.Load(); p != nil {
+		return p, nil
 	}
-	p, err := oidc.NewProvider(oidc.ClientContext(ctx, l.client), l.config.Issuer)
-	if err != nil {
-		return nil, err
+	discovering := oidc.ClientContext(context.WithoutCancel(ctx), l.client)
+	discovered := l.discovery.DoChan(l.config.Issuer, func() (any, error) {
+		if p := l.found.Load(); p != nil { // by a discovery that ended meanwhile
+			return p, nil
+		}
+		p, err := oidc.NewProvider(discovering, l.config.Issuer)
+		if err != nil {
+			return nil, err
+		}
+		l.found.Store(p)
+		return p, nil
+	})
+	select {
+	case r := <-discovered:
+		p, _ := r.Val.(*oidc.Provider)
+		return p, r.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	l.found = p
-	return p, nil
 }
 
 func (l *login) oauth(p *oidc.Provider) *oauth2.Config {
