@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -245,6 +246,40 @@ func TestRunsWhileHostAndMembersAreUnreachable(t *testing.T) {
 	cancel()
 	if c := <-code; c != configuration.ExitOK {
 		t.Errorf("ended with %d: %s", c, errs.String())
+	}
+}
+
+// TestStoppedWhileStarting checks that the end of the context while the collector opens its store is no failure.
+func TestStoppedWhileStarting(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	if code := newProgram().Run(ctx, arguments(t, with(certificate(t), "kubeconfig", file(t, kubeconfig))), &out, &errs); code != configuration.ExitOK {
+		t.Errorf("ended with %d: %s", code, errs.String())
+	}
+}
+
+func TestUnlessStopped(t *testing.T) {
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	canceled, full := fmt.Errorf("open the store: %w", context.Canceled), errors.New("disk full")
+	for name, tc := range map[string]struct {
+		reason string
+		ctx    context.Context
+		err    error
+		failed bool
+	}{
+		"None":      {"nothing failed", stopped, nil, false},
+		"Canceled":  {"it was stopped", stopped, canceled, false},
+		"Both":      {"both parts were stopped", stopped, errors.Join(canceled, context.Canceled), false},
+		"Other":     {"it failed while it was stopped", stopped, full, true},
+		"Joined":    {"one part failed", stopped, fmt.Errorf("stop: %w", errors.Join(canceled, full)), true},
+		"Running":   {"nobody has stopped it", t.Context(), canceled, true},
+		"TimeLimit": {"the store did not answer", stopped, context.DeadlineExceeded, true},
+	} {
+		if err := unlessStopped(tc.ctx, tc.err); (err != nil) != tc.failed {
+			t.Errorf("%s: %s: got %v", name, tc.reason, err)
+		}
 	}
 }
 

@@ -254,6 +254,9 @@ func (f *Follower) resume(ctx context.Context) (*ingester, error) {
 			f.mu.Unlock()
 			return t, nil
 		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		f.disconnected(err)
 		if !backoff.Pause(ctx, utilclock.RealClock{}, delays.Step()) {
 			return nil, ctx.Err()

@@ -98,6 +98,9 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 	c, err := s.watch(ctx)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // as above
+		}
 		return err
 	}
 	stopped := make(chan error, 1)

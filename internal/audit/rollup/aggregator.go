@@ -271,6 +271,9 @@ func (a *Aggregator) storeWaiting(ctx context.Context) error {
 			a.cfg.Log.Warn("another collector follows the source of this batch; the batch is discarded", "error", err)
 			err = nil
 		}
+		if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+			return err // the caller broke the attempt off, which says nothing about the store
+		}
 		a.report(err)
 		if err != nil {
 			return err

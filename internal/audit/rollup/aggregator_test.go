@@ -218,6 +218,37 @@ func TestRunStoresPendingCountsAtTheEndAndPrunes(t *testing.T) {
 	}
 }
 
+// TestCanceledFlushIsNoFailureOfTheStore checks that a flush whose caller has stopped is neither logged nor reported as a failure of the store,
+// and that its batch is kept. A flush that the store did not complete in time is a failure.
+func TestCanceledFlushIsNoFailureOfTheStore(t *testing.T) {
+	var logged bytes.Buffer
+	s := newStore()
+	a := aggregator(t, s, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
+	a.Add(countedEvent(1, client(1)))
+	s.set(func() { s.failBefore = context.Canceled })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.Flush(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Flush: %v", err)
+	}
+	if a.Err() != nil || logged.Len() > 0 {
+		t.Errorf("the store counts as failed: %v, %s", a.Err(), logged.String())
+	}
+	late, done := context.WithTimeout(t.Context(), 0)
+	defer done()
+	s.set(func() { s.failBefore = context.DeadlineExceeded })
+	if err := a.Flush(late); err == nil || a.Err() == nil || logged.Len() == 0 {
+		t.Errorf("a store that is too slow is not reported: %v, %v", err, a.Err())
+	}
+	s.set(func() { s.failBefore = nil })
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := s.total(); n != 1 {
+		t.Errorf("%d connections are stored, want 1", n)
+	}
+}
+
 func TestFlushKeysTriggersAFlush(t *testing.T) {
 	s := newStore()
 	a := aggregator(t, s, func(c *Config) { c.FlushKeys, c.MaxKeys = 3, 100 }) // the ticker does not fire during the test
