@@ -24,34 +24,56 @@ func WantsCSV[S ~string](format *S) (bool, error) {
 	return value == "csv", nil
 }
 
-// Table is an answer as CSV. It is small enough to be in memory.
-type Table struct {
-	// Name is the name of the file, of letters, digits and "-._".
-	Name    string
-	Columns []string
-	Rows    [][]string
+// Column is a column of a table of rows of the type R.
+type Column[R any] struct {
+	// Name is the header.
+	Name string
+	// Value returns the cell of a row.
+	Value func(R) string
 }
 
-// Write writes the answer. Texts that spreadsheets would read as formulas are made harmless.
-func (t *Table) Write(w http.ResponseWriter) error {
+// Table is an answer as CSV. It is small enough to be in memory.
+type Table[R any] struct {
+	// Name is the name of the file, of letters, digits and "-._".
+	Name    string
+	Columns []Column[R]
+	Rows    []R
+}
+
+// Write writes the answer.
+func (t *Table[R]) Write(w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+fileName(t.Name)+`"`)
 	w.WriteHeader(http.StatusOK)
 	out := csv.NewWriter(w)
-	if err := out.Write(t.Columns); err != nil {
+	if err := WriteColumnNames(out, t.Columns); err != nil {
 		return err
 	}
 	for _, row := range t.Rows {
-		safe := make([]string, len(row))
-		for i := range row {
-			safe[i] = HarmlessCell(row[i])
-		}
-		if err := out.Write(safe); err != nil {
+		if err := WriteRow(out, t.Columns, row); err != nil {
 			return err
 		}
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// WriteColumnNames writes the header of a table.
+func WriteColumnNames[R any](w *csv.Writer, columns []Column[R]) error {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	return w.Write(names)
+}
+
+// WriteRow writes a row of a table. Texts that spreadsheets would read as formulas are made harmless.
+func WriteRow[R any](w *csv.Writer, columns []Column[R], row R) error {
+	cells := make([]string, len(columns))
+	for i, c := range columns {
+		cells[i] = HarmlessCell(c.Value(row))
+	}
+	return w.Write(cells)
 }
 
 // fileName returns a name for a header, in which other characters are replaced.

@@ -65,7 +65,7 @@ func (a *API) GetTrafficMap(ctx context.Context, r openapi.GetTrafficMapRequestO
 		a.drawTraffic(&out, snap, links)
 	}
 	if table {
-		return &trafficTable{trafficRows(&out)}, nil
+		return newTrafficTable(&out), nil
 	}
 	return openapi.GetTrafficMap200JSONResponse(out), nil
 }
@@ -196,18 +196,31 @@ func (d *trafficDrawer) team(o catalog.Owner) int {
 	return i
 }
 
-// trafficTable is a traffic map as CSV.
-type trafficTable struct{ core.Table }
+// trafficTable is a traffic map as CSV, with one row for each link.
+type trafficTable struct {
+	core.Table[*openapi.TrafficLink]
+}
 
 // VisitGetTrafficMapResponse implements openapi.GetTrafficMapResponseObject.
 func (t *trafficTable) VisitGetTrafficMapResponse(w http.ResponseWriter) error { return t.Write(w) }
 
-// trafficRows returns one row for each link. A count is empty if nothing was seen, and 0 if only earlier connections are still open.
-func trafficRows(m *openapi.TrafficMap) core.Table {
-	t := core.Table{Name: "traffic-map-" + m.Until.UTC().Format("20060102-1504") + ".csv", Columns: []string{
-		"application", "application title", "application team", "resource", "resource title", "resource team", "allowed", "audited", "unmanaged",
-		"default denied", "denied", "last seen", "granted", "last used", "until", "policy", "statement", "ticket",
+// newTrafficTable returns the table of a map.
+func newTrafficTable(m *openapi.TrafficMap) *trafficTable {
+	out := &trafficTable{core.Table[*openapi.TrafficLink]{
+		Name:    "traffic-map-" + m.Until.UTC().Format("20060102-1504") + ".csv",
+		Columns: trafficColumns(m),
 	}}
+	for i := range m.Links {
+		out.Rows = append(out.Rows, &m.Links[i])
+	}
+	return out
+}
+
+// trafficColumns returns the columns of the links of a map. A count is empty if nothing was seen, and 0 if only earlier connections are still
+// open.
+func trafficColumns(m *openapi.TrafficMap) []core.Column[*openapi.TrafficLink] {
+	type link = *openapi.TrafficLink
+	from, to := func(l link) openapi.TrafficNode { return m.Nodes[l.From] }, func(l link) openapi.TrafficNode { return m.Nodes[l.To] }
 	team := func(n openapi.TrafficNode) string {
 		if n.Team == nil {
 			return ""
@@ -226,14 +239,24 @@ func trafficRows(m *openapi.TrafficMap) core.Table {
 		}
 		return at.Format(time.RFC3339)
 	}
-	for i := range m.Links {
-		l := &m.Links[i]
-		from, to := m.Nodes[l.From], m.Nodes[l.To]
-		t.Rows = append(t.Rows, []string{
-			from.Name, from.Title, team(from), to.Name, to.Title, team(to), count(l.Allowed), count(l.Audited), count(l.Unmanaged),
-			count(l.DefaultDenied), count(l.Denied), instant(l.LastSeen), strconv.FormatBool(core.Value(l.Granted)), instant(l.LastUsed), instant(l.NotAfter),
-			core.Value(l.Policy), core.Value(l.Sid), core.Value(l.Ticket),
-		})
+	return []core.Column[link]{
+		{Name: "application", Value: func(l link) string { return from(l).Name }},
+		{Name: "application title", Value: func(l link) string { return from(l).Title }},
+		{Name: "application team", Value: func(l link) string { return team(from(l)) }},
+		{Name: "resource", Value: func(l link) string { return to(l).Name }},
+		{Name: "resource title", Value: func(l link) string { return to(l).Title }},
+		{Name: "resource team", Value: func(l link) string { return team(to(l)) }},
+		{Name: "allowed", Value: func(l link) string { return count(l.Allowed) }},
+		{Name: "audited", Value: func(l link) string { return count(l.Audited) }},
+		{Name: "unmanaged", Value: func(l link) string { return count(l.Unmanaged) }},
+		{Name: "default denied", Value: func(l link) string { return count(l.DefaultDenied) }},
+		{Name: "denied", Value: func(l link) string { return count(l.Denied) }},
+		{Name: "last seen", Value: func(l link) string { return instant(l.LastSeen) }},
+		{Name: "granted", Value: func(l link) string { return strconv.FormatBool(core.Value(l.Granted)) }},
+		{Name: "last used", Value: func(l link) string { return instant(l.LastUsed) }},
+		{Name: "until", Value: func(l link) string { return instant(l.NotAfter) }},
+		{Name: "policy", Value: func(l link) string { return core.Value(l.Policy) }},
+		{Name: "statement", Value: func(l link) string { return core.Value(l.Sid) }},
+		{Name: "ticket", Value: func(l link) string { return core.Value(l.Ticket) }},
 	}
-	return t
 }

@@ -38,7 +38,7 @@ func (a *API) ListModeHistory(ctx context.Context, r openapi.ListModeHistoryRequ
 		list.Items = append(list.Items, modeChange(a.Catalog(), &history.Changes[i]))
 	}
 	if table {
-		return &modesTable{modeTable(e, &list)}, nil
+		return newModesTable(e, &list), nil
 	}
 	return openapi.ListModeHistory200JSONResponse(list), nil
 }
@@ -79,31 +79,46 @@ func clusterModes(modes []v1alpha1.ClusterMode) []openapi.PastClusterMode {
 }
 
 // modesTable is the answer as CSV.
-type modesTable struct{ core.Table }
+type modesTable struct {
+	core.Table[openapi.ModeChange]
+}
 
 // VisitListModeHistoryResponse implements openapi.ListModeHistoryResponseObject.
 func (t *modesTable) VisitListModeHistoryResponse(w http.ResponseWriter) error { return t.Write(w) }
 
-func modeTable(e catalog.Entity, list *openapi.ModeHistory) core.Table {
-	out := core.Table{Name: "modes-" + e.ID + ".csv", Columns: []string{
-		"resource", "at", "kind", "from", "to", "other modes", "effective at", "until", "by", "reason",
-		"ticket", "object",
-	}}
-	for _, x := range list.Items {
-		var others []string
-		for _, m := range core.Value(x.ClusterModes) {
-			others = append(others, m.Cluster+"="+string(m.Mode))
-		}
-		by := core.Value(x.OutsideBy)
-		switch {
-		case x.By != nil:
-			by = x.By.Id
-		case core.Value(x.ByGuard):
-			by = rollout.GuardName
-		}
-		out.Rows = append(out.Rows, []string{e.Name, instant(&x.At), string(x.Kind), string(core.Value(x.From)), string(core.Value(x.To)),
-			strings.Join(others, " "),
-			instant(x.EffectiveAt), instant(x.Until), by, core.Value(x.Reason), core.Value(x.Ticket), core.Value(x.Object)})
+func newModesTable(e catalog.Entity, list *openapi.ModeHistory) *modesTable {
+	return &modesTable{core.Table[openapi.ModeChange]{Name: "modes-" + e.ID + ".csv", Columns: modeColumns(e), Rows: list.Items}}
+}
+
+// modeColumns returns the columns of the changes of a resource's mode.
+func modeColumns(e catalog.Entity) []core.Column[openapi.ModeChange] {
+	type change = openapi.ModeChange
+	return []core.Column[change]{
+		{Name: "resource", Value: func(change) string { return e.Name }},
+		{Name: "at", Value: func(x change) string { return instant(&x.At) }},
+		{Name: "kind", Value: func(x change) string { return string(x.Kind) }},
+		{Name: "from", Value: func(x change) string { return string(core.Value(x.From)) }},
+		{Name: "to", Value: func(x change) string { return string(core.Value(x.To)) }},
+		{Name: "other modes", Value: func(x change) string {
+			var others []string
+			for _, m := range core.Value(x.ClusterModes) {
+				others = append(others, m.Cluster+"="+string(m.Mode))
+			}
+			return strings.Join(others, " ")
+		}},
+		{Name: "effective at", Value: func(x change) string { return instant(x.EffectiveAt) }},
+		{Name: "until", Value: func(x change) string { return instant(x.Until) }},
+		{Name: "by", Value: func(x change) string {
+			switch {
+			case x.By != nil:
+				return x.By.Id
+			case core.Value(x.ByGuard):
+				return rollout.GuardName
+			}
+			return core.Value(x.OutsideBy)
+		}},
+		{Name: "reason", Value: func(x change) string { return core.Value(x.Reason) }},
+		{Name: "ticket", Value: func(x change) string { return core.Value(x.Ticket) }},
+		{Name: "object", Value: func(x change) string { return core.Value(x.Object) }},
 	}
-	return out
 }

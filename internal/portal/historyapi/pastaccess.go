@@ -69,7 +69,7 @@ func (a *API) ListPastAccess(ctx context.Context, r openapi.ListPastAccessReques
 		list.Items = append(list.Items, x)
 	}
 	if table {
-		return &pastAccessTable{pastTable(e, &list)}, nil
+		return newPastAccessTable(e, &list), nil
 	}
 	return openapi.ListPastAccess200JSONResponse(list), nil
 }
@@ -113,29 +113,27 @@ func pastAccess(c *catalog.Catalog, who approval.Actor, l *accesshistory.Line) o
 }
 
 // pastAccessTable is the answer as CSV.
-type pastAccessTable struct{ core.Table }
+type pastAccessTable struct{ core.Table[pastRow] }
 
 // VisitListPastAccessResponse implements openapi.ListPastAccessResponseObject.
 func (t *pastAccessTable) VisitListPastAccessResponse(w http.ResponseWriter) error { return t.Write(w) }
 
-// pastTable returns the table of an answer. Its first rows say what the records do not cover, so that an exported table never looks complete if
-// it is not.
-func pastTable(e catalog.Entity, list *openapi.PastAccessList) core.Table {
+// pastRow is a row of the table: an access, or a note.
+type pastRow struct {
+	access *openapi.PastAccess // nil for a note
+	// kind and note are those of a note.
+	kind, note string
+}
+
+// newPastAccessTable returns the table of an answer. Its first rows say what the records do not cover, so that an exported table never looks
+// complete if it is not.
+func newPastAccessTable(e catalog.Entity, list *openapi.PastAccessList) *pastAccessTable {
 	at := list.At.UTC().Format(time.RFC3339)
-	out := core.Table{Name: "access-" + e.ID + "-" + strings.ReplaceAll(at, ":", "") + ".csv", Columns: []string{
-		"kind", "at", "mode", "subject", "subject title",
-		"resource", "effect", "actions", "let through", "uncertain", "ticket", "requester", "reason", "since", "ends at", "last used", "policy", "sid",
-		"note",
+	out := &pastAccessTable{core.Table[pastRow]{
+		Name:    "access-" + e.ID + "-" + strings.ReplaceAll(at, ":", "") + ".csv",
+		Columns: pastColumns(e, list, at),
 	}}
-	mode := "unknown"
-	if list.ModeKnown {
-		mode = string(*list.Mode)
-	}
-	note := func(kind, text string) {
-		row := make([]string, len(out.Columns))
-		row[0], row[1], row[2], row[5], row[len(row)-1] = kind, at, mode, e.Name, text
-		out.Rows = append(out.Rows, row)
-	}
+	note := func(kind, text string) { out.Rows = append(out.Rows, pastRow{kind: kind, note: text}) }
 	for _, g := range list.Gaps {
 		note("gap", g.Message.Text)
 	}
@@ -148,23 +146,64 @@ func pastTable(e catalog.Entity, list *openapi.PastAccessList) core.Table {
 	if list.UsesMessage != nil {
 		note("uses", list.UsesMessage.Text)
 	}
-	for _, x := range list.Items {
-		reached := "not decided"
-		if x.Reached != nil {
-			reached = strings.Join(*x.Reached, " ")
-		}
-		used := "unknown"
-		if x.LastUsed != nil {
-			used = instant(x.LastUsed)
-		}
-		requester := ""
-		if x.Requester != nil {
-			requester = x.Requester.Id
-		}
-		out.Rows = append(out.Rows, []string{"access", at, mode, x.Subject.Name, x.Subject.Title, x.Resource.Name, string(x.Effect),
-			strings.Join(x.Actions, " "), reached,
-			strconv.FormatBool(x.Uncertain), core.Value(x.Ticket), requester, core.Value(x.Reason), instant(x.Since), instant(x.NotAfter),
-			used, x.Policy, x.Sid, ""})
+	for i := range list.Items {
+		out.Rows = append(out.Rows, pastRow{access: &list.Items[i]})
 	}
 	return out
+}
+
+// pastColumns returns the columns of the accesses and the notes about a resource at an instant.
+func pastColumns(e catalog.Entity, list *openapi.PastAccessList, at string) []core.Column[pastRow] {
+	mode := "unknown"
+	if list.ModeKnown {
+		mode = string(*list.Mode)
+	}
+	// either returns the value of an access, or the text for a note.
+	either := func(value func(*openapi.PastAccess) string, ofNote func(pastRow) string) func(pastRow) string {
+		return func(r pastRow) string {
+			if r.access == nil {
+				return ofNote(r)
+			}
+			return value(r.access)
+		}
+	}
+	access := func(value func(*openapi.PastAccess) string) func(pastRow) string {
+		return either(value, func(pastRow) string { return "" })
+	}
+	return []core.Column[pastRow]{
+		{Name: "kind", Value: either(func(*openapi.PastAccess) string { return "access" }, func(r pastRow) string { return r.kind })},
+		{Name: "at", Value: func(pastRow) string { return at }},
+		{Name: "mode", Value: func(pastRow) string { return mode }},
+		{Name: "subject", Value: access(func(x *openapi.PastAccess) string { return x.Subject.Name })},
+		{Name: "subject title", Value: access(func(x *openapi.PastAccess) string { return x.Subject.Title })},
+		{Name: "resource", Value: either(func(x *openapi.PastAccess) string { return x.Resource.Name }, func(pastRow) string { return e.Name })},
+		{Name: "effect", Value: access(func(x *openapi.PastAccess) string { return string(x.Effect) })},
+		{Name: "actions", Value: access(func(x *openapi.PastAccess) string { return strings.Join(x.Actions, " ") })},
+		{Name: "let through", Value: access(func(x *openapi.PastAccess) string {
+			if x.Reached == nil {
+				return "not decided"
+			}
+			return strings.Join(*x.Reached, " ")
+		})},
+		{Name: "uncertain", Value: access(func(x *openapi.PastAccess) string { return strconv.FormatBool(x.Uncertain) })},
+		{Name: "ticket", Value: access(func(x *openapi.PastAccess) string { return core.Value(x.Ticket) })},
+		{Name: "requester", Value: access(func(x *openapi.PastAccess) string {
+			if x.Requester == nil {
+				return ""
+			}
+			return x.Requester.Id
+		})},
+		{Name: "reason", Value: access(func(x *openapi.PastAccess) string { return core.Value(x.Reason) })},
+		{Name: "since", Value: access(func(x *openapi.PastAccess) string { return instant(x.Since) })},
+		{Name: "ends at", Value: access(func(x *openapi.PastAccess) string { return instant(x.NotAfter) })},
+		{Name: "last used", Value: access(func(x *openapi.PastAccess) string {
+			if x.LastUsed == nil {
+				return "unknown"
+			}
+			return instant(x.LastUsed)
+		})},
+		{Name: "policy", Value: access(func(x *openapi.PastAccess) string { return x.Policy })},
+		{Name: "sid", Value: access(func(x *openapi.PastAccess) string { return x.Sid })},
+		{Name: "note", Value: func(r pastRow) string { return r.note }},
+	}
 }

@@ -53,7 +53,7 @@ func (a *API) ListAccessPeriods(ctx context.Context, r openapi.ListAccessPeriods
 		list.Items = append(list.Items, periodView(c, actor, &periods[i], all))
 	}
 	if table {
-		return &periodsTable{periodTable(e, app, &list)}, nil
+		return newPeriodsTable(e, app, &list), nil
 	}
 	return openapi.ListAccessPeriods200JSONResponse(list), nil
 }
@@ -88,17 +88,35 @@ func causeViews(c *catalog.Catalog, who approval.Actor, causes []accesshistory.C
 	return out
 }
 
-// periodsTable is the answer as CSV.
-type periodsTable struct{ core.Table }
+// periodsTable is the answer as CSV. A row without a period, the last one, says that earlier periods are not known.
+type periodsTable struct {
+	core.Table[*openapi.AccessPeriod]
+}
 
 // VisitListAccessPeriodsResponse implements openapi.ListAccessPeriodsResponseObject.
 func (t *periodsTable) VisitListAccessPeriodsResponse(w http.ResponseWriter) error { return t.Write(w) }
 
-func periodTable(e, app catalog.Entity, list *openapi.AccessPeriodList) core.Table {
-	out := core.Table{Name: "periods-" + app.ID + "-" + e.ID + ".csv", Columns: []string{
-		"application", "resource", "from", "to", "reach", "mode", "let through",
-		"certain", "tickets", "began by", "ended by", "note",
-	}}
+func newPeriodsTable(e, app catalog.Entity, list *openapi.AccessPeriodList) *periodsTable {
+	out := &periodsTable{core.Table[*openapi.AccessPeriod]{Name: "periods-" + app.ID + "-" + e.ID + ".csv", Columns: periodColumns(e, app)}}
+	for i := range list.Items {
+		out.Rows = append(out.Rows, &list.Items[i])
+	}
+	out.Rows = append(out.Rows, nil)
+	return out
+}
+
+// periodColumns returns the columns of the periods of an application's access to a resource.
+func periodColumns(e, app catalog.Entity) []core.Column[*openapi.AccessPeriod] {
+	type period = *openapi.AccessPeriod
+	// known returns the value of a period, and nothing for the earlier ones.
+	known := func(value func(period) string) func(period) string {
+		return func(x period) string {
+			if x == nil {
+				return ""
+			}
+			return value(x)
+		}
+	}
 	causes := func(list []openapi.AccessPeriodCause) string {
 		var words []string
 		for _, x := range list {
@@ -106,20 +124,39 @@ func periodTable(e, app catalog.Entity, list *openapi.AccessPeriodList) core.Tab
 		}
 		return strings.Join(words, "; ")
 	}
-	for _, x := range list.Items {
-		mode := "unknown"
-		if x.Mode != nil {
-			mode = string(*x.Mode)
-		}
-		var tickets []string
-		for _, t := range x.Tickets {
-			tickets = append(tickets, t.Ticket)
-		}
-		out.Rows = append(out.Rows, []string{app.Name, e.Name, instant(&x.From), instant(x.To), string(x.Reach), mode, strings.Join(x.Reached, " "),
-			strconv.FormatBool(!x.Uncertain), strings.Join(tickets, " "), causes(x.Began), causes(x.Ended), ""})
+	return []core.Column[period]{
+		{Name: "application", Value: func(period) string { return app.Name }},
+		{Name: "resource", Value: func(period) string { return e.Name }},
+		{Name: "from", Value: known(func(x period) string { return instant(&x.From) })},
+		{Name: "to", Value: known(func(x period) string { return instant(x.To) })},
+		{Name: "reach", Value: func(x period) string {
+			if x == nil {
+				return string(accesshistory.ReachUnknown)
+			}
+			return string(x.Reach)
+		}},
+		{Name: "mode", Value: known(func(x period) string {
+			if x.Mode == nil {
+				return "unknown"
+			}
+			return string(*x.Mode)
+		})},
+		{Name: "let through", Value: known(func(x period) string { return strings.Join(x.Reached, " ") })},
+		{Name: "certain", Value: known(func(x period) string { return strconv.FormatBool(!x.Uncertain) })},
+		{Name: "tickets", Value: known(func(x period) string {
+			var tickets []string
+			for _, t := range x.Tickets {
+				tickets = append(tickets, t.Ticket)
+			}
+			return strings.Join(tickets, " ")
+		})},
+		{Name: "began by", Value: known(func(x period) string { return causes(x.Began) })},
+		{Name: "ended by", Value: known(func(x period) string { return causes(x.Ended) })},
+		{Name: "note", Value: func(x period) string {
+			if x == nil {
+				return "Earlier periods are not known."
+			}
+			return ""
+		}},
 	}
-	earlier := make([]string, len(out.Columns))
-	earlier[0], earlier[1], earlier[4], earlier[len(earlier)-1] = app.Name, e.Name, string(accesshistory.ReachUnknown), "Earlier periods are not known."
-	out.Rows = append(out.Rows, earlier)
-	return out
 }

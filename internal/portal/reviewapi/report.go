@@ -43,12 +43,6 @@ type report struct {
 	campaign accessreview.Campaign
 }
 
-var reportColumns = []string{"review", "name", "line", "application", "application title", "resource", "resource title", "class", "sensitivity", "actions",
-	"ticket", "granted at", "ends at", "requesters", "reviewers", "reviewer rule", "evidence at", "evidence days", "last used", "connections",
-	"observed well enough", "observed %", "flows lost %", "recommendation", "decision", "decided by", "on behalf of",
-	"decided at", "nobody decided", "comment", "new end",
-	"state", "outcome", "outcome at", "grant version", "kind"}
-
 // VisitExportReviewResponse writes the report to its end, or breaks the connection, so that a caller can distinguish a complete
 // report.
 func (x *report) VisitExportReviewResponse(w http.ResponseWriter) error {
@@ -63,9 +57,9 @@ func (x *report) VisitExportReviewResponse(w http.ResponseWriter) error {
 }
 
 func (x *report) write(w http.ResponseWriter) error {
-	out, c := csv.NewWriter(w), x.api.Catalog()
+	out, columns := csv.NewWriter(w), reportColumns(x.api.Catalog(), &x.campaign)
 	control := http.NewResponseController(w)
-	if err := out.Write(reportColumns); err != nil {
+	if err := core.WriteColumnNames(out, columns); err != nil {
 		return err
 	}
 	after := accessreview.Position{Campaign: x.campaign.ID}
@@ -78,7 +72,7 @@ func (x *report) write(w http.ResponseWriter) error {
 			return fmt.Errorf("extend the answer: %w", err)
 		}
 		for i := range lines {
-			if err := out.Write(reportRow(c, &x.campaign, &lines[i])); err != nil {
+			if err := core.WriteRow(out, columns, &lines[i]); err != nil {
 				return err
 			}
 			after.Number = lines[i].Number
@@ -89,7 +83,9 @@ func (x *report) write(w http.ResponseWriter) error {
 	}
 }
 
-func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Line) []string {
+// reportColumns returns the columns of the lines of a campaign. The columns of the evidence are empty for a line without evidence.
+func reportColumns(c *catalog.Catalog, x *accessreview.Campaign) []core.Column[*accessreview.Line] {
+	type line = *accessreview.Line
 	at := func(t time.Time) string {
 		if t.IsZero() {
 			return ""
@@ -97,6 +93,7 @@ func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Lin
 		return t.UTC().Format(time.RFC3339)
 	}
 	yes := func(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] }
+	percent := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 	titles := func(names []string) string {
 		var out []string
 		for _, name := range names {
@@ -106,27 +103,56 @@ func reportRow(c *catalog.Catalog, x *accessreview.Campaign, l *accessreview.Lin
 		}
 		return strings.Join(out, "; ")
 	}
-	kind := approval.KindGrant
-	if l.Scope != nil {
-		kind = approval.KindStatement
-	}
-	subjects, resources := l.Ends()
-	e := l.Evidence
-	row := []string{accessreview.FormatID(l.Campaign), x.Name, strconv.Itoa(l.Number), strings.Join(subjects, " "), titles(subjects),
-		strings.Join(resources, " "), titles(resources), l.Class, string(l.Sensitivity), strings.Join(l.Actions, " "),
-		approval.FormatID(l.Target.Ticket), at(l.Since), at(l.End),
-		strings.Join(l.Requesters, " "), strings.Join(l.Reviewers, " "), string(l.Rule), at(e.At), strconv.Itoa(e.Days), at(e.LastUsed),
-		strconv.FormatInt(e.Count, 10), yes(e.Watched && !e.Uncertain), strconv.FormatFloat(e.WatchedPercent, 'f', 1, 64),
-		strconv.FormatFloat(e.LostPercent, 'f', 1, 64),
-		string(l.Recommendation), string(l.Decision), l.DecidedBy, l.OnBehalfOf, at(l.DecidedAt), yes(l.Silent), l.Comment, at(l.Until), string(l.State),
-		string(l.Outcome), at(l.OutcomeAt), l.Grant, string(kind)}
-	if e.At.IsZero() {
-		for i := 17; i <= 22; i++ {
-			row[i] = ""
+	evidence := func(value func(*accessreview.Evidence) string) func(line) string {
+		return func(l line) string {
+			if l.Evidence.At.IsZero() {
+				return ""
+			}
+			return value(&l.Evidence)
 		}
 	}
-	for i := range row {
-		row[i] = core.HarmlessCell(row[i])
+	type found = *accessreview.Evidence
+	return []core.Column[line]{
+		{Name: "review", Value: func(l line) string { return accessreview.FormatID(l.Campaign) }},
+		{Name: "name", Value: func(line) string { return x.Name }},
+		{Name: "line", Value: func(l line) string { return strconv.Itoa(l.Number) }},
+		{Name: "application", Value: func(l line) string { subjects, _ := l.Ends(); return strings.Join(subjects, " ") }},
+		{Name: "application title", Value: func(l line) string { subjects, _ := l.Ends(); return titles(subjects) }},
+		{Name: "resource", Value: func(l line) string { _, resources := l.Ends(); return strings.Join(resources, " ") }},
+		{Name: "resource title", Value: func(l line) string { _, resources := l.Ends(); return titles(resources) }},
+		{Name: "class", Value: func(l line) string { return l.Class }},
+		{Name: "sensitivity", Value: func(l line) string { return string(l.Sensitivity) }},
+		{Name: "actions", Value: func(l line) string { return strings.Join(l.Actions, " ") }},
+		{Name: "ticket", Value: func(l line) string { return approval.FormatID(l.Target.Ticket) }},
+		{Name: "granted at", Value: func(l line) string { return at(l.Since) }},
+		{Name: "ends at", Value: func(l line) string { return at(l.End) }},
+		{Name: "requesters", Value: func(l line) string { return strings.Join(l.Requesters, " ") }},
+		{Name: "reviewers", Value: func(l line) string { return strings.Join(l.Reviewers, " ") }},
+		{Name: "reviewer rule", Value: func(l line) string { return string(l.Rule) }},
+		{Name: "evidence at", Value: func(l line) string { return at(l.Evidence.At) }},
+		{Name: "evidence days", Value: evidence(func(e found) string { return strconv.Itoa(e.Days) })},
+		{Name: "last used", Value: evidence(func(e found) string { return at(e.LastUsed) })},
+		{Name: "connections", Value: evidence(func(e found) string { return strconv.FormatInt(e.Count, 10) })},
+		{Name: "observed well enough", Value: evidence(func(e found) string { return yes(e.Watched && !e.Uncertain) })},
+		{Name: "observed %", Value: evidence(func(e found) string { return percent(e.WatchedPercent) })},
+		{Name: "flows lost %", Value: evidence(func(e found) string { return percent(e.LostPercent) })},
+		{Name: "recommendation", Value: func(l line) string { return string(l.Recommendation) }},
+		{Name: "decision", Value: func(l line) string { return string(l.Decision) }},
+		{Name: "decided by", Value: func(l line) string { return l.DecidedBy }},
+		{Name: "on behalf of", Value: func(l line) string { return l.OnBehalfOf }},
+		{Name: "decided at", Value: func(l line) string { return at(l.DecidedAt) }},
+		{Name: "nobody decided", Value: func(l line) string { return yes(l.Silent) }},
+		{Name: "comment", Value: func(l line) string { return l.Comment }},
+		{Name: "new end", Value: func(l line) string { return at(l.Until) }},
+		{Name: "state", Value: func(l line) string { return string(l.State) }},
+		{Name: "outcome", Value: func(l line) string { return string(l.Outcome) }},
+		{Name: "outcome at", Value: func(l line) string { return at(l.OutcomeAt) }},
+		{Name: "grant version", Value: func(l line) string { return l.Grant }},
+		{Name: "kind", Value: func(l line) string {
+			if l.Scope != nil {
+				return string(approval.KindStatement)
+			}
+			return string(approval.KindGrant)
+		}},
 	}
-	return row
 }
