@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
 )
@@ -61,6 +62,7 @@ const (
 	MaxLength     = 180 * 24 * time.Hour
 	MinGrace      = 24 * time.Hour
 	MaxGrace      = 180 * 24 * time.Hour
+	MaxOlderThan  = 10 * approval.MaxDuration
 	MinWindow     = minQuiet // a shorter one proves no lack of use
 	MaxWindow     = 365
 	DefaultWindow = 90

@@ -95,7 +95,7 @@ func (in *Input) checkLimits(now time.Time) error {
 		return invalid("name", message.ReviewNameLength(MaxName))
 	case len(in.Scope.Classes) > MaxScope || len(in.Scope.Teams) > MaxScope || len(in.Scope.Sensitivities) > 3:
 		return invalid("scope", message.ReviewScopeTooLong(MaxScope))
-	case in.Scope.OlderThan < 0 || in.Scope.OlderThan > 10*approval.MaxDuration:
+	case in.Scope.OlderThan < 0 || in.Scope.OlderThan > MaxOlderThan:
 		return invalid("scope.olderThanDays", message.FieldRange(0, 3660))
 	case len(in.Rules) > MaxRules:
 		return invalid("reviewers", message.ReviewScopeTooLong(MaxRules))

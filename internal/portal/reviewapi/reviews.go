@@ -7,6 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/accessreview"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/views"
@@ -70,27 +71,48 @@ func (a *API) counts(ctx context.Context, people []string, list ...accessreview.
 }
 
 // input returns the campaign of a request.
-func input(b *openapi.NewAccessReview) accessreview.Input {
-	in := accessreview.Input{Name: b.Name, Silence: accessreview.Silence(b.Silence), Deadline: b.Deadline, WindowDays: core.Value(b.WindowDays),
-		RemindEvery: time.Duration(core.Value(b.RemindEveryDays)) * day, Grace: defaultGraceDays * day}
+func input(b *openapi.NewAccessReview) (in accessreview.Input, err error) {
+	in = accessreview.Input{Name: b.Name, Silence: accessreview.Silence(b.Silence), Deadline: b.Deadline, WindowDays: core.Value(b.WindowDays),
+		Grace: defaultGraceDays * day}
+	if in.RemindEvery, err = daysOf("remindEveryDays", core.Value(b.RemindEveryDays), 1, accessreview.MaxLength); err != nil {
+		return in, err
+	}
 	if b.GraceDays != nil {
-		in.Grace = time.Duration(*b.GraceDays) * day
+		if in.Grace, err = daysOf("graceDays", *b.GraceDays, 1, accessreview.MaxGrace); err != nil {
+			return in, err
+		}
 	}
 	for _, r := range core.Value(b.Reviewers) {
 		in.Rules = append(in.Rules, accessreview.Rule(r))
 	}
 	if s := b.Scope; s != nil {
-		in.Scope = accessreview.Scope{Classes: core.Value(s.Classes), Teams: core.Value(s.Teams), OlderThan: time.Duration(core.Value(s.OlderThanDays)) * day}
+		in.Scope = accessreview.Scope{Classes: core.Value(s.Classes), Teams: core.Value(s.Teams)}
+		if in.Scope.OlderThan, err = daysOf("scope.olderThanDays", core.Value(s.OlderThanDays), 0, accessreview.MaxOlderThan); err != nil {
+			return in, err
+		}
 		for _, x := range core.Value(s.Sensitivities) {
 			in.Scope.Sensitivities = append(in.Scope.Sensitivities, catalog.Sensitivity(x))
 		}
 	}
-	return in
+	return in, nil
+}
+
+// daysOf converts a number of days, whose maximum is checked before the conversion, because it could overflow. The service decides whether 0,
+// which means none, is accepted; least is only for the error.
+func daysOf(path string, n, least int, most time.Duration) (time.Duration, error) {
+	if n < 0 || n > int(most/day) {
+		return 0, core.InvalidField(path, message.FieldRange(least, int(most/day)))
+	}
+	return time.Duration(n) * day, nil
 }
 
 // CreateReview implements openapi.StrictServerInterface.
 func (a *API) CreateReview(ctx context.Context, r openapi.CreateReviewRequestObject) (openapi.CreateReviewResponseObject, error) {
-	c, err := a.Reviews.Create(core.RequestContext(ctx), core.Caller(ctx), input(r.Body))
+	in, err := input(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.Reviews.Create(core.RequestContext(ctx), core.Caller(ctx), in)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +121,11 @@ func (a *API) CreateReview(ctx context.Context, r openapi.CreateReviewRequestObj
 
 // PreviewReview implements openapi.StrictServerInterface.
 func (a *API) PreviewReview(ctx context.Context, r openapi.PreviewReviewRequestObject) (openapi.PreviewReviewResponseObject, error) {
-	p, err := a.Reviews.Preview(core.RequestContext(ctx), core.Caller(ctx), input(r.Body))
+	in, err := input(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	p, err := a.Reviews.Preview(core.RequestContext(ctx), core.Caller(ctx), in)
 	if err != nil {
 		return nil, err
 	}
