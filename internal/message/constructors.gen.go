@@ -6839,6 +6839,11 @@ func RolloutHintSourcesWithoutName(count int) Message {
 	return build("rollout-hint.sources-without-name", param{"count", count})
 }
 
+// RolloutHintStateUnreadable is "The stored state of this rollout cannot be read, so it is not known whether it was announced, or stopped by its guard. Ask the operators of the portal to repair it.".
+func RolloutHintStateUnreadable() Message {
+	return Message{Code: "rollout-hint.state-unreadable", Text: "The stored state of this rollout cannot be read, so it is not known whether it was announced, or stopped by its guard. Ask the operators of the portal to repair it."}
+}
+
 // RolloutHintStopped is "New denials stopped the rollout: {reason} Look at who was refused, then arm the guard again.".
 func RolloutHintStopped(reason Message) Message {
 	return build("rollout-hint.stopped", param{"reason", reason})

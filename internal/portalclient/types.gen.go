@@ -7626,6 +7626,12 @@ type GetTicketImpactParams struct {
 // GetTicketImpactParamsChange defines parameters for GetTicketImpact.
 type GetTicketImpactParamsChange string
 
+// ListTicketLedgerParams defines parameters for ListTicketLedger.
+type ListTicketLedgerParams struct {
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // ListUnusedParams defines parameters for ListUnused.
 type ListUnusedParams struct {
 	// QuietDays without traffic for so many days

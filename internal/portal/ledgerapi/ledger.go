@@ -49,8 +49,12 @@ func (a *API) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject)
 	return out, nil
 }
 
-// ticketLines is the maximum number of lines in the history of one ticket. A ticket with fifty items has some hundreds.
+// ticketLines is the number of lines on a page of the history of one ticket. A ticket with fifty items has some hundreds, so that one page has
+// nearly every history.
 const ticketLines = ledger.MaxPage
+
+// listTicketLedger is the list of the history of one ticket; the id of the ticket follows.
+const listTicketLedger = "ticket-ledger/"
 
 // ListTicketLedger implements openapi.StrictServerInterface.
 func (a *API) ListTicketLedger(ctx context.Context, r openapi.ListTicketLedgerRequestObject) (openapi.ListTicketLedgerResponseObject, error) {
@@ -58,15 +62,19 @@ func (a *API) ListTicketLedger(ctx context.Context, r openapi.ListTicketLedgerRe
 	if err != nil {
 		return nil, err
 	}
-	lines, _, err := a.Ledger.List(core.RequestContext(ctx), ledger.Filter{Object: t.ID(), Limit: ticketLines})
+	f := ledger.Filter{Object: t.ID(), Oldest: true, Limit: ticketLines}
+	if f.After, err = core.DecodeNumberCursor(listTicketLedger+t.ID(), r.Params.Cursor); err != nil {
+		return nil, err
+	}
+	lines, next, err := a.Ledger.List(core.RequestContext(ctx), f)
 	if err != nil {
 		return nil, err
 	}
-	items := linesOf(a.Catalog(), lines)
-	for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
-		items[i], items[j] = items[j], items[i]
+	out := openapi.ListTicketLedger200JSONResponse{Items: linesOf(a.Catalog(), lines)}
+	if next > 0 {
+		out.NextCursor = core.EncodeNumberCursor(listTicketLedger+t.ID(), next)
 	}
-	return openapi.ListTicketLedger200JSONResponse{Items: items}, nil
+	return out, nil
 }
 
 func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {

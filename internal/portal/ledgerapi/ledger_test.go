@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/gormstore"
+	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/portal/core"
@@ -155,6 +157,46 @@ func TestPagesOfTheLedger(t *testing.T) {
 	foreign := core.EncodeNumberCursor("inbox", 7)
 	if _, err := a.ListLedger(ctx, openapi.ListLedgerRequestObject{Params: openapi.ListLedgerParams{Cursor: foreign}}); !errors.As(err, &p) || p.Status != 400 {
 		t.Errorf("a cursor of another list: %v", err)
+	}
+}
+
+// TestPagesOfATicketsHistory checks that the history of a ticket with more lines than a page has is not cut off silently: a page has the cursor of
+// the next one, which continues it, and is not accepted for another ticket.
+func TestPagesOfATicketsHistory(t *testing.T) {
+	store := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)))
+	data := featuretest.Data(t)
+	data.Tickets = &approval.Service{Config: approval.Config{Store: store, Delegations: store, Catalog: data.Catalog, Now: data.Now}}
+	made := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{{}}}, featuretest.Now)
+	ticket, err := store.Create(t.Context(), made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := store.Create(t.Context(), made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newChain(t, "alice", "bob")
+	a := &API{Data: data, Ledger: c}
+	ctx := featuretest.Context(t, approval.Actor{ID: "grace", Auditor: true})
+	first, err := a.ListTicketLedger(ctx, openapi.ListTicketLedgerRequestObject{Id: ticket.ID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.asked != (ledger.Filter{Object: ticket.ID(), Oldest: true, Limit: ledger.MaxPage}) {
+		t.Errorf("the ledger was asked for %+v", c.asked)
+	}
+	page := first.(openapi.ListTicketLedger200JSONResponse)
+	if page.NextCursor == nil || len(page.Items) != 2 || page.Items[0].Seq != 1 {
+		t.Fatalf("the first page is %+v", page)
+	}
+	next := openapi.ListTicketLedgerRequestObject{Id: ticket.ID(), Params: openapi.ListTicketLedgerParams{Cursor: page.NextCursor}}
+	if _, err := a.ListTicketLedger(ctx, next); err != nil || c.asked.After != 7 {
+		t.Errorf("the second page begins after %d: %v", c.asked.After, err)
+	}
+	next.Id = other.ID()
+	var p *core.Problem
+	if _, err := a.ListTicketLedger(ctx, next); !errors.As(err, &p) || p.Status != http.StatusBadRequest {
+		t.Errorf("a cursor of another ticket: %v", err)
 	}
 }
 

@@ -7635,6 +7635,12 @@ type GetTicketImpactParams struct {
 // GetTicketImpactParamsChange defines parameters for GetTicketImpact.
 type GetTicketImpactParamsChange string
 
+// ListTicketLedgerParams defines parameters for ListTicketLedger.
+type ListTicketLedgerParams struct {
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // ListUnusedParams defines parameters for ListUnused.
 type ListUnusedParams struct {
 	// QuietDays without traffic for so many days
@@ -8148,9 +8154,9 @@ type ServerInterface interface {
 	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off
 	// (GET /tickets/{id}/impact)
 	GetTicketImpact(c *gin.Context, id TicketId, params GetTicketImpactParams)
-	// ListTicketLedger The ledger lines about the ticket, oldest first
+	// ListTicketLedger The ledger lines about the ticket, oldest first, 500 a page
 	// (GET /tickets/{id}/ledger)
-	ListTicketLedger(c *gin.Context, id TicketId)
+	ListTicketLedger(c *gin.Context, id TicketId, params ListTicketLedgerParams)
 	// ReviewTicket Confirm or end a break-glass grant afterwards
 	// (POST /tickets/{id}/review)
 	ReviewTicket(c *gin.Context, id TicketId)
@@ -12440,6 +12446,17 @@ func (siw *ServerInterfaceWrapper) ListTicketLedger(c *gin.Context) {
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTicketLedgerParams
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -12447,7 +12464,7 @@ func (siw *ServerInterfaceWrapper) ListTicketLedger(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.ListTicketLedger(c, id)
+	siw.Handler.ListTicketLedger(c, id, params)
 }
 
 // ReviewTicket operation middleware
@@ -17571,7 +17588,8 @@ func (response GetTicketImpactdefaultApplicationProblemPlusJSONResponse) VisitGe
 }
 
 type ListTicketLedgerRequestObject struct {
-	Id TicketId `json:"id"`
+	Id     TicketId `json:"id"`
+	Params ListTicketLedgerParams
 }
 
 type ListTicketLedgerResponseObject interface {
@@ -18311,7 +18329,7 @@ type StrictServerInterface interface {
 	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off
 	// (GET /tickets/{id}/impact)
 	GetTicketImpact(ctx context.Context, request GetTicketImpactRequestObject) (GetTicketImpactResponseObject, error)
-	// ListTicketLedger The ledger lines about the ticket, oldest first
+	// ListTicketLedger The ledger lines about the ticket, oldest first, 500 a page
 	// (GET /tickets/{id}/ledger)
 	ListTicketLedger(ctx context.Context, request ListTicketLedgerRequestObject) (ListTicketLedgerResponseObject, error)
 	// ReviewTicket Confirm or end a break-glass grant afterwards
@@ -21654,10 +21672,11 @@ func (sh *strictHandler) GetTicketImpact(ctx *gin.Context, id TicketId, params G
 }
 
 // ListTicketLedger operation middleware
-func (sh *strictHandler) ListTicketLedger(ctx *gin.Context, id TicketId) {
+func (sh *strictHandler) ListTicketLedger(ctx *gin.Context, id TicketId, params ListTicketLedgerParams) {
 	var request ListTicketLedgerRequestObject
 
 	request.Id = id
+	request.Params = params
 
 	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.ListTicketLedger(ctx, request.(ListTicketLedgerRequestObject))

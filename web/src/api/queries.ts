@@ -316,11 +316,13 @@ export function useTicketChange(id: string) {
   });
 }
 
-/** useTicketLedger reads the ledger lines of a ticket. */
+/** useTicketLedger reads the ledger lines of a ticket, oldest first. */
 export function useTicketLedger(id: string) {
-  return useQuery({
+  return useInfiniteQuery({
     queryKey: keys.ticket.ledger(id),
-    queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}/ledger", { signal, params: { path: { id } } })),
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/tickets/{id}/ledger", { signal, params: { path: { id }, query: { cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
     staleTime: 30_000,
   });
 }

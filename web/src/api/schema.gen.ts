@@ -824,7 +824,7 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The ledger lines about the ticket, oldest first */
+        /** The ledger lines about the ticket, oldest first, 500 a page */
         get: operations["listTicketLedger"];
         put?: never;
         post?: never;
@@ -7082,7 +7082,10 @@ export interface operations {
     };
     listTicketLedger: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+            };
             header?: never;
             path: {
                 id: components["parameters"]["TicketId"];

@@ -226,6 +226,17 @@ describe("a ticket in detail", () => {
     }
   });
 
+  it("reads a long history page by page", async () => {
+    const line = (seq: number) => ({ seq, at: "2026-11-20T10:00:00Z", action: "ticket.commented", object: "T-42", hash: "abcdef0123456789", prev: "" });
+    show(ticket(), {
+      "GET /tickets/T-42/ledger": ({ search }) => ({ body: search.get("cursor") === "c2" ? { items: [line(9)] } : { items: [line(7), line(8)], nextCursor: "c2" } }),
+    });
+    await userEvent.click(await screen.findByTestId("tab-history"));
+    await userEvent.click(screen.getByTestId("load-more"));
+    await waitFor(() => expect(within(screen.getByTestId("ticket-history")).getAllByRole("row")).toHaveLength(4));
+    expect(screen.queryByTestId("load-more")).toBeNull();
+  });
+
   it("shows the ledger’s lines in the person’s language", async () => {
     await chooseLanguage("zh");
     const details = { comment: "The access review has ended already.", commentCode: "review.closed", application: "orders", until: "2026-03-02T10:00:00Z" };

@@ -17,6 +17,7 @@ import { Impact, ImpactSummary } from "./evidence/Impact";
 import { ErrorState, Loaded, RowsSkeleton } from "./Feedback";
 import { TicketHistory } from "./TicketHistory";
 import { ItemsTable } from "./ItemsTable";
+import { LoadMore } from "./LoadMore";
 import { RequestAccessLink } from "./RequestAccessLink";
 import classes from "./TicketDetail.module.css";
 import { TicketClusters, TicketFacts } from "./TicketFacts";
@@ -145,7 +146,16 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
               </Tabs.Panel>
             )}
             <Tabs.Panel value="history">
-              {history.query.data ? <TicketHistory lines={history.query.data.items} /> : history.query.error ? <ErrorState error={history.query.error} onRetry={() => void history.query.refetch()} /> : <RowsSkeleton />}
+              {history.query.data ? (
+                <>
+                  <TicketHistory lines={history.query.data.pages.flatMap((page) => page.items)} partial={history.query.hasNextPage} />
+                  <LoadMore query={history.query} param="history-pages" />
+                </>
+              ) : history.query.error ? (
+                <ErrorState error={history.query.error} onRetry={() => void history.query.refetch()} />
+              ) : (
+                <RowsSkeleton />
+              )}
             </Tabs.Panel>
           </Tabs>
           <DecisionBar ticket={ticket} {...(onDecided ? { onDecided } : {})} />

@@ -22,8 +22,8 @@ function Details({ line }: { line: LedgerLine }) {
   return <span className={`${tables.muted} ${tables.lines}`}>{details.join("\n")}</span>;
 }
 
-/** TicketHistory lists the ledger's lines about a ticket, oldest first. */
-export function TicketHistory({ lines }: { lines: LedgerLine[] }) {
+/** TicketHistory lists the ledger's lines about a ticket, oldest first. partial reports whether there are further ones. */
+export function TicketHistory({ lines, partial }: { lines: LedgerLine[]; partial: boolean }) {
   const { t } = useTranslation();
   if (lines.length === 0) return <EmptyState>{t("history.empty")}</EmptyState>;
   const columns: Column<LedgerLine>[] = [
@@ -43,5 +43,5 @@ export function TicketHistory({ lines }: { lines: LedgerLine[] }) {
     },
     { key: "hash", header: t("history.hash"), cell: (line) => <code className={tables.code} title={line.hash}>{line.hash.slice(0, 12)}</code> },
   ];
-  return <DataTable csv={ledgerLinesCSV} sortParam="history-sort" label={t("ticket.history")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} testId="ticket-history" />;
+  return <DataTable csv={ledgerLinesCSV} partial={partial} sortParam="history-sort" label={t("ticket.history")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} testId="ticket-history" />;
 }

@@ -1369,6 +1369,7 @@ export const messages: Readonly<Record<string, string>> = {
   "rollout-hint.onboard": "以审计模式接入：不拒绝任何访问，只记录本应拒绝的。",
   "rollout-hint.part-zero": "证据评分有一项为 0：在高于 0 之前不能强制。",
   "rollout-hint.sources-without-name": "{count} 个来源没有名称：请登记，或查明它们是什么。",
+  "rollout-hint.state-unreadable": "该推进已保存的状态无法读取，因此无法得知是否已告知，以及是否已被守护停止。请联系门户的运维人员修复。",
   "rollout-hint.stopped": "新的拒绝使推进停止：{reason}请查看谁被拒绝，再重新启用守护。",
   "rollout-hint.widen": "还有 {count} 个成员集群没有强制：请继续推进。",
   "rollout.changed-meanwhile": "{resource} 刚刚被修改：请重新查看后再决定。",

@@ -3,6 +3,7 @@ export const catalog = {
   home: {
     watch: "留意",
     explore: "全部流量",
+    watchUnknown: "流量存储暂时无法读取或未及时响应，部分数字未知。",
     disagreements_other: "条连接的数据面处置与策略不一致",
     lost_other: "条流量在最近一天丢失",
     lostAndGap_other: "条流量在最近一天丢失，另有 {{duration}}没有采集",
