@@ -116,6 +116,10 @@ func (w *Watcher) CheckAll(ctx context.Context) error {
 		if !ok {
 			continue // no one to notify, and no rollout
 		}
+		if states[name].Unreadable {
+			failed = fmt.Errorf("watch %s: %w", name, StateUnreadable(name))
+			continue
+		}
 		if err := w.checkResource(ctx, e, states[name]); err != nil {
 			failed = fmt.Errorf("watch %s: %w", name, err)
 		}

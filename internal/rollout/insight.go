@@ -206,6 +206,9 @@ func (i *Insight) Stopped(ctx context.Context, resource string) (message.Message
 	if err != nil {
 		return message.Message{}, err
 	}
+	if states[resource].Unreadable {
+		return message.Message{}, StateUnreadable(resource)
+	}
 	if s := states[resource].Guard.Stop; s != nil {
 		return s.Reason.Message, nil
 	}
@@ -230,6 +233,9 @@ func (i *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 		return worst, err
 	}
 	for _, name := range names {
+		if states[name].Unreadable {
+			return worst, StateUnreadable(name)
+		}
 		if s := states[name].Guard.Stop; s != nil {
 			return approval.ClassEvidence{Resource: name, Stopped: s.Reason.Message}, nil
 		}

@@ -59,6 +59,8 @@ func StageOf(in Input) Stage {
 		return StageEnforce
 	case !has(p.Spec, v1alpha1.ModeAudit):
 		return StageObserve
+	case in.State.Unreadable:
+		return StageInitial
 	case in.State.Announcement != nil:
 		return StageAnnounced
 	case in.Assessment != nil && in.Assessment.Enough:
@@ -107,6 +109,9 @@ type Hint struct {
 // HintOf returns the hint for a resource.
 func HintOf(in Input) Hint {
 	stage := StageOf(in)
+	if in.State.Unreadable {
+		return Hint{Code: CodeWait, Message: message.RolloutHintStateUnreadable()}
+	}
 	if s := in.State.Guard.Stop; s != nil {
 		return Hint{Code: CodeStopped, Message: message.RolloutHintStopped(s.Reason.Message)}
 	}
@@ -171,6 +176,9 @@ func work(a *Assessment) (Hint, bool) {
 // Missing returns the requirements of the next stage that are not met.
 func Missing(in Input) []message.Message {
 	out := []message.Message{}
+	if in.State.Unreadable {
+		out = append(out, message.RolloutHintStateUnreadable())
+	}
 	switch stage := StageOf(in); stage {
 	case StageInitial, StageRefine, StageAnnounced:
 		h, pending := work(in.Assessment)

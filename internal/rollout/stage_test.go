@@ -16,6 +16,26 @@ import (
 	"github.com/acp-io/acp/internal/rollout"
 )
 
+// TestUnreadableStateIsNotFine checks that a resource whose stored state cannot be read has the first stage of its mode, no next step, and the
+// reason among what is missing, however good its evidence is.
+func TestUnreadableStateIsNotFine(t *testing.T) {
+	enough := &rollout.Assessment{Score: approval.Score{Value: 80, Threshold: 70, Enough: true}}
+	for mode, stage := range map[v1alpha1.Mode]rollout.Stage{v1alpha1.ModeObserve: rollout.StageObserve, v1alpha1.ModeAudit: rollout.StageInitial,
+		v1alpha1.ModeEnforce: rollout.StageEnforce} {
+		in := rollout.Input{Protection: &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: orders, Mode: mode}},
+			State: rollout.State{Unreadable: true}, Assessment: enough}
+		if got := rollout.StageOf(in); got != stage {
+			t.Errorf("%s: the stage is %s, want %s", mode, got, stage)
+		}
+		if diff := cmp.Diff(rollout.Hint{Code: rollout.CodeWait, Message: message.RolloutHintStateUnreadable()}, rollout.HintOf(in)); diff != "" {
+			t.Errorf("%s: %s", mode, diff)
+		}
+		if missing := rollout.Missing(in); len(missing) == 0 || missing[0].Code != message.RolloutHintStateUnreadable().Code {
+			t.Errorf("%s: the reason is missing: %v", mode, missing)
+		}
+	}
+}
+
 func TestStages(t *testing.T) {
 	now := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 	protect := func(mode v1alpha1.Mode, clusters ...v1alpha1.ClusterMode) *v1alpha1.ProtectedResource {

@@ -3,9 +3,11 @@ package rollout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
@@ -30,6 +32,14 @@ type State struct {
 	Missed map[string]time.Duration `json:"missed,omitempty"`
 	// WavesHalted is when the last halt of the waves happened that was recorded. It is the only field of the state of a class.
 	WavesHalted time.Time `json:"wavesHalted,omitzero"`
+	// Unreadable reports that a state is stored and cannot be decoded. The other fields are then zero, and nothing is known of them.
+	Unreadable bool `json:"-"`
+}
+
+// StateUnreadable returns the error of an operation that needs a state which is stored and cannot be decoded.
+func StateUnreadable(resource string) error {
+	return fmt.Errorf("read the state of the rollout of %s: %w", resource,
+		&approval.Error{Code: approval.CodeConflict, Message: message.RolloutHintStateUnreadable()})
 }
 
 // Announcement is the announcement to the owners of the clients seen that a resource will be closed.
@@ -95,10 +105,11 @@ type News struct {
 // Store stores states. Every method is one transaction. Several replicas may use one store.
 type Store interface {
 	// States returns the states of resources by name, and of classes by their names after "ResourceClass/"; those without state are not
-	// included. Without names, it returns all.
+	// included. Without names, it returns all. A state that cannot be decoded is returned as Unreadable, and does not affect the others.
 	States(ctx context.Context, resources ...string) (map[string]State, error)
 	// Change loads a state, applies a change and stores it with its news, atomically with respect to other changes of
-	// the resource. An error of the change is returned unchanged, and nothing is stored.
+	// the resource. An error of the change is returned unchanged, and nothing is stored. If the state cannot be decoded, it returns
+	// StateUnreadable.
 	Change(ctx context.Context, resource string, change func(*State) (News, error)) (State, error)
 	// Record stores news without a change of state.
 	Record(ctx context.Context, n News) error

@@ -213,7 +213,7 @@ func (a *API) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 		Mode:      openapi.ModeObserve,
 		Clusters:  []openapi.ClusterState{},
 		Onboarded: new(in.Protection != nil),
-		Guard:     guardOf(in.State.Guard),
+		Guard:     guardOf(in.State),
 		Threshold: &a.Insight.Threshold,
 		Hint:      &openapi.RolloutHint{Code: openapi.RolloutHintCode(hint.Code), Message: hint.Message},
 	}
@@ -234,13 +234,15 @@ func (a *API) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 	if under != nil && approval.MayDo(c, who, under).See {
 		out.Ticket = new(under.ID())
 	}
-	out.Can.Announce, out.Can.Advance, out.Can.Guard = may && in.Protection != nil, may, may
+	out.Can.Announce, out.Can.Advance, out.Can.Guard = may && in.Protection != nil && !in.State.Unreadable, may, may && !in.State.Unreadable
 	out.Can.Toggle, out.Can.Override = may && in.Protection != nil, may && who.Security
 	return out
 }
 
-func guardOf(g rollout.Guard) openapi.Guard {
-	out := openapi.Guard{Enabled: !g.Off, Reopens: g.Reopens, Limit: g.DenialLimit(), WindowSeconds: int64(g.DenialWindow().Seconds())}
+// guardOf returns the view of the guard in a state. One that is not known does not count as enabled.
+func guardOf(state rollout.State) openapi.Guard {
+	g := state.Guard
+	out := openapi.Guard{Enabled: !g.Off && !state.Unreadable, Reopens: g.Reopens, Limit: g.DenialLimit(), WindowSeconds: int64(g.DenialWindow().Seconds())}
 	if s := g.Stop; s != nil {
 		out.StoppedAt, out.Cluster, out.Count, out.Reason = views.Time(s.At), core.Optional(s.Cluster), &s.Count, core.OptionalMessage(s.Reason.Message)
 	}
@@ -261,7 +263,7 @@ func (a *API) PutRolloutGuard(ctx context.Context, r openapi.PutRolloutGuardRequ
 		want.Window = new(time.Duration(*s) * time.Second)
 	}
 	g, err := a.Rollout.SetGuard(core.RequestContext(ctx), core.Caller(ctx), e, want)
-	return openapi.PutRolloutGuard200JSONResponse(guardOf(g)), err
+	return openapi.PutRolloutGuard200JSONResponse(guardOf(rollout.State{Guard: g})), err
 }
 
 // resourcesNamed returns the resources of a bulk request, each once.

@@ -61,21 +61,19 @@ func (s *Store) States(ctx context.Context, resources ...string) (map[string]rol
 	}
 	out := make(map[string]rollout.State, len(rows))
 	for _, r := range rows {
-		if out[r.Resource], err = r.state(); err != nil {
-			return nil, err
-		}
+		out[r.Resource] = r.state()
 	}
 	return out, nil
 }
 
-func (r stateRow) state() (x rollout.State, err error) {
+func (r stateRow) state() (x rollout.State) {
 	if r.Body == "" {
-		return x, nil
+		return x
 	}
 	if err := json.Unmarshal([]byte(r.Body), &x); err != nil {
-		return x, fmt.Errorf("read the state of the rollout of %s: %w", r.Resource, err)
+		return rollout.State{Unreadable: true} // not what was decoded before the error
 	}
-	return x, nil
+	return x
 }
 
 // Change implements rollout.Store.
@@ -92,8 +90,8 @@ func (s *Store) Change(ctx context.Context, resource string, change func(*rollou
 		if row == nil {
 			row = &stateRow{Resource: resource}
 		}
-		if x, err = row.state(); err != nil {
-			return err
+		if x = row.state(); x.Unreadable {
+			return rollout.StateUnreadable(resource)
 		}
 		news, err := change(&x)
 		if err != nil {

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
@@ -80,4 +82,28 @@ func TestLead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestUnreadableState checks that a state which cannot be decoded is returned as such, does not affect the others, and is not overwritten.
+func TestUnreadableState(t *testing.T) {
+	db := databasetest.Open(t, databasetest.SQLite(t))
+	s, ctx := New(db), t.Context()
+	off := func(x *rollout.State) (rollout.News, error) { x.Guard.Off = true; return rollout.News{}, nil }
+	if _, err := s.Change(ctx, "a", off); err != nil {
+		t.Fatal(err)
+	}
+	const damaged = `{"announcement": {"at": "2026-11-02T12:00:00Z"}, "guard": 7}`
+	if err := db.Write(ctx, func(tx *gorm.DB) error { return tx.Create(&stateRow{Resource: "b", Body: damaged}).Error }); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]rollout.State{"a": {Guard: rollout.Guard{Off: true}}, "b": {Unreadable: true}}
+	if got, err := s.States(ctx); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("%v %s", err, cmp.Diff(want, got))
+	}
+	if _, err := s.Change(ctx, "b", off); approval.CodeOf(err) != approval.CodeConflict {
+		t.Errorf("a change of a state that cannot be read: %v", err)
+	}
+	if got, err := s.States(ctx, "b"); err != nil || !got["b"].Unreadable {
+		t.Errorf("the state was overwritten: %v, %v", got, err)
+	}
 }
