@@ -3,13 +3,11 @@ package ticketapi
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
-	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
@@ -42,13 +40,9 @@ func (a *API) ListTicketFacts(ctx context.Context, r openapi.ListTicketFactsRequ
 	if err != nil {
 		return nil, err
 	}
-	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
+	fr, err := a.newFactsReader(ctx, t)
 	if err != nil {
 		return nil, err
-	}
-	c := a.Catalog()
-	if !seesFacts(c, who, t) {
-		return nil, &approval.Error{Code: approval.CodeForbidden, Message: message.AccessTicketFacts()}
 	}
 	start, err := core.DecodeNumberCursor(listFacts, r.Params.Cursor)
 	if err != nil {
@@ -57,51 +51,13 @@ func (a *API) ListTicketFacts(ctx context.Context, r openapi.ListTicketFactsRequ
 	if start > int64(len(t.Items)) {
 		return nil, core.InvalidCursor()
 	}
-	snap, err := a.Snapshot()
+	end := min(int(start)+limit, len(t.Items))
+	out, err := fr.facts(ctx, int(start), end)
 	if err != nil {
 		return nil, err
 	}
-	now := a.Now().UTC()
-	out := openapi.TicketFacts{Items: []openapi.ItemFacts{}, Since: now.Add(-a.EvidenceWindow), Until: now}
-	end := min(int(start)+limit, len(t.Items))
 	if end < len(t.Items) {
 		out.NextCursor = core.EncodeNumberCursor(listFacts, int64(end))
-	}
-	page := make([]*factItem, 0, limit)
-	for i := int(start); i < end; i++ {
-		f := &factItem{Item: &t.Items[i], kind: t.Kind, rights: factRightsOf(c, who, t, i), out: openapi.ItemFacts{Position: i}}
-		if err := a.storedFacts(ctx, c, who, snap, t, f, now); err != nil {
-			return nil, err
-		}
-		page = append(page, f)
-	}
-	limited, cancel := context.WithTimeout(core.RequestContext(ctx), views.FlowTimeout)
-	defer cancel()
-	err = a.observedFacts(limited, c, who, snap, page, out.Since, now)
-	out.FlowsAvailable = err == nil
-	switch {
-	case err == nil:
-	case errors.Is(err, audit.ErrUnavailable):
-		out.Message = new(message.FlowsUnavailable())
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		out.Message = new(message.ImpactReplayTooSlow())
-	default:
-		return nil, err
-	}
-	for _, f := range page {
-		if err != nil { // facts of a part of the flows would look like all of them
-			f.out.Observed, f.out.Use = nil, nil
-			if f.out.Affected != nil {
-				f.out.Affected.Clients, f.out.Affected.Examined = nil, 0
-			}
-			if s := f.out.Statement; s != nil {
-				s.Observed, s.Effect = nil, nil
-			}
-			if w := f.out.Workload; w != nil {
-				w.Observed = nil
-			}
-		}
-		out.Items = append(out.Items, f.out)
 	}
 	return openapi.ListTicketFacts200JSONResponse(out), nil
 }
@@ -125,6 +81,20 @@ type factItem struct {
 func (f *factItem) hide(part openapi.ItemFactsHidden) {
 	if !slices.Contains(core.Value(f.out.Hidden), part) {
 		f.out.Hidden = new(append(core.Value(f.out.Hidden), part))
+	}
+}
+
+// dropObserved removes the facts that come from flows: facts of a part of the flows would look like all of them.
+func (f *factItem) dropObserved() {
+	f.out.Observed, f.out.Use = nil, nil
+	if f.out.Affected != nil {
+		f.out.Affected.Clients, f.out.Affected.Examined = nil, 0
+	}
+	if s := f.out.Statement; s != nil {
+		s.Observed, s.Effect = nil, nil
+	}
+	if w := f.out.Workload; w != nil {
+		w.Observed = nil
 	}
 }
 
@@ -190,67 +160,59 @@ func factRightsOf(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i 
 }
 
 // storedFacts adds the facts that need no flows.
-func (a *API) storedFacts(
-	ctx context.Context,
-	c *catalog.Catalog,
-	who approval.Actor,
-	snap *policy.Snapshot,
-	t *approval.Ticket,
-	f *factItem,
-	now time.Time,
-) error {
+func (fr *factsReader) storedFacts(ctx context.Context, f *factItem) error {
 	if f.ResourceName != "" {
-		f.out.Resource = new(refOf(c, f.Resource, f.ResourceName))
-		f.out.Sensitivity = sensitivityOf(c, f.ResourceName)
-		if e, ok := c.ByName(f.ResourceName); ok {
-			f.out.Owners = new(views.Owners(c, e))
+		f.out.Resource = new(refOf(fr.catalog, f.Resource, f.ResourceName))
+		f.out.Sensitivity = sensitivityOf(fr.catalog, f.ResourceName)
+		if e, ok := fr.catalog.ByName(f.ResourceName); ok {
+			f.out.Owners = new(views.Owners(fr.catalog, e))
 		}
-		if p := a.Host.Protection(f.ResourceName); p != nil {
+		if p := fr.api.Host.Protection(f.ResourceName); p != nil {
 			f.out.Mode = modeOf(p.Spec.Mode)
 		}
 		if f.rights.clients {
-			f.out.Clients = clientsOf(c, snap, f.ResourceName, now)
+			f.out.Clients = clientsOf(fr.catalog, fr.snap, f.ResourceName, fr.until)
 		} else {
 			f.hide(openapi.ItemFactsHiddenClients)
 		}
 	}
 	if f.ApplicationName != "" {
-		f.out.Application = new(refOf(c, f.Application, f.ApplicationName))
+		f.out.Application = new(refOf(fr.catalog, f.Application, f.ApplicationName))
 		if f.rights.reached {
-			f.out.Reached = reachedBy(c, snap, f.ApplicationName, now)
+			f.out.Reached = reachedBy(fr.catalog, fr.snap, f.ApplicationName, fr.until)
 		} else {
 			f.hide(openapi.ItemFactsHiddenReached)
 		}
 	}
-	if kinds := alike(t.Kind, f.Item); kinds != nil {
+	if kinds := alike(fr.ticket.Kind, f.Item); kinds != nil {
 		if !f.rights.pair {
 			f.hide(openapi.ItemFactsHiddenEarlier)
-		} else if err := a.earlierTickets(ctx, c, who, t.Number, kinds, f); err != nil {
+		} else if err := fr.earlierTickets(ctx, kinds, f); err != nil {
 			return err
 		}
 	}
 	if changesClass(*f.Item) {
 		if !f.rights.change {
 			f.hide(openapi.ItemFactsHiddenAffected)
-		} else if err := a.affectedBy(c, snap, f); err != nil {
+		} else if err := fr.affectedBy(f); err != nil {
 			return err
 		}
 	}
 	switch {
 	case f.Scope != nil:
-		if err := a.statementFacts(ctx, c, who, snap, t.Number, f); err != nil {
+		if err := fr.statementFacts(ctx, f); err != nil {
 			return err
 		}
 	case f.Change != nil && f.Change.Kind == approval.ObjectAccessPackage:
-		if err := a.packageFacts(ctx, c, f); err != nil {
+		if err := fr.packageFacts(ctx, f); err != nil {
 			return err
 		}
 	case f.Change != nil && f.Change.Kind == approval.ObjectExternalWorkload:
-		if err := a.workloadFacts(c, snap, f, now); err != nil {
+		if err := fr.workloadFacts(f); err != nil {
 			return err
 		}
 	}
-	since, err := a.grantedSince(ctx, t, f.Item)
+	since, err := fr.grantedSince(ctx, f.Item)
 	if err != nil || since.IsZero() {
 		return err
 	}
@@ -259,7 +221,7 @@ func (a *API) storedFacts(
 		return nil
 	}
 	f.since = since
-	if earliest := now.Add(-views.LastUseWindow); since.Before(earliest) {
+	if earliest := fr.until.Add(-views.LastUseWindow); since.Before(earliest) {
 		f.since = earliest
 	}
 	return nil
@@ -346,9 +308,9 @@ func alike(kind approval.Kind, it *approval.Item) []approval.Kind {
 
 // earlierTickets adds the tickets before a ticket about the same application and resource. Of those that the caller may not open, it returns
 // only their states and dates.
-func (a *API) earlierTickets(ctx context.Context, c *catalog.Catalog, who approval.Actor, number int64, kinds []approval.Kind, f *factItem) error {
-	list, err := a.Tickets.Store.List(core.RequestContext(ctx), approval.Filter{Kinds: kinds, Application: f.Application, Resource: f.Resource,
-		After: approval.Cursor{Number: number}, Limit: earlierRead + 1, OmitEvents: true})
+func (fr *factsReader) earlierTickets(ctx context.Context, kinds []approval.Kind, f *factItem) error {
+	list, err := fr.api.Tickets.Store.List(core.RequestContext(ctx), approval.Filter{Kinds: kinds, Application: f.Application, Resource: f.Resource,
+		After: approval.Cursor{Number: fr.ticket.Number}, Limit: earlierRead + 1, OmitEvents: true})
 	if err != nil {
 		return err
 	}
@@ -362,7 +324,7 @@ func (a *API) earlierTickets(ctx context.Context, c *catalog.Catalog, who approv
 		}
 		out.Total++
 		if len(out.Items) < earlierShown {
-			out.Items = append(out.Items, earlierTicket(c, who, t, i))
+			out.Items = append(out.Items, earlierTicket(fr.catalog, fr.caller, t, i))
 		}
 	}
 	f.out.Earlier = out
@@ -399,18 +361,18 @@ func earlierTicket(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i
 
 // grantedSince returns when the access was granted that an item continues, ends, or has given; zero if there is none. Of the other ticket
 // only this instant is used.
-func (a *API) grantedSince(ctx context.Context, t *approval.Ticket, it *approval.Item) (time.Time, error) {
+func (fr *factsReader) grantedSince(ctx context.Context, it *approval.Item) (time.Time, error) {
 	if it.ApplicationName == "" || it.ResourceName == "" || it.Change != nil {
 		return time.Time{}, nil
 	}
 	since := it.Earlier.Since
-	if since.IsZero() && t.Kind.Access() {
+	if since.IsZero() && fr.ticket.Kind.Access() {
 		since = it.GrantedAt
 	}
 	if !since.IsZero() || it.Target == nil {
 		return since, nil
 	}
-	granted, err := a.Tickets.Store.Get(core.RequestContext(ctx), it.Target.Ticket)
+	granted, err := fr.api.Tickets.Store.Get(core.RequestContext(ctx), it.Target.Ticket)
 	switch {
 	case approval.CodeOf(err) == approval.CodeNotFound:
 		return since, nil
@@ -428,16 +390,16 @@ func (a *API) grantedSince(ctx context.Context, t *approval.Ticket, it *approval
 }
 
 // affectedBy adds the resources that a change of a class concerns.
-func (a *API) affectedBy(c *catalog.Catalog, snap *policy.Snapshot, f *factItem) error {
-	in, err := a.Input()
+func (fr *factsReader) affectedBy(f *factItem) error {
+	in, err := fr.api.Input()
 	if err != nil {
 		return err
 	}
-	_, _, resources := change.Snapshots(snap, in, f.kind, []approval.Item{*f.Item})
+	_, _, resources := change.Snapshots(fr.snap, in, f.kind, []approval.Item{*f.Item})
 	f.affected = resources[:min(len(resources), maxReplayed)]
 	first := make([]openapi.CatalogRef, 0, factNames)
 	for _, name := range resources[:min(len(resources), factNames)] {
-		first = append(first, views.Ref(c, name))
+		first = append(first, views.Ref(fr.catalog, name))
 	}
 	f.out.Affected = &openapi.AffectedFacts{Resources: len(resources), Examined: len(f.affected), FirstResources: &first}
 	return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
-	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/views"
@@ -27,14 +26,7 @@ const (
 )
 
 // observedFacts adds the facts that come from flows to the items of a page. After an error the facts are incomplete.
-func (a *API) observedFacts(
-	ctx context.Context,
-	c *catalog.Catalog,
-	who approval.Actor,
-	snap *policy.Snapshot,
-	page []*factItem,
-	since, until time.Time,
-) error {
+func (fr *factsReader) observedFacts(ctx context.Context, page []*factItem) error {
 	byResource := map[string][]*factItem{}
 	var resources []string
 	for _, f := range page {
@@ -46,20 +38,20 @@ func (a *API) observedFacts(
 		}
 		byResource[f.ResourceName] = append(byResource[f.ResourceName], f)
 	}
-	fleet := insight.FleetOf(a.Host.Members())
-	watched := sync.OnceValues(func() (*insight.Watch, error) { return insight.Watched(ctx, a.Flows, since, until, nil) })
+	fleet := insight.FleetOf(fr.api.Host.Members())
+	watched := sync.OnceValues(func() (*insight.Watch, error) { return insight.Watched(ctx, fr.api.Flows, fr.since, fr.until, nil) })
 	if len(resources) > 0 { // no names would mean all
 		watch, err := watched()
 		if err != nil {
 			return err
 		}
-		observed, err := observedClients(ctx, a.Flows, c, resources, since, until)
+		observed, err := observedClients(ctx, fr.api.Flows, fr.catalog, resources, fr.since, fr.until)
 		if err != nil {
 			return err
 		}
 		for name, items := range byResource {
 			x := observed[name]
-			x.Watched = watchOf(watch.ReliabilityOf(fleet, snap, name, since))
+			x.Watched = watchOf(watch.ReliabilityOf(fleet, fr.snap, name, fr.since))
 			for _, f := range items {
 				f.out.Observed = &x
 			}
@@ -67,20 +59,20 @@ func (a *API) observedFacts(
 	}
 	for _, f := range page {
 		if !f.since.IsZero() {
-			use, err := a.useOf(ctx, fleet, snap, f, until)
+			use, err := fr.useOf(ctx, fleet, f)
 			if err != nil {
 				return err
 			}
 			f.out.Use = use
 		}
 		if len(f.affected) > 0 {
-			n, err := countClients(ctx, a.Flows, f.affected, since, until)
+			n, err := countClients(ctx, fr.api.Flows, f.affected, fr.since, fr.until)
 			if err != nil {
 				return err
 			}
 			f.out.Affected.Clients = &n
 		}
-		if err := a.observedScope(ctx, c, who, snap, watched, f, since, until); err != nil {
+		if err := fr.observedScope(ctx, watched, f); err != nil {
 			return err
 		}
 	}
@@ -88,26 +80,18 @@ func (a *API) observedFacts(
 }
 
 // observedScope adds the facts that come from flows to an item about a statement or a registration of clients.
-func (a *API) observedScope(
-	ctx context.Context,
-	c *catalog.Catalog,
-	who approval.Actor,
-	snap *policy.Snapshot,
-	watched func() (*insight.Watch, error),
-	f *factItem,
-	since, until time.Time,
-) error {
+func (fr *factsReader) observedScope(ctx context.Context, watched func() (*insight.Watch, error), f *factItem) error {
 	if f.scope != nil && len(f.scope.examined) > 0 { // no names would mean all
 		watch, err := watched()
 		if err != nil {
 			return err
 		}
-		if f.out.Statement.Observed, err = a.coveredClients(ctx, c, snap, watch, f, since, until); err != nil {
+		if f.out.Statement.Observed, err = fr.coveredClients(ctx, watch, f); err != nil {
 			return err
 		}
 	}
 	if f.scope != nil && f.rights.any() && f.State == approval.StatePending {
-		effect, err := a.statementEffect(ctx, who, snap, f, since, until)
+		effect, err := fr.statementEffect(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -118,7 +102,7 @@ func (a *API) observedScope(
 		if err != nil {
 			return err
 		}
-		if f.out.Workload.Observed, err = a.addressUse(ctx, snap, watch, f.workload, since, until); err != nil {
+		if f.out.Workload.Observed, err = fr.addressUse(ctx, watch, f.workload); err != nil {
 			return err
 		}
 	}
@@ -180,16 +164,16 @@ func observedClients(
 
 // useOf returns the use of the access of an item since it was granted: the connections of the application to the resource by one of the
 // actions. A workload with several names counts if the application is one of them.
-func (a *API) useOf(ctx context.Context, fleet insight.Fleet, snap *policy.Snapshot, f *factItem, until time.Time) (*openapi.UseFacts, error) {
-	watch, err := insight.Watched(ctx, a.Flows, f.since, until, nil)
+func (fr *factsReader) useOf(ctx context.Context, fleet insight.Fleet, f *factItem) (*openapi.UseFacts, error) {
+	watch, err := insight.Watched(ctx, fr.api.Flows, f.since, fr.until, nil)
 	if err != nil {
 		return nil, err
 	}
-	reliable := watch.ReliabilityOf(fleet, snap, f.ResourceName, f.since)
+	reliable := watch.ReliabilityOf(fleet, fr.snap, f.ResourceName, f.since)
 	out := &openapi.UseFacts{Since: f.since.UTC(), State: openapi.UseFactsStateUnknown, From: []openapi.UseSource{}, Watched: watchOf(reliable)}
 	var last time.Time
 	sources := map[[2]string]*openapi.UseSource{} // of members, of which there are few
-	err = a.Flows.Totals(ctx, audit.Filter{Resources: []string{f.ResourceName}, Since: f.since, Until: until}, func(t audit.Total) error {
+	err = fr.api.Flows.Totals(ctx, audit.Filter{Resources: []string{f.ResourceName}, Since: f.since, Until: fr.until}, func(t audit.Total) error {
 		if t.Subject != f.ApplicationName && !hasName(t.OtherSubjects, f.ApplicationName) || !gives(f.Actions, t.Action) {
 			return nil
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // packageFacts adds the facts about a version of an access package: its resources beside those of the version before it, and its holders.
-func (a *API) packageFacts(ctx context.Context, c *catalog.Catalog, f *factItem) error {
+func (fr *factsReader) packageFacts(ctx context.Context, f *factItem) error {
 	after, err := accesspackage.ParseSpec(f.Change.After)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (a *API) packageFacts(ctx context.Context, c *catalog.Catalog, f *factItem)
 			return err
 		}
 	}
-	out := &openapi.PackageFacts{Resources: packagedResources(c, before, after), ToHolders: len(after.Holders) > 0}
+	out := &openapi.PackageFacts{Resources: packagedResources(fr.catalog, before, after), ToHolders: len(after.Holders) > 0}
 	f.out.Package = out
 	if !f.rights.change {
 		f.hide(openapi.ItemFactsHiddenHolders)
@@ -36,17 +36,17 @@ func (a *API) packageFacts(ctx context.Context, c *catalog.Catalog, f *factItem)
 	switch {
 	case out.ToHolders: // as they were when the version was requested, which is what the approvers decide
 		for name := range after.Holders {
-			holders = append(holders, views.Ref(c, name))
+			holders = append(holders, views.Ref(fr.catalog, name))
 		}
-		out.Changes = new(holderFacts(c, after.Holders))
+		out.Changes = new(holderFacts(fr.catalog, after.Holders))
 	case f.Change.Verb == approval.VerbCreate:
 	default:
-		held, complete, err := a.Tickets.PackageHolders(core.RequestContext(ctx), f.Change.Name)
+		held, complete, err := fr.api.Tickets.PackageHolders(core.RequestContext(ctx), f.Change.Name)
 		if err != nil {
 			return err
 		}
 		for name := range held {
-			holders = append(holders, views.Ref(c, name))
+			holders = append(holders, views.Ref(fr.catalog, name))
 		}
 		if !complete {
 			out.MoreHolders = new(true)

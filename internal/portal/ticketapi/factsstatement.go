@@ -41,8 +41,8 @@ func statementRights(c *catalog.Catalog, who approval.Actor, scope *approval.Sta
 }
 
 // statementFacts adds the facts about a statement that need no flows.
-func (a *API) statementFacts(ctx context.Context, c *catalog.Catalog, who approval.Actor, snap *policy.Snapshot, number int64, f *factItem) error {
-	in, err := a.Input()
+func (fr *factsReader) statementFacts(ctx context.Context, f *factItem) error {
+	in, err := fr.api.Input()
 	if err != nil {
 		return err
 	}
@@ -51,13 +51,13 @@ func (a *API) statementFacts(ctx context.Context, c *catalog.Catalog, who approv
 		s.registered = addressesOf(in)
 	}
 	f.scope = s
-	resources := coveredResources(c, snap, f.Scope.Resources)
-	f.out.Statement = &openapi.StatementFacts{Resources: a.resourceFacts(c, snap, s.resources, resources), Subjects: subjectFacts(c, f.Scope, s)}
+	resources := coveredResources(fr.catalog, fr.snap, f.Scope.Resources)
+	f.out.Statement = &openapi.StatementFacts{Resources: fr.resourceFacts(s.resources, resources), Subjects: subjectFacts(fr.catalog, f.Scope, s)}
 	hidden := false
 	for _, r := range resources {
 		s.covered = append(s.covered, r.ref.Name)
 		switch {
-		case !f.rights.change && !views.MayInspectName(c, who, r.ref.Name):
+		case !f.rights.change && !views.MayInspectName(fr.catalog, fr.caller, r.ref.Name):
 			hidden = true
 		case len(s.examined) < maxReplayed:
 			s.examined = append(s.examined, r.ref.Name)
@@ -70,7 +70,7 @@ func (a *API) statementFacts(ctx context.Context, c *catalog.Catalog, who approv
 		f.hide(openapi.ItemFactsHiddenEarlier)
 		return nil
 	}
-	return a.earlierStatements(ctx, c, who, number, f)
+	return fr.earlierStatements(ctx, f)
 }
 
 // coveredResource is a resource with what sorts it.
@@ -106,20 +106,20 @@ func coveredResources(c *catalog.Catalog, snap *policy.Snapshot, written []strin
 }
 
 // resourceFacts returns the view of the resources that a statement covers.
-func (a *API) resourceFacts(c *catalog.Catalog, snap *policy.Snapshot, names *scopeNames, covered []coveredResource) openapi.CoveredResources {
+func (fr *factsReader) resourceFacts(names *scopeNames, covered []coveredResource) openapi.CoveredResources {
 	out := openapi.CoveredResources{Total: len(covered), Later: names.names.CoverLater(), Items: []openapi.CoveredResource{}}
 	for _, r := range covered {
 		countSensitivity(&out.Sensitivities, r.sensitivity)
-		if !snap.IsProtected(r.ref.Name) {
+		if !fr.snap.IsProtected(r.ref.Name) {
 			out.NotOnboarded++
 		}
 	}
 	for _, r := range covered[:min(len(covered), factNames)] {
 		x := openapi.CoveredResource{Resource: r.ref, Sensitivity: r.sensitivity, Owners: []openapi.OwnerRef{}}
-		if e, ok := c.ByName(r.ref.Name); ok {
-			x.Owners = views.Owners(c, e)
+		if e, ok := fr.catalog.ByName(r.ref.Name); ok {
+			x.Owners = views.Owners(fr.catalog, e)
 		}
-		if p := a.Host.Protection(r.ref.Name); p != nil {
+		if p := fr.api.Host.Protection(r.ref.Name); p != nil {
 			x.Mode = modeOf(p.Spec.Mode)
 		}
 		out.Items = append(out.Items, x)
@@ -167,9 +167,9 @@ func nameFacts(refs []openapi.CatalogRef) openapi.NameFacts {
 
 // earlierStatements adds those of the last earlierRead statements before a ticket that overlap with the statement of an item: of some resource
 // and some client both may be about.
-func (a *API) earlierStatements(ctx context.Context, c *catalog.Catalog, who approval.Actor, number int64, f *factItem) error {
-	list, err := a.Tickets.Store.List(core.RequestContext(ctx), approval.Filter{Kinds: []approval.Kind{approval.KindStatement},
-		After: approval.Cursor{Number: number}, Limit: earlierRead + 1, OmitEvents: true})
+func (fr *factsReader) earlierStatements(ctx context.Context, f *factItem) error {
+	list, err := fr.api.Tickets.Store.List(core.RequestContext(ctx), approval.Filter{Kinds: []approval.Kind{approval.KindStatement},
+		After: approval.Cursor{Number: fr.ticket.Number}, Limit: earlierRead + 1, OmitEvents: true})
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (a *API) earlierStatements(ctx context.Context, c *catalog.Catalog, who app
 			continue
 		}
 		if out.Total++; len(out.Items) < earlierShown {
-			out.Items = append(out.Items, earlierTicket(c, who, t, i))
+			out.Items = append(out.Items, earlierTicket(fr.catalog, fr.caller, t, i))
 		}
 	}
 	f.out.Earlier = out
@@ -198,19 +198,12 @@ type clientUse struct {
 
 // coveredClients returns the clients within the subjects of a statement that were observed at its resources in a window. At most
 // maxAffectedClients of them are kept in memory.
-func (a *API) coveredClients(
-	ctx context.Context,
-	c *catalog.Catalog,
-	snap *policy.Snapshot,
-	watch *insight.Watch,
-	f *factItem,
-	since, until time.Time,
-) (*openapi.CoveredClients, error) {
+func (fr *factsReader) coveredClients(ctx context.Context, watch *insight.Watch, f *factItem) (*openapi.CoveredClients, error) {
 	s := f.scope
 	out := &openapi.CoveredClients{Resources: len(s.covered), Examined: len(s.examined), Items: []openapi.ObservedClient{},
-		Watched: watchOf(watch.WorstOf(insight.FleetOf(a.Host.Members()), snap, s.examined, since))}
+		Watched: watchOf(watch.WorstOf(insight.FleetOf(fr.api.Host.Members()), fr.snap, s.examined, fr.since))}
 	clients := map[string]*clientUse{}
-	err := a.Flows.Totals(ctx, audit.Filter{Resources: s.examined, Since: since, Until: until}, func(t audit.Total) error {
+	err := fr.api.Flows.Totals(ctx, audit.Filter{Resources: s.examined, Since: fr.since, Until: fr.until}, func(t audit.Total) error {
 		if !gives(f.Actions, t.Action) {
 			return nil
 		}
@@ -249,7 +242,7 @@ func (a *API) coveredClients(
 	}
 	out.Total = len(clients)
 	for name, use := range clients {
-		out.Items = append(out.Items, openapi.ObservedClient{Subject: views.Ref(c, name), Count: use.count, Refused: use.refused, LastSeen: use.lastSeen.UTC()})
+		out.Items = append(out.Items, openapi.ObservedClient{Subject: views.Ref(fr.catalog, name), Count: use.count, Refused: use.refused, LastSeen: use.lastSeen.UTC()})
 	}
 	slices.SortFunc(out.Items, byConnections)
 	out.Items = slices.Clone(out.Items[:min(len(out.Items), factNames)])
@@ -263,24 +256,18 @@ func byConnections(x, y openapi.ObservedClient) int {
 
 // statementEffect returns what an item about a statement changes for the connections of a window, with the same replay as the impact of the
 // item. It adds to what is hidden if a part of it is about neither a resource nor an application that the caller owns.
-func (a *API) statementEffect(
-	ctx context.Context,
-	who approval.Actor,
-	snap *policy.Snapshot,
-	f *factItem,
-	since, until time.Time,
-) (*openapi.EffectFacts, error) {
-	in, err := a.Input()
+func (fr *factsReader) statementEffect(ctx context.Context, f *factItem) (*openapi.EffectFacts, error) {
+	in, err := fr.api.Input()
 	if err != nil {
 		return nil, err
 	}
-	w := window{since: since, until: until}
-	found, err := a.replayed(ctx, snap, in, f.kind, []approval.Item{*f.Item}, w)
+	w := window{since: fr.since, until: fr.until}
+	found, err := fr.api.replayed(ctx, fr.snap, in, f.kind, []approval.Item{*f.Item}, w)
 	if err != nil {
 		return nil, err
 	}
 	impact := emptyImpact(w)
-	a.impactOf(who, found, f.rights.change, !f.scope.hidden, &impact)
+	fr.api.impactOf(fr.caller, found, f.rights.change, !f.scope.hidden, &impact)
 	if impact.Message != nil {
 		f.hide(openapi.ItemFactsHiddenObserved)
 	}

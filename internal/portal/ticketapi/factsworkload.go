@@ -10,7 +10,6 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
-	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/views"
@@ -28,7 +27,7 @@ type workloadScope struct {
 
 // workloadFacts adds the facts about a registration of clients: what its new addresses reach already, and which resources are searched for
 // connections from them. What the application reaches, which they would reach, is in ItemFacts.Reached.
-func (a *API) workloadFacts(c *catalog.Catalog, snap *policy.Snapshot, f *factItem, now time.Time) error {
+func (fr *factsReader) workloadFacts(f *factItem) error {
 	before, err := registeredAddresses(f.Change.Before)
 	if err != nil {
 		return err
@@ -49,15 +48,15 @@ func (a *API) workloadFacts(c *catalog.Catalog, snap *policy.Snapshot, f *factIt
 	}
 	w := &workloadScope{added: scopeNames{ranges: prefixesOf(out.Added)}}
 	f.workload = w
-	out.ByAddress = reachedOf(c, grantsByAddress(snap, w.added.ranges, now), now)
+	out.ByAddress = reachedOf(fr.catalog, grantsByAddress(fr.snap, w.added.ranges, fr.until), fr.until)
 	var names []string
-	for _, g := range snap.WhatCanReach(f.ApplicationName, now) {
-		if inForce(g, now) {
+	for _, g := range fr.snap.WhatCanReach(f.ApplicationName, fr.until) {
+		if inForce(g, fr.until) {
 			names = append(names, g.Resource)
 		}
 	}
 	slices.Sort(names)
-	for _, r := range coveredResources(c, snap, slices.Compact(names)) {
+	for _, r := range coveredResources(fr.catalog, fr.snap, slices.Compact(names)) {
 		if w.more = len(w.reached) == maxReplayed; w.more {
 			break
 		}
@@ -100,21 +99,15 @@ func grantsByAddress(snap *policy.Snapshot, addresses []netip.Prefix, now time.T
 
 // addressUse returns the connections from new addresses of a registration in a window. They have no name until now, and are recorded by
 // ranges, so it is often not known whether one came from an added address.
-func (a *API) addressUse(
-	ctx context.Context,
-	snap *policy.Snapshot,
-	watch *insight.Watch,
-	w *workloadScope,
-	since, until time.Time,
-) (*openapi.AddressUse, error) {
+func (fr *factsReader) addressUse(ctx context.Context, watch *insight.Watch, w *workloadScope) (*openapi.AddressUse, error) {
 	out := &openapi.AddressUse{Examined: len(w.reached),
-		Watched: watchOf(watch.WorstOf(insight.FleetOf(a.Host.Members()), snap, w.reached, since))}
+		Watched: watchOf(watch.WorstOf(insight.FleetOf(fr.api.Host.Members()), fr.snap, w.reached, fr.since))}
 	if w.more { // a connection to one of the others is not found
 		out.Watched.Enough = false
 	}
 	var last time.Time
-	filter := audit.Filter{Resources: w.reached, Unattributed: true, Since: since, Until: until}
-	err := a.Flows.Totals(ctx, filter, func(t audit.Total) error {
+	filter := audit.Filter{Resources: w.reached, Unattributed: true, Since: fr.since, Until: fr.until}
+	err := fr.api.Flows.Totals(ctx, filter, func(t audit.Total) error {
 		if t.Subject != "" {
 			return nil
 		}
