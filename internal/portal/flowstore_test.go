@@ -21,7 +21,8 @@ type flowStore struct {
 	t       testing.TB
 	err     error
 	batches int
-	held    func(audit.Filter) // called before each query about connections, unless nil
+	held    func(audit.Filter)    // called before each query about connections, unless nil
+	denying func(context.Context) // called before denials are counted, unless nil
 }
 
 func newFlowStore(t testing.TB) *flowStore {
@@ -93,6 +94,9 @@ func (f *flowStore) Flows(ctx context.Context, q audit.FlowQuery) (audit.FlowPag
 func (f *flowStore) Denied(ctx context.Context, q audit.DeniedQuery) (map[string]int64, error) {
 	if f.err != nil {
 		return nil, f.err
+	}
+	if f.denying != nil {
+		f.denying(ctx)
 	}
 	return f.Store.Denied(ctx, q)
 }

@@ -1,12 +1,14 @@
 package portal
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -27,6 +29,8 @@ type homeBody struct {
 		Application    struct{ ID string }
 	}
 	DeniedApplications *[]string
+	FlowsAvailable     bool
+	Disagreements      *int
 }
 
 func homeOf(t *testing.T, x *site, who string) (out homeBody) {
@@ -134,6 +138,38 @@ func TestHomeCountsWhatItLeavesOut(t *testing.T) {
 	got = homeOf(t, x, "carol")
 	if len(got.Waiting) != 10 || got.WaitingCount == nil || *got.WaitingCount != pending+1 {
 		t.Errorf("%d wait, count %v", len(got.Waiting), got.WaitingCount)
+	}
+}
+
+// TestHomeReadsItsSectionsTogether checks that a section which the flow store answers late neither delays another one nor the page beyond its
+// bound, and that it is then not known.
+func TestHomeReadsItsSectionsTogether(t *testing.T) {
+	x := newSite(t)
+	disagreementsRead := make(chan struct{})
+	x.flows.held = func(f audit.Filter) {
+		if f.Disagree {
+			close(disagreementsRead)
+		}
+	}
+	x.flows.denying = func(ctx context.Context) {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("the page waits for denials without a bound")
+			return
+		}
+		select {
+		case <-disagreementsRead:
+		case <-ctx.Done():
+			t.Error("the disagreements are read after the denials")
+			return
+		}
+		<-ctx.Done()
+	}
+	got := homeOf(t, x, "dave")
+	if got.FlowsAvailable || got.DeniedCount != nil || got.DeniedApplications != nil || len(got.Denied) != 0 {
+		t.Errorf("denials that were not read in time are reported: %+v", got)
+	}
+	if got.Disagreements == nil || *got.Disagreements != 0 || got.UnderWayCount == nil {
+		t.Errorf("the other sections are not reported: %+v", got)
 	}
 }
 

@@ -27,13 +27,14 @@ const (
 	// homeEdges is the maximum number of edges that are read for one application. Several of them may be one row.
 	homeEdges   = 200
 	expiresSoon = 14 * 24 * time.Hour
-	// homeTimeout is how long the page waits for information from the flow store.
-	homeTimeout = 2 * time.Second
+	// homeTimeout is how long the page waits for everything that comes from the flow store.
+	homeTimeout = 3 * time.Second
 	// homeApplications is the maximum number of applications whose connections are read: those with the most denials.
 	homeApplications = 5
 )
 
-// GetHome implements openapi.StrictServerInterface. The number of its queries does not depend on the person.
+// GetHome implements openapi.StrictServerInterface. The number of its queries does not depend on the person. What comes from the flow store is
+// read at the same time as the rest, and left out as not known if it is not ready within homeTimeout.
 func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (openapi.GetHomeResponseObject, error) {
 	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 	if err != nil {
@@ -48,6 +49,69 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 		Expiring: []openapi.Ticket{},
 		Denied:   []openapi.DeniedConnection{},
 	}
+	limited, cancel := context.WithTimeout(core.RequestContext(ctx), homeTimeout)
+	defer cancel()
+	denied := inBackground(func() denials { return a.deniedLately(limited, c, owned) })
+	var disagreeing *section[disagreements]
+	if who.Security || who.Auditor {
+		disagreeing = inBackground(func() disagreements { return a.disagreements(limited) })
+	}
+	ending, err := a.addTickets(ctx, &out, c, who, owned)
+	if err != nil {
+		return nil, err
+	}
+	uses := inBackground(func() *[]openapi.ItemUse { return a.expiringUses(limited, ending, *out.ExpiringUntil) })
+	if out.Stopped, err = a.stopped(ctx, c, who); err != nil {
+		return nil, err
+	}
+	if out.ProposalReviewsDue, err = a.reviewsDue(ctx, c, who); err != nil {
+		return nil, err
+	}
+	denied.wait(limited, denials{}).addTo(&out)
+	if err := a.addRequested(ctx, &out, ending); err != nil {
+		return nil, err
+	}
+	out.ExpiringUses = uses.wait(limited, nil)
+	if disagreeing != nil {
+		found := disagreeing.wait(limited, disagreements{})
+		out.Disagreements, out.DisagreementsPartial = found.count, found.partial
+	}
+	return out, nil
+}
+
+// section is a part of the page that is read while others are.
+type section[T any] struct{ ready chan T }
+
+// inBackground reads a section.
+func inBackground[T any](read func() T) *section[T] {
+	s := &section[T]{ready: make(chan T, 1)} // a section for which nobody waits any more ends, too
+	go func() { s.ready <- read() }()
+	return s
+}
+
+// wait returns the section, or unknown if it is not ready when the context ends.
+func (s *section[T]) wait(ctx context.Context, unknown T) T {
+	select {
+	case x := <-s.ready:
+		return x
+	case <-ctx.Done():
+	}
+	select {
+	case x := <-s.ready: // select chooses at random if both are ready
+		return x
+	default:
+		return unknown
+	}
+}
+
+// addTickets adds the lists of tickets with their counts. It returns the tickets with accesses that end soon.
+func (a *API) addTickets(
+	ctx context.Context,
+	out *openapi.GetHome200JSONResponse,
+	c *catalog.Catalog,
+	who approval.Actor,
+	owned []catalog.Entity,
+) (ending []*approval.Ticket, err error) {
 	waits, reviews := waiting(who), reviewing(who)
 	waits.Limit, waits.Oldest, reviews.Limit, reviews.Oldest = homeWaiting, true, homeWaiting, true
 	underWay := approval.Filter{
@@ -62,7 +126,6 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 		ExpiresBy: a.Now().Add(expiresSoon).UTC(), ByEnd: true, Limit: homeExpiring,
 	}
 	out.ExpiringUntil = &expiring.ExpiresBy
-	var ending []*approval.Ticket
 	// A list that is shorter than its limit needs no count.
 	var counted []approval.Filter
 	var counts []**int
@@ -106,29 +169,7 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 			*counts[i] = &numbers[i]
 		}
 	}
-	denials := a.deniedLately(ctx, c, owned)
-	out.Denied, out.FlowsAvailable = denials.rows, denials.known
-	if denials.known {
-		out.DeniedCount, out.DeniedApplications = &denials.count, &denials.read
-	}
-	if denials.partial {
-		out.DeniedCountPartial = new(true)
-	}
-	if denials.leftOut > 0 {
-		out.DeniedLeftOut = &denials.leftOut
-	}
-	if err := a.addRequested(ctx, &out, ending); err != nil {
-		return nil, err
-	}
-	out.ExpiringUses = a.expiringUses(ctx, ending, expiring.ExpiresBy)
-	if who.Security || who.Auditor {
-		out.Disagreements, out.DisagreementsPartial = a.disagreements(ctx)
-	}
-	if out.Stopped, err = a.stopped(ctx, c, who); err != nil {
-		return nil, err
-	}
-	out.ProposalReviewsDue, err = a.reviewsDue(ctx, c, who)
-	return out, err
+	return ending, nil
 }
 
 // reviewsDue returns the caller's resources whose observed clients should have been reviewed again; nil if there are none.
@@ -210,24 +251,29 @@ func otherHolder(holders map[approval.Claim]int64, t *approval.Ticket, i int) in
 	return 0
 }
 
-// disagreements returns the number of edges with disagreements in the last day, or nil if it is not known. partial is true if there are
-// more: counting all of them would take as long as reading them.
-func (a *API) disagreements(ctx context.Context) (n *int, partial *bool) {
+// disagreements is the number of edges with disagreements in the last day.
+type disagreements struct {
+	count *int // nil if it is not known
+	// partial is true if there are more: counting all of them would take as long as reading them.
+	partial *bool
+}
+
+// disagreements counts the edges with disagreements.
+func (a *API) disagreements(ctx context.Context) disagreements {
 	now := a.Now()
-	limited, cancel := context.WithTimeout(core.RequestContext(ctx), homeTimeout)
-	defer cancel()
 	page, err := a.Flows.Connections(
-		limited,
+		ctx,
 		audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-views.DeniedWindow), Until: now, Disagree: true}, Limit: audit.MaxPage},
 	)
 	if err != nil {
 		a.Log.Debug("disagreements could not be read", "error", err)
-		return nil, nil
+		return disagreements{}
 	}
+	out := disagreements{count: new(len(page.Items))}
 	if page.Next != "" {
-		partial = new(true)
+		out.partial = new(true)
 	}
-	return new(len(page.Items)), partial
+	return out
 }
 
 // stopped returns the resources of a person whose rollout the guard has stopped.
@@ -259,9 +305,24 @@ type denials struct {
 	known   bool     // false if the flow store cannot be read
 }
 
+// addTo adds the refused connections to the page.
+func (d denials) addTo(out *openapi.GetHome200JSONResponse) {
+	out.FlowsAvailable = d.known
+	if !d.known {
+		return
+	}
+	out.Denied, out.DeniedCount, out.DeniedApplications = d.rows, &d.count, &d.read
+	if d.partial {
+		out.DeniedCountPartial = new(true)
+	}
+	if d.leftOut > 0 {
+		out.DeniedLeftOut = &d.leftOut
+	}
+}
+
 // deniedLately returns the refused connections of these applications.
 func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []catalog.Entity) denials {
-	out, read, unknown := []openapi.DeniedConnection{}, []string{}, denials{rows: []openapi.DeniedConnection{}}
+	out, read, unknown := []openapi.DeniedConnection{}, []string{}, denials{}
 	counts := a.Denials(ctx, audit.DeniedQuery{By: audit.BySubject})
 	if counts == nil {
 		return unknown
@@ -272,7 +333,7 @@ func (a *API) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 		return cmp.Or(cmp.Compare(counts[y.Name], counts[x.Name]), cmp.Compare(x.ID, y.ID))
 	})
 	for _, e := range owned[:min(len(owned), homeApplications)] {
-		found, err := a.Flows.Connections(core.RequestContext(ctx), audit.ConnectionQuery{
+		found, err := a.Flows.Connections(ctx, audit.ConnectionQuery{
 			Filter: audit.Filter{
 				Subjects:  []string{e.Name},
 				Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied},

@@ -1,6 +1,7 @@
 package ticketapi
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -87,6 +88,25 @@ func TestHomeCountsOmittedConnections(t *testing.T) {
 	}
 }
 
+// TestSections checks that a section is returned if it is ready, also at the end of the bound, and is not known if it is late.
+func TestSections(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := inBackground(func() int { return 7 }).wait(t.Context(), -1); got != 7 {
+		t.Errorf("a section is %d, want 7", got)
+	}
+	ready := &section[int]{ready: make(chan int, 1)}
+	ready.ready <- 7
+	if got := ready.wait(ended, -1); got != 7 {
+		t.Errorf("a section that is ready at the end is %d, want 7", got)
+	}
+	release := make(chan struct{})
+	defer close(release)
+	if got := inBackground(func() int { <-release; return 7 }).wait(ended, -1); got != -1 {
+		t.Errorf("a late section is %d, want -1", got)
+	}
+}
+
 // TestHomeMarksManyDisagreements checks that the number of disagreements is exact up to its limit, and marked if there are more.
 func TestHomeMarksManyDisagreements(t *testing.T) {
 	for edges, marked := range map[int]bool{0: false, audit.MaxPage: false, audit.MaxPage + 1: true} {
@@ -107,9 +127,9 @@ func TestHomeMarksManyDisagreements(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := &API{Data: &views.Data{Flows: flows, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
-			n, partial := a.disagreements(t.Context())
-			if n == nil || *n != min(edges, audit.MaxPage) || (partial != nil) != marked {
-				t.Errorf("%v, marked: %v", n, partial)
+			got := a.disagreements(t.Context())
+			if got.count == nil || *got.count != min(edges, audit.MaxPage) || (got.partial != nil) != marked {
+				t.Errorf("%v, marked: %v", got.count, got.partial)
 			}
 		})
 	}

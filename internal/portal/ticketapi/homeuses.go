@@ -8,7 +8,6 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
-	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/openapi"
 	"github.com/acp-io/acp/internal/portal/views"
 )
@@ -44,16 +43,14 @@ func endingAccesses(tickets []*approval.Ticket, until, earliest time.Time) []*en
 }
 
 // expiringUses returns the last uses of the accesses that end soon, as the facts of a ticket have them: connections of the application to the
-// resource by one of the actions. It returns nil if there are none, or if the flows cannot be read in time.
+// resource by one of the actions. It returns nil if there are none, or if the flows cannot be read.
 func (a *API) expiringUses(ctx context.Context, tickets []*approval.Ticket, until time.Time) *[]openapi.ItemUse {
 	now := a.Now()
 	list := endingAccesses(tickets, until, now.Add(-views.MaxWindow))
 	if len(list) == 0 {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(core.RequestContext(ctx), homeTimeout)
-	defer cancel()
-	if err := a.readEndingUses(limited, list, now); err != nil {
+	if err := a.readEndingUses(ctx, list, now); err != nil {
 		a.Log.Debug("the last uses of accesses that end could not be read", "error", err)
 		return nil
 	}

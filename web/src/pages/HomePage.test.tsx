@@ -97,6 +97,17 @@ describe("home", () => {
     expect(await screen.findByTestId("home-disagreements")).toHaveTextContent(/^1,000[^+]/);
   });
 
+  it("says that a number of the section Watch is not known", async () => {
+    const security = { "GET /me": () => ({ body: me({ roles: ["security"] }) }), "GET /flows/coverage": () => ({ body: { available: true, items: [] } }) };
+    start({}, security);
+    expect(await screen.findByTestId("watch-unknown")).toBeVisible();
+    expect(screen.queryByTestId("home-disagreements")).toBeNull();
+    cleanup();
+    start({ disagreements: 0 }, security);
+    expect(await screen.findByTestId("home-disagreements")).toHaveTextContent(/^0/);
+    expect(screen.queryByTestId("watch-unknown")).toBeNull();
+  });
+
   it("lists every access that ends in the period, and none that ends later", async () => {
     const ends = (position: number, expiresAt: string, state: "effective" | "failed" | "revoked" = "effective") => item({ position, state, expiresAt });
     const tickets = [ticket({ id: "T-12", items: [ends(0, "2026-12-04T10:00:00Z"), ends(1, "2027-06-01T10:00:00Z"), ends(2, "2026-11-24T10:00:00Z", "revoked")] }), ticket({ id: "T-13", items: [ends(0, "2026-11-25T10:00:00Z", "failed")] })];

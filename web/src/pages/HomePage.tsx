@@ -64,6 +64,7 @@ export function HomePage() {
   const { t } = useTranslation();
   const me = useMe().data;
   const auditor = me?.roles.includes("auditor") ?? false;
+  const security = me?.roles.includes("security") ?? false;
   const home = useHome(me !== undefined && !auditor);
   // Auditors have no decisions, requests or refused connections of their own.
   if (auditor) {
@@ -86,7 +87,7 @@ export function HomePage() {
             <DeniedConnections home={data} />
             {me?.roles.includes("resource-owner") && <NextRolloutSteps />}
             <ExpiringAccess home={data} />
-            {(me?.roles.includes("security") || (data.stopped ?? []).length > 0) && <EnforcementIssues home={data} />}
+            {(security || (data.stopped ?? []).length > 0) && <EnforcementIssues home={data} security={security} />}
           </>
         )}
       </Loaded>

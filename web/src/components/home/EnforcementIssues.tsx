@@ -4,6 +4,7 @@ import { useFlowCoverage } from "../../api/flows";
 import type { Home } from "../../api/types";
 import { missing } from "../../lib/coverage";
 import { useWords } from "../../lib/use-words";
+import { Notice } from "../Feedback";
 import { Section } from "../Page";
 import classes from "./Home.module.css";
 
@@ -13,9 +14,9 @@ const day = { window: "24h", since: undefined, until: undefined } as const;
 
 /**
  * EnforcementIssues shows the security team and auditors how many decisions of the dataplane differ from the policies, how many flows were lost, and
- * which rollouts the guard stopped.
+ * which rollouts the guard stopped. security reports whether the reader sees the number of disagreements, which is then either there or not known.
  */
-export function EnforcementIssues({ home }: { home: Home }) {
+export function EnforcementIssues({ home, security }: { home: Home; security: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   const coverage = useFlowCoverage(day).data;
@@ -25,6 +26,7 @@ export function EnforcementIssues({ home }: { home: Home }) {
   if (stopped.length > namedStopped) names.push(t("home.stoppedMore", { number: words.number(stopped.length - namedStopped) }));
   return (
     <Section title={t("home.watch")} aside={<Link to="/flows">{t("home.explore")}</Link>} testId="watch">
+      {((security && home.disagreements === undefined) || coverage?.available === false) && <Notice testId="watch-unknown">{t("home.watchUnknown")}</Notice>}
       <div className={classes.watch}>
         {home.disagreements !== undefined && (
           <Link to="/flows?disagree=true" className={classes.figure} data-tone={home.disagreements > 0 ? "bad" : undefined} data-testid="home-disagreements">
