@@ -170,7 +170,7 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
   };
 
   return (
-    <Modal opened onClose={close} {...(size ? { size } : {})} title={<Text fw={620}>{title}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+    <Modal opened onClose={close} {...(size ? { size } : {})} title={<Text fw={620}>{title}</Text>} closeButtonProps={{ "aria-label": t("action.close") }} classNames={{ content: classes.content }}>
       <form
         ref={attach}
         noValidate
@@ -193,30 +193,32 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
               <ProblemState error={shownError} fields={otherFields} />
             </div>
           ) : null}
-          {asked ? (
-            <DiscardQuestion loss={asked} focusBefore={focusBefore} onKeep={() => setQuestion(undefined)} onDiscard={onClose} />
-          ) : (
-            <Group justify="flex-end" gap="sm">
-              <Button variant="default" onClick={pending ? close : onClose} {...(focusCancel ? { "data-autofocus": true } : {})}>
-                {t("action.cancel")}
-              </Button>
-              {alternative && (
-                <Button
-                  variant="outline"
-                  color={alternative.danger ? "red" : "accent"}
-                  onClick={() => send(alternative, "alternative")}
-                  loading={pending && used === "alternative"}
-                  disabled={pending && used !== "alternative"}
-                  data-testid={alternative.testId}
-                >
-                  {alternative.label}
+          <div className={classes.footer}>
+            {asked ? (
+              <DiscardQuestion loss={asked} focusBefore={focusBefore} onKeep={() => setQuestion(undefined)} onDiscard={onClose} />
+            ) : (
+              <Group justify="flex-end" gap="sm">
+                <Button variant="default" onClick={pending ? close : onClose} {...(focusCancel ? { "data-autofocus": true } : {})}>
+                  {t("action.cancel")}
                 </Button>
-              )}
-              <Button type="submit" color={submit.danger ? "red" : "accent"} loading={pending && used === "submit"} disabled={submit.disabled === true || (pending && used !== "submit")} data-testid={submit.testId}>
-                {submit.label}
-              </Button>
-            </Group>
-          )}
+                {alternative && (
+                  <Button
+                    variant="outline"
+                    color={alternative.danger ? "red" : "accent"}
+                    onClick={() => send(alternative, "alternative")}
+                    loading={pending && used === "alternative"}
+                    disabled={pending && used !== "alternative"}
+                    data-testid={alternative.testId}
+                  >
+                    {alternative.label}
+                  </Button>
+                )}
+                <Button type="submit" color={submit.danger ? "red" : "accent"} loading={pending && used === "submit"} disabled={submit.disabled === true || (pending && used !== "submit")} data-testid={submit.testId}>
+                  {submit.label}
+                </Button>
+              </Group>
+            )}
+          </div>
         </Stack>
       </form>
     </Modal>
