@@ -1,6 +1,6 @@
 import { ready } from './fleet.js';
 import { logInAs, lookAt, looks, serious, settled, type Place } from './looks.js';
-import { logIn } from './people.js';
+import { fillLogin, logIn } from './people.js';
 import { documentShot, shot } from './shots.js';
 import { expect, test } from './test.js';
 
@@ -117,6 +117,32 @@ test('a delegation is made, seen by the one who received it, and ended', async (
   await alice.page.getByTestId('end-delegation-confirm').click();
   await expect(alice.page.getByTestId('delegations-from-me').getByTestId('delegation-state')).toHaveAttribute('data-value', 'ended');
   await Promise.all([alice.context.close(), bob.context.close()]);
+});
+
+test('the input of a delegation is there again after the login that it needed', async ({ browser }) => {
+  const { page, context } = await logIn(browser, 'alice');
+  await page.route('**/api/v1/delegations', (route) =>
+    route.request().method() === 'POST'
+      ? route.fulfill({ status: 403, contentType: 'application/problem+json', json: { type: 'about:blank', title: 'login too old', status: 403, code: 'login-too-old', message: { code: 'access.login-too-old', text: '' } } })
+      : route.fallback(),
+  );
+  await page.goto('/delegations');
+  await page.getByTestId('new-delegation').click();
+  await page.getByTestId('delegate-to').fill('bob');
+  await page.getByRole('option', { name: /Bob Tanaka/ }).click();
+  await page.getByTestId('delegate-reason').fill('On leave after all.');
+  await page.getByTestId('delegate-confirm').click();
+  await page.getByTestId('login-again').click();
+  await page.unroute('**/api/v1/delegations');
+  await fillLogin(page, 'alice', 'demo');
+
+  await expect(page.getByTestId('dialog-restored')).toBeVisible();
+  await expect(page.getByTestId('delegate-reason')).toHaveValue('On leave after all.');
+  await page.getByTestId('delegate-form').getByRole('button', { name: 'Cancel' }).click();
+  await page.reload();
+  await expect(page.getByTestId('new-delegation')).toBeVisible();
+  await expect(page.getByTestId('delegate-form')).toHaveCount(0);
+  await context.close();
 });
 
 test('a token is shown once, works, and does not work any more once it is revoked', async ({ browser, playwright }) => {

@@ -24,7 +24,7 @@ func AccessPackageDescription(most int) Message {
 	return build("access-package.description", param{"most", most})
 }
 
-// AccessPackageDuration is "must be at most {longest}, the duration of the access package".
+// AccessPackageDuration is "must be at most {longest:duration}, the duration of the access package".
 func AccessPackageDuration(longest string) Message {
 	return build("access-package.duration", param{"longest", longest})
 }
@@ -94,12 +94,12 @@ func AccessPackageNotInTeam(team string) Message {
 	return build("access-package.not-in-team", param{"team", team})
 }
 
-// AccessPackageNotListed is "Version {version} of the access package {name} was not approved for {application}.".
+// AccessPackageNotListed is "Version {version:plain} of the access package {name} was not approved for {application}.".
 func AccessPackageNotListed(application string, name string, version int) Message {
 	return build("access-package.not-listed", param{"application", application}, param{"name", name}, param{"version", version})
 }
 
-// AccessPackageOtherVersion is "The access package {name} has version {version} now: read it, and request it again.".
+// AccessPackageOtherVersion is "The access package {name} has version {version:plain} now: read it, and request it again.".
 func AccessPackageOtherVersion(name string, version int) Message {
 	return build("access-package.other-version", param{"name", name}, param{"version", version})
 }
@@ -144,7 +144,7 @@ func AccessPackageUpdateArchived(name string) Message {
 	return build("access-package.update-archived", param{"name", name})
 }
 
-// AccessPackageUpdateReplaced is "Version {version} of the access package {name} was published: the earlier version is not given to holders any more.".
+// AccessPackageUpdateReplaced is "Version {version:plain} of the access package {name} was published: the earlier version is not given to holders any more.".
 func AccessPackageUpdateReplaced(name string, version int) Message {
 	return build("access-package.update-replaced", param{"name", name}, param{"version", version})
 }
@@ -179,7 +179,7 @@ func AccessRequestNoLongerApplication(namespace string) Message {
 	return build("access-request.no-longer-application", param{"namespace", namespace})
 }
 
-// AccessRequestOutdated is "The spec was changed: generation {generation} replaces this request.".
+// AccessRequestOutdated is "The spec was changed: generation {generation:plain} replaces this request.".
 func AccessRequestOutdated(generation int) Message {
 	return build("access-request.outdated", param{"generation", generation})
 }
@@ -1519,7 +1519,7 @@ func EvidenceWeekdaysNotWatched(weekdays []Message) Message {
 	return build("evidence.weekdays-not-watched", param{"weekdays", weekdays})
 }
 
-// EvidenceWindowNotFull is "Flows of {member} were watched for {watched} of {window}: wait until the window is full.".
+// EvidenceWindowNotFull is "Flows of {member} were watched for {watched:duration} of {window:duration}: wait until the window is full.".
 func EvidenceWindowNotFull(member string, watched string, window string) Message {
 	return build("evidence.window-not-full", param{"member", member}, param{"watched", watched}, param{"window", window})
 }
@@ -1659,12 +1659,12 @@ func FieldPageCursorOrder() Message {
 	return Message{Code: "field.page-cursor-order", Text: "is that of a page in another order"}
 }
 
-// FieldRange is "must be between {least} and {most}".
+// FieldRange is "must be between {least:plain} and {most:plain}".
 func FieldRange(least int, most int) Message {
 	return build("field.range", param{"least", least}, param{"most", most})
 }
 
-// FieldRangeOrAbsent is "must be between {least} and {most}, or absent".
+// FieldRangeOrAbsent is "must be between {least:plain} and {most:plain}, or absent".
 func FieldRangeOrAbsent(least int, most int) Message {
 	return build("field.range-or-absent", param{"least", least}, param{"most", most})
 }
@@ -1889,7 +1889,7 @@ func GuardMissing(objects []string) Message {
 	return build("guard.missing", param{"objects", objects})
 }
 
-// GuardNewDenials is "{count} connections of known clients were refused in {member} within {window}, and at most {limit} may be.".
+// GuardNewDenials is "{count} connections of known clients were refused in {member} within {window:duration}, and at most {limit} may be.".
 func GuardNewDenials(count int, member string, window string, limit int) Message {
 	return build("guard.new-denials", param{"count", count}, param{"limit", limit}, param{"member", member}, param{"window", window})
 }
@@ -2189,12 +2189,12 @@ func IstioOtherRoot(namespace string, root string) Message {
 	return build("istio.other-root", param{"namespace", namespace}, param{"root", root})
 }
 
-// IstioPortRange is "{action}: Istio has no port ranges such as {first} to {last}: name each port".
+// IstioPortRange is "{action}: Istio has no port ranges such as {first:plain} to {last:plain}: name each port".
 func IstioPortRange(action string, first int, last int) Message {
 	return build("istio.port-range", param{"action", action}, param{"first", first}, param{"last", last})
 }
 
-// IstioProtocol is "{action}: Istio does not enforce {protocol}, which stays open on port {port}".
+// IstioProtocol is "{action}: Istio does not enforce {protocol}, which stays open on port {port:plain}".
 func IstioProtocol(action string, protocol string, port int) Message {
 	return build("istio.protocol", param{"action", action}, param{"port", port}, param{"protocol", protocol})
 }
@@ -2229,7 +2229,7 @@ func IstioTooManyPorts(limit int) Message {
 	return build("istio.too-many-ports", param{"limit", limit})
 }
 
-// IstioTooOld is "Istio {version} is older than 1.{oldest}".
+// IstioTooOld is "Istio {version} is older than 1.{oldest:plain}".
 func IstioTooOld(version string, oldest int) Message {
 	return build("istio.too-old", param{"oldest", oldest}, param{"version", version})
 }
@@ -2259,7 +2259,7 @@ func IstioWaypointOtherPorts(gateway string) Message {
 	return build("istio.waypoint-other-ports", param{"gateway", gateway})
 }
 
-// IstioWaypointPort is "the waypoint {gateway} connects to the port {port}, which is not a number from 1 to 65535".
+// IstioWaypointPort is "the waypoint {gateway} connects to the port {port:plain}, which is not a number from 1 to 65535".
 func IstioWaypointPort(gateway string, port int) Message {
 	return build("istio.waypoint-port", param{"gateway", gateway}, param{"port", port})
 }
@@ -2719,7 +2719,7 @@ func LedgerActionWorkloadsRemoved() Message {
 	return Message{Code: "ledger.action.workloads.removed", Text: "Workloads outside the fleet were removed."}
 }
 
-// LedgerAnchorDiffers is "{anchor} kept another hash for it at {at}: it, or a line after {line}, was rewritten".
+// LedgerAnchorDiffers is "{anchor} kept another hash for it at {at}: it, or a line after {line:plain}, was rewritten".
 func LedgerAnchorDiffers(anchor string, at string, line int) Message {
 	return build("ledger.anchor-differs", param{"anchor", anchor}, param{"at", at}, param{"line", line})
 }
@@ -2729,7 +2729,7 @@ func LedgerAnchorUnreadable() Message {
 	return Message{Code: "ledger.anchor-unreadable", Text: "An anchor cannot be read, so that not everything could be compared."}
 }
 
-// LedgerBroken is "ledger is broken at line {line}: {reason}".
+// LedgerBroken is "ledger is broken at line {line:plain}: {reason}".
 func LedgerBroken(line int, reason Message) Message {
 	return build("ledger.broken", param{"line", line}, param{"reason", reason})
 }
@@ -3244,22 +3244,22 @@ func LedgerHashDiffers() Message {
 	return Message{Code: "ledger.hash-differs", Text: "its hash is not that of its text: one of them was changed"}
 }
 
-// LedgerLineInPlace is "line {line} is in its place".
+// LedgerLineInPlace is "line {line:plain} is in its place".
 func LedgerLineInPlace(line int) Message {
 	return build("ledger.line-in-place", param{"line", line})
 }
 
-// LedgerLineMissing is "it is missing: line {next} follows".
+// LedgerLineMissing is "it is missing: line {next:plain} follows".
 func LedgerLineMissing(next int) Message {
 	return build("ledger.line-missing", param{"next", next})
 }
 
-// LedgerMissingAtEnd is "it is missing at the end: {anchor} kept line {line} at {at}".
+// LedgerMissingAtEnd is "it is missing at the end: {anchor} kept line {line:plain} at {at}".
 func LedgerMissingAtEnd(anchor string, line int, at string) Message {
 	return build("ledger.missing-at-end", param{"anchor", anchor}, param{"at", at}, param{"line", line})
 }
 
-// LedgerNotContinued is "it does not continue line {line}: one of the two was replaced".
+// LedgerNotContinued is "it does not continue line {line:plain}: one of the two was replaced".
 func LedgerNotContinued(line int) Message {
 	return build("ledger.not-continued", param{"line", line})
 }
@@ -3279,7 +3279,7 @@ func LedgerNotJSON() Message {
 	return Message{Code: "ledger.not-json", Text: "its text is not JSON"}
 }
 
-// LedgerOtherNumber is "its text contains the line number {line}".
+// LedgerOtherNumber is "its text contains the line number {line:plain}".
 func LedgerOtherNumber(line int) Message {
 	return build("ledger.other-number", param{"line", line})
 }
@@ -3759,7 +3759,7 @@ func LineOutsideAddressOf(client Message, prefix string) Message {
 	return build("line.outside-address-of", param{"client", client}, param{"prefix", prefix})
 }
 
-// LinePackage is "package {name} version {version}: {digest}".
+// LinePackage is "package {name} version {version:plain}: {digest}".
 func LinePackage(name string, version int, digest string) Message {
 	return build("line.package", param{"digest", digest}, param{"name", name}, param{"version", version})
 }
@@ -3919,7 +3919,7 @@ func ManifestAliases() Message {
 	return Message{Code: "manifest.aliases", Text: "its aliases expand to more than the document may have: write the parts out"}
 }
 
-// ManifestListItem is "item {number} of the list is not an object".
+// ManifestListItem is "item {number:plain} of the list is not an object".
 func ManifestListItem(number int) Message {
 	return build("manifest.list-item", param{"number", number})
 }
@@ -5024,7 +5024,7 @@ func OnCallNoApprover(schedule string) Message {
 	return build("on-call.no-approver", param{"schedule", schedule})
 }
 
-// OnCallNoTier is "The on-call schedule {schedule} has no tier {tier}.".
+// OnCallNoTier is "The on-call schedule {schedule} has no tier {tier:plain}.".
 func OnCallNoTier(schedule string, tier int) Message {
 	return build("on-call.no-tier", param{"schedule", schedule}, param{"tier", tier})
 }
@@ -5189,22 +5189,22 @@ func Parts(parts []Message) Message {
 	return build("parts", param{"parts", parts})
 }
 
-// PolicyStepDenies is "after {time} deny".
+// PolicyStepDenies is "after {time:duration} deny".
 func PolicyStepDenies(time string) Message {
 	return build("policy-step.denies", param{"time", time})
 }
 
-// PolicyStepEscalates is "after {time} escalate to {approvers}".
+// PolicyStepEscalates is "after {time:duration} escalate to {approvers}".
 func PolicyStepEscalates(time string, approvers []string) Message {
 	return build("policy-step.escalates", param{"approvers", approvers}, param{"time", time})
 }
 
-// PolicyStepEscalatesUp is "after {time} escalate to the next leader up".
+// PolicyStepEscalatesUp is "after {time:duration} escalate to the next leader up".
 func PolicyStepEscalatesUp(time string) Message {
 	return build("policy-step.escalates-up", param{"time", time})
 }
 
-// PolicyStepReminds is "after {time} remind".
+// PolicyStepReminds is "after {time:duration} remind".
 func PolicyStepReminds(time string) Message {
 	return build("policy-step.reminds", param{"time", time})
 }
@@ -5214,7 +5214,7 @@ func PolicyAsksNobody(policy string) Message {
 	return build("policy.asks-nobody", param{"policy", policy})
 }
 
-// PolicyDurationLimit is "The approval policy {policy} allows at most {limit}: request no more.".
+// PolicyDurationLimit is "The approval policy {policy} allows at most {limit:duration}: request no more.".
 func PolicyDurationLimit(policy string, limit string) Message {
 	return build("policy.duration-limit", param{"limit", limit}, param{"policy", policy})
 }
@@ -5234,17 +5234,17 @@ func PolicyTooFewPeople(policy string) Message {
 	return build("policy.too-few-people", param{"policy", policy})
 }
 
-// PolicyTotalLimit is "The approval policy {policy} allows at most {limit} from the first grant on: request at most {left}.".
+// PolicyTotalLimit is "The approval policy {policy} allows at most {limit:duration} from the first grant on: request at most {left:duration}.".
 func PolicyTotalLimit(policy string, limit string, left string) Message {
 	return build("policy.total-limit", param{"left", left}, param{"limit", limit}, param{"policy", policy})
 }
 
-// PolicyTotalUsedUp is "The approval policy {policy} allows at most {limit} from the first grant on, and that is used up: submit a new request when the access has ended.".
+// PolicyTotalUsedUp is "The approval policy {policy} allows at most {limit:duration} from the first grant on, and that is used up: submit a new request when the access has ended.".
 func PolicyTotalUsedUp(policy string, limit string) Message {
 	return build("policy.total-used-up", param{"limit", limit}, param{"policy", policy})
 }
 
-// PortHTTPNeedsTCP is "http needs TCP, and port {port} is {protocol}".
+// PortHTTPNeedsTCP is "http needs TCP, and port {port:plain} is {protocol}".
 func PortHTTPNeedsTCP(port int, protocol string) Message {
 	return build("port.http-needs-tcp", param{"port", port}, param{"protocol", protocol})
 }
@@ -5254,7 +5254,7 @@ func PortProtocol(protocol string) Message {
 	return build("port.protocol", param{"protocol", protocol})
 }
 
-// PortRange is "{first} to {last} is not a valid range of ports".
+// PortRange is "{first:plain} to {last:plain} is not a valid range of ports".
 func PortRange(first int, last int) Message {
 	return build("port.range", param{"first", first}, param{"last", last})
 }
@@ -6249,7 +6249,7 @@ func ReplayFlowsLost(count int, member string) Message {
 	return build("replay.flows-lost", param{"count", count}, param{"member", member})
 }
 
-// ReplayMemberNotWatched is "The flows of {member} were not watched for {time}.".
+// ReplayMemberNotWatched is "The flows of {member} were not watched for {time:duration}.".
 func ReplayMemberNotWatched(member string, time string) Message {
 	return build("replay.member-not-watched", param{"member", member}, param{"time", time})
 }
@@ -6339,7 +6339,7 @@ func RequestExtendNotEffective(ticket string, state string) Message {
 	return build("request.extend-not-effective", param{"state", state}, param{"ticket", ticket})
 }
 
-// RequestExtensionLimit is "An extension lasts no longer than the grant, which was for {limit}: request no more.".
+// RequestExtensionLimit is "An extension lasts no longer than the grant, which was for {limit:duration}: request no more.".
 func RequestExtensionLimit(limit string) Message {
 	return build("request.extension-limit", param{"limit", limit})
 }
@@ -6359,7 +6359,7 @@ func RequestItemCount(limit int) Message {
 	return build("request.item-count", param{"limit", limit})
 }
 
-// RequestItemTwice is "Item {item} requests the same.".
+// RequestItemTwice is "Item {item:plain} requests the same.".
 func RequestItemTwice(item int) Message {
 	return build("request.item-twice", param{"item", item})
 }
@@ -6649,7 +6649,7 @@ func ReviewLineDecided() Message {
 	return Message{Code: "review.line-decided", Text: "The line is decided already."}
 }
 
-// ReviewLineTwice is "Line {line} is named twice.".
+// ReviewLineTwice is "Line {line:plain} is named twice.".
 func ReviewLineTwice(line int) Message {
 	return build("review.line-twice", param{"line", line})
 }
@@ -6714,7 +6714,7 @@ func ReviewScopeClasses(names []string) Message {
 	return build("review.scope-classes", param{"names", names})
 }
 
-// ReviewScopeOlder is "older than {duration}".
+// ReviewScopeOlder is "older than {duration:duration}".
 func ReviewScopeOlder(duration string) Message {
 	return build("review.scope-older", param{"duration", duration})
 }
@@ -6874,7 +6874,7 @@ func RuleAtMostADay() Message {
 	return Message{Code: "rule.at-most-a-day", Text: "it must be at most 24h, which counts whatever is written"}
 }
 
-// RuleAtPosition is "line {line}, column {column}: {reason}".
+// RuleAtPosition is "line {line:plain}, column {column:plain}: {reason}".
 func RuleAtPosition(line int, column int, reason Message) Message {
 	return build("rule.at-position", param{"column", column}, param{"line", line}, param{"reason", reason})
 }
@@ -7319,7 +7319,7 @@ func StepNotePackageHighlySensitive() Message {
 	return Message{Code: "step-note.package-highly-sensitive", Text: "A resource of the access package is highly sensitive."}
 }
 
-// StepNotePackageVersion is "The owners of the resource approved in {ticket} that this application is given version {version} of the access package {name}.".
+// StepNotePackageVersion is "The owners of the resource approved in {ticket} that this application is given version {version:plain} of the access package {name}.".
 func StepNotePackageVersion(name string, version int, ticket string) Message {
 	return build("step-note.package-version", param{"name", name}, param{"ticket", ticket}, param{"version", version})
 }
@@ -7574,7 +7574,7 @@ func TicketOutsideHours(begin time.Time) Message {
 	return build("ticket.outside-hours", param{"begin", begin})
 }
 
-// TicketPackageRemoved is "Version {version} of the access package {name}, which {ticket} gives to this application, does not have this access.".
+// TicketPackageRemoved is "Version {version:plain} of the access package {name}, which {ticket} gives to this application, does not have this access.".
 func TicketPackageRemoved(name string, version int, ticket string) Message {
 	return build("ticket.package-removed", param{"name", name}, param{"ticket", ticket}, param{"version", version})
 }
@@ -7784,12 +7784,12 @@ func UnitOverfull(room Message) Message {
 	return build("unit.overfull", param{"room", room})
 }
 
-// UnusedLastUsed is "Last used {ago} ago, though the last {watched} were watched: propose its removal.".
+// UnusedLastUsed is "Last used {ago:duration} ago, though the last {watched:duration} were watched: propose its removal.".
 func UnusedLastUsed(ago string, watched string) Message {
 	return build("unused.last-used", param{"ago", ago}, param{"watched", watched})
 }
 
-// UnusedNeverUsed is "Never seen in use, though the last {watched} were watched: propose its removal.".
+// UnusedNeverUsed is "Never seen in use, though the last {watched:duration} were watched: propose its removal.".
 func UnusedNeverUsed(watched string) Message {
 	return build("unused.never-used", param{"watched", watched})
 }
@@ -7804,7 +7804,7 @@ func WavesClassForbidden() Message {
 	return Message{Code: "waves.class-forbidden", Text: "Only security administrators, and administrators of the organization of the class, may give this instruction."}
 }
 
-// WavesClassInProgress is "the change of the class reaches the members in waves: wave {wave} of {waves} has begun, and {members} members wait".
+// WavesClassInProgress is "the change of the class reaches the members in waves: wave {wave:plain} of {waves:plain} has begun, and {members} members wait".
 func WavesClassInProgress(wave int, waves int, members int) Message {
 	return build("waves.class-in-progress", param{"members", members}, param{"wave", wave}, param{"waves", waves})
 }
@@ -7814,7 +7814,7 @@ func WavesClassNotBegun() Message {
 	return Message{Code: "waves.class-not-begun", Text: "the change of the class reaches the members in waves, and the first has not begun"}
 }
 
-// WavesClassRefused is "{count} connections of known clients to {resources} resources of the class were refused in {cluster} within {window}, most of them to {resource}".
+// WavesClassRefused is "{count} connections of known clients to {resources} resources of the class were refused in {cluster} within {window:duration}, most of them to {resource}".
 func WavesClassRefused(count int, cluster string, window string, resources int, resource string) Message {
 	return build("waves.class-refused", param{"cluster", cluster}, param{"count", count}, param{"resource", resource}, param{"resources", resources}, param{"window", window})
 }
@@ -7829,7 +7829,7 @@ func WavesHalted(reason Message) Message {
 	return build("waves.halted", param{"reason", reason})
 }
 
-// WavesInProgress is "Enforce reaches the members in waves: wave {wave} of {waves} has begun, and {members} members wait".
+// WavesInProgress is "Enforce reaches the members in waves: wave {wave:plain} of {waves:plain} has begun, and {members} members wait".
 func WavesInProgress(wave int, waves int, members int) Message {
 	return build("waves.in-progress", param{"members", members}, param{"wave", wave}, param{"waves", waves})
 }
@@ -7864,7 +7864,7 @@ func WavesSecurityOnly() Message {
 	return Message{Code: "waves.security-only", Text: "Only security administrators may begin waves early."}
 }
 
-// WavesVerdictsDisagree is "the dataplane's verdict contradicted the policies for {count} connections in {cluster} within {window}".
+// WavesVerdictsDisagree is "the dataplane's verdict contradicted the policies for {count} connections in {cluster} within {window:duration}".
 func WavesVerdictsDisagree(count int, cluster string, window string) Message {
 	return build("waves.verdicts-disagree", param{"cluster", cluster}, param{"count", count}, param{"window", window})
 }

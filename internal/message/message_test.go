@@ -42,21 +42,47 @@ func TestCatalogueIsComplete(t *testing.T) {
 			t.Errorf("%s: the texts are not one in English and one in Chinese", e.Code)
 		}
 		params := map[string]bool{}
-		times := map[string]bool{}
+		times, kinds := map[string]bool{}, map[string]string{}
 		for _, p := range e.Params {
 			name, kind, _ := strings.Cut(p, " ")
-			params[name], times[name] = true, kind == "time"
+			params[name], times[name], kinds[name] = true, kind == "time", kind
 			if !strings.Contains(e.En, "{"+name) {
 				t.Errorf("%s: the English text does not say the parameter %s", e.Code, name)
 			}
 		}
 		for _, text := range []string{e.En, e.Zh} {
 			for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-				if !params[m[1]] || times[m[1]] != (m[2] == ":time") || m[2] != "" && !slices.Contains([]string{":sentence", ":list", ":time"}, m[2]) {
+				if !params[m[1]] || times[m[1]] != (m[2] == ":time") || m[2] != "" && !slices.Contains([]string{":sentence", ":list", ":time", ":plain", ":duration"}, m[2]) {
 					t.Errorf("%s: %s in %q is no parameter", e.Code, m[0], text)
+				}
+				if m[2] == ":plain" && kinds[m[1]] != "number" || m[2] == ":duration" && kinds[m[1]] != "string" {
+					t.Errorf("%s: %s in %q is of the type %s", e.Code, m[0], text, kinds[m[1]])
+				}
+				if kinds[m[1]] == "number" && unseparated[m[1]] && m[2] != ":plain" {
+					t.Errorf("%s: %s in %q would get separators of thousands: write {%s:plain}", e.Code, m[0], text, m[1])
 				}
 			}
 		}
+	}
+}
+
+// unseparated are the names of the parameters that are numbers without being amounts.
+var unseparated = map[string]bool{
+	"port": true, "first": true, "last": true, "version": true, "generation": true, "line": true, "column": true, "item": true, "next": true, "number": true,
+	"oldest": true, "tier": true, "wave": true, "waves": true, "year": true, "id": true,
+}
+
+// TestTextIsStable checks that Message.Text has neither separators nor words for durations: it is stored, and digests are bound to it.
+func TestTextIsStable(t *testing.T) {
+	m := MapRoom(300, 16384)
+	if m.Text != "300 of 16384" || m.Render(English) != "300 of 16,384" {
+		t.Errorf("the text is %q, and %q for a reader", m.Text, m.Render(English))
+	}
+	if got := Recognize(m.Text, "map"); got != m {
+		t.Errorf("the text is recognized as %+v", got)
+	}
+	if m := PolicyStepDenies("36h"); m.Text != "after 36h deny" || m.Render(English) != "after 1 day 12 hours deny" {
+		t.Errorf("the text is %q, and %q for a reader", m.Text, m.Render(English))
 	}
 }
 

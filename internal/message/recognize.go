@@ -75,6 +75,8 @@ func newTemplate(e Entry) (template, bool) {
 			return t, len(types) == 0
 		}
 		name, following, _ := strings.Cut(after, "}")
+		// In the text of a message, these are as they are in the parameters.
+		name = strings.TrimSuffix(strings.TrimSuffix(name, ":plain"), ":duration")
 		kind := types[name]
 		if kind == "" || kind == "time" || kind == "messages" {
 			return template{}, false // also a parameter with a form, and one that stands in the text twice

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,8 +35,9 @@ func LanguageOf(locale string) Language {
 
 // Entry is one entry of the catalogue. Each of Params is "name type" with the type string, number, list, time, message or
 // messages, in the order of the constructor's arguments. Texts have the parameters in braces; {name:sentence} begins
-// with a capital letter, {name:list} joins Messages like words instead of like sentences, and {name:time} is an instant
-// in the time zone of the reader.
+// with a capital letter, {name:list} joins Messages like words instead of like sentences, {name:time} is an instant in the
+// time zone of the reader, {name:duration} is a duration such as 1d 12h in words, and {name:plain} is a number without
+// separators of thousands, such as a port or a version.
 type Entry struct {
 	Code   string   `json:"code"`
 	Params []string `json:"params,omitempty"`
@@ -70,16 +73,19 @@ var byCode = sync.OnceValue(func() map[string]Entry {
 type Reader struct {
 	Language Language
 	Zone     *time.Location // nil is UTC
+	// stored renders Message.Text, in which numbers and durations are as they are in the parameters: digests and stored texts of
+	// earlier versions are compared with it.
+	stored bool
 }
 
 // inEnglish is the reader of Message.Text.
-var inEnglish = Reader{Language: English}
+var inEnglish = Reader{Language: English, stored: true}
 
 // Render returns the text in a language, with times in UTC.
 func (m Message) Render(language Language) string { return m.RenderFor(Reader{Language: language}) }
 
 // RenderFor returns the text in the language and the time zone of a reader. The English text that came with the message is
-// returned if the program does not have its code, and in English if there is no time in it.
+// returned if the program does not have its code, and in English if nothing in it differs for readers.
 func (m Message) RenderFor(r Reader) string {
 	if _, known := byCode()[m.Code]; r == inEnglish || !known {
 		return m.Text
@@ -90,18 +96,23 @@ func (m Message) RenderFor(r Reader) string {
 			return m.Text
 		}
 	}
-	if r.Language == English && !hasTime(m.Code, params) {
+	if r.Language == English && !differs(m.Code, params) {
 		return m.Text
 	}
 	return render(r, m.Code, lookup(params))
 }
 
-// hasTime reports whether the text of a message, or of one among its parameters as JSON decoded them, has a time.
-func hasTime(code string, params map[string]any) bool {
-	if strings.Contains(byCode()[code].En, ":time}") {
+// differs reports whether the English text for a reader differs from Message.Text: because the text of the message, or of one among
+// its parameters as JSON decoded them, has a time, a duration, or a number with separators.
+func differs(code string, params map[string]any) bool {
+	text := byCode()[code].En
+	if strings.Contains(text, ":time}") || strings.Contains(text, ":duration}") {
 		return true
 	}
-	for _, v := range params {
+	for name, v := range params {
+		if n, ok := v.(float64); ok && math.Abs(n) >= 1000 && strings.Contains(text, "{"+name+"}") {
+			return true
+		}
 		list, ok := v.([]any)
 		if !ok {
 			list = []any{v}
@@ -110,7 +121,7 @@ func hasTime(code string, params map[string]any) bool {
 			if m, ok := each.(map[string]any); ok {
 				code, _ := m["code"].(string)
 				nested, _ := m["params"].(map[string]any)
-				if hasTime(code, nested) {
+				if differs(code, nested) {
 					return true
 				}
 			}
@@ -144,12 +155,14 @@ func render(r Reader, code string, param func(name string) any) string {
 		}
 		name, after, _ := strings.Cut(rest, "}")
 		name, form, _ := strings.Cut(name, ":")
-		text := value(r, param(name), form == "list")
+		text := value(r, param(name), form)
 		switch form {
 		case "sentence":
 			text = capitalized(text)
 		case "time":
 			text = r.clock(text)
+		case "duration":
+			text = r.duration(text)
 		}
 		b.WriteString(text)
 		template = after
@@ -169,25 +182,106 @@ func (r Reader) clock(text string) string {
 	return at.In(zone).Format("2006-01-02 15:04 MST")
 }
 
-// value renders a parameter as a constructor holds it, or as JSON decodes it. Messages are joined by semicolons, or by commas
-// if they are words.
-func value(r Reader, v any, words bool) string {
+// number returns a number with separators of thousands, which are the same in all languages.
+func (r Reader) number(n int64, form string) string {
+	text := strconv.FormatInt(n, 10)
+	if r.stored || form == "plain" {
+		return text
+	}
+	first := len(text) % 3
+	if n < 0 {
+		first = 1 + (len(text)-1)%3
+	}
+	parts := []string{text[:first]}
+	for ; first < len(text); first += 3 {
+		parts = append(parts, text[first:first+3])
+	}
+	if parts[0] == "" || parts[0] == "-" {
+		return parts[0] + strings.Join(parts[1:], ",")
+	}
+	return strings.Join(parts, ",")
+}
+
+// unit is a unit of durations with its sign and its names.
+type unit struct {
+	sign          byte
+	seconds       int64
+	one, many, zh string
+}
+
+// units are the units of durations, the longest first.
+var units = []unit{
+	{'d', 86_400, "day", "days", "天"},
+	{'h', 3_600, "hour", "hours", "小时"},
+	{'m', 60, "minute", "minutes", "分钟"},
+	{'s', 1, "second", "seconds", "秒"},
+}
+
+// duration returns a duration such as 1d 12h or 36h0m0s in words. Another text, such as one that was shortened, is returned unchanged.
+func (r Reader) duration(text string) string {
+	seconds, ok := secondsOf(text)
+	if r.stored || !ok || seconds == 0 {
+		return text
+	}
+	var parts []string
+	for _, u := range units {
+		n := seconds / u.seconds
+		seconds -= n * u.seconds
+		name := u.many
+		switch {
+		case n == 0:
+			continue
+		case r.Language == Chinese:
+			name = u.zh
+		case n == 1:
+			name = u.one
+		}
+		parts = append(parts, r.number(n, "")+" "+name)
+	}
+	return strings.Join(parts, " ")
+}
+
+// secondsOf returns the seconds of a duration in whole days, hours, minutes and seconds.
+func secondsOf(text string) (seconds int64, ok bool) {
+	rest := strings.ReplaceAll(text, " ", "")
+	for rest != "" {
+		end := strings.IndexFunc(rest, func(c rune) bool { return c < '0' || c > '9' })
+		if end < 1 || end > 9 {
+			return 0, false
+		}
+		n, err := strconv.ParseInt(rest[:end], 10, 64)
+		at := slices.IndexFunc(units, func(u unit) bool { return u.sign == rest[end] })
+		if err != nil || at < 0 {
+			return 0, false
+		}
+		seconds += n * units[at].seconds
+		rest = rest[end+1:]
+	}
+	return seconds, true
+}
+
+// value renders a parameter as a constructor holds it, or as JSON decodes it, in the form of its place. Messages are joined by
+// semicolons, or by commas if they are words.
+func value(r Reader, v any, form string) string {
 	comma, semicolon := ", ", "; "
 	if r.Language == Chinese {
 		comma, semicolon = "、", "；"
 	}
-	if words {
+	if form == "list" {
 		semicolon = comma
 	}
 	switch x := v.(type) {
 	case string:
 		return x
 	case int:
-		return strconv.Itoa(x)
+		return r.number(int64(x), form)
 	case int64:
-		return strconv.FormatInt(x, 10)
+		return r.number(x, form)
 	case float64:
-		return strconv.FormatFloat(x, 'f', -1, 64)
+		if x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+			return strconv.FormatFloat(x, 'f', -1, 64)
+		}
+		return r.number(int64(x), form)
 	case []string:
 		return strings.Join(x, comma)
 	case time.Time:
@@ -205,7 +299,7 @@ func value(r Reader, v any, words bool) string {
 	case []any:
 		parts, separator := make([]string, len(x)), comma
 		for i, each := range x {
-			parts[i] = value(r, each, words)
+			parts[i] = value(r, each, form)
 			if _, nested := each.(map[string]any); nested {
 				separator = semicolon
 			}

@@ -143,7 +143,8 @@ What ACP tells people has a code, and parameters where it varies. The API sends 
 (` + "`{\"code\", \"params\", \"text\"}`" + `), so that programs can react to the code and show the text in the language of their user. Codes
 are stable; texts may be improved at any time. ` + "`verbatim`" + ` marks a text of another program (parameter ` + "`text`" + `), which is not
 translated. Times are in RFC 3339 as parameters, in UTC in the English text, and in the reader's time zone (` + "`{name:time}`" + `) where they
-are shown.
+are shown. Numbers and durations (` + "`{name:duration}`" + `) are in the English text as they are in the parameters; where they are shown, numbers have
+separators of thousands, except ports, versions and others that are no amounts (` + "`{name:plain}`" + `), and durations are in words.
 
 Statuses in Kubernetes have the same in three fields: the English text (` + "`message`" + `), ` + "`messageCode`" + ` and ` + "`messageParams`" + `, in
 which nested messages have no text.
@@ -164,7 +165,7 @@ var escapes = strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`
 func cell(text string) string { return escapes.Replace(text) }
 
 // aboutEnglish is the comment of the English texts for the web application.
-const aboutEnglish = "English texts of the messages that are rendered again: those with times, and those that may contain one in another message"
+const aboutEnglish = "English texts of the messages that are rendered again: those with times, durations or numbers, and those that may contain one in another message"
 
 // module writes the texts of a language for the web application.
 func module(entries []entry, about, language string, include func(entry) bool) []byte {
@@ -182,7 +183,14 @@ func module(entries []entry, about, language string, include func(entry) bool) [
 	return b.Bytes()
 }
 
-// rendersAgain reports whether the web application renders a message in English itself. The text of the server has times in UTC.
+// separated reports whether a parameter is a number that gets separators of thousands.
+func separated(e entry, param string) bool {
+	name, kind, _ := strings.Cut(param, " ")
+	return kind == "number" && strings.Contains(e.En, "{"+name+"}")
+}
+
+// rendersAgain reports whether the web application renders a message in English itself. The text of the server has times in UTC, and numbers and durations as
+// they are in the parameters.
 func rendersAgain(e entry) bool {
-	return strings.Contains(e.En, ":time}") || slices.ContainsFunc(e.Params, func(p string) bool { return strings.Contains(p, " message") })
+	return strings.Contains(e.En, ":time}") || strings.Contains(e.En, ":duration}") || slices.ContainsFunc(e.Params, func(p string) bool { return strings.Contains(p, " message") || separated(e, p) })
 }

@@ -2,12 +2,14 @@ import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useCallback, useEffect, useId, useRef, useState } from "react";
 import type { ReactNode, RefObject } from "react";
 import { useTranslation } from "react-i18next";
-import { asApiError, fieldName } from "../api/client";
+import { asApiError, fieldName, loginTooOld } from "../api/client";
 import type { Problem } from "../api/types";
 import { focusFirstError, focusFirstField } from "../lib/focus-first-error";
+import { onSessionEnd } from "../lib/session-end";
+import type { KeptInput } from "../lib/use-kept-dialog";
 import { useReturnFocus } from "../lib/use-return-focus";
 import { useWords } from "../lib/use-words";
-import { ErrorState } from "./Feedback";
+import { ErrorState, Notice } from "./Feedback";
 import classes from "./FormDialog.module.css";
 
 /** FieldError returns the server's message about the first of these fields that it refused. A name is the last part of the field's JSON path. */
@@ -53,6 +55,18 @@ function ProblemState({ error, fields }: { error: unknown; fields: FieldProblem[
   );
 }
 
+/** useKeep stores the values, which are JSON, while the last request needs a new login, and when the session ends. */
+function useKeep(kept: KeptInput | undefined, values: string | undefined, unsaved: boolean, needsLogin: boolean) {
+  const save = useRef<() => void>(() => undefined);
+  useEffect(() => {
+    save.current = () => {
+      if (kept && values !== undefined && unsaved) kept.save(JSON.parse(values));
+    };
+    if (needsLogin) save.current();
+  });
+  useEffect(() => onSessionEnd(() => save.current()), []);
+}
+
 /** Loss names what closing the dialog would discard: input that was not sent, or the response to a request that was sent. */
 type Loss = "input" | "answer";
 
@@ -78,6 +92,8 @@ interface Props {
   error: unknown;
   /** The values of the fields. The dialog asks before it drops values that differ from those it was opened with. */
   values?: unknown;
+  /** Keeps the values while the person logs in, see useKeptDialog. Not for values that contain a secret. */
+  kept?: KeptInput;
   /** Focuses Cancel when the dialog opens: for confirmations without fields. */
   focusCancel?: boolean;
   onClose: () => void;
@@ -88,7 +104,7 @@ interface Props {
  * FormDialog is a dialog that sends something. It begins at the first field, sends once until the server has answered, shows what the server refused,
  * moves the focus to the first wrong field, and requires a confirmation before Escape, its close button or a click outside discard the input.
  */
-export function FormDialog({ title, size, testId, submit, alternative, pending, error, values, focusCancel = false, onClose, children }: Props) {
+export function FormDialog({ title, size, testId, submit, alternative, pending, error, values, kept, focusCancel = false, onClose, children }: Props) {
   const { t } = useTranslation();
   useReturnFocus();
   const form = useRef<HTMLFormElement>(null);
@@ -98,7 +114,8 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
   }, []);
   const problemArea = useRef<HTMLDivElement>(null);
   const current = JSON.stringify(values);
-  const [initial] = useState(current);
+  // Restored values were not sent, so they count as entered.
+  const [initial] = useState(kept?.restored ? undefined : current);
   const unsaved = current !== initial;
   const [question, setQuestion] = useState<Loss>();
   const asked = question === "answer" && !pending ? undefined : question;
@@ -124,6 +141,8 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
   useEffect(() => {
     if (refusals > 0) focusFirstError(form.current);
   }, [refusals]);
+
+  useKeep(kept, current, unsaved, Boolean(error) && asApiError(error).code === loginTooOld);
 
   const send = (action: Action, which: typeof used) => {
     if (pending || sending.current || asked || (which === "submit" && submit.disabled)) return;
@@ -151,7 +170,7 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
   };
 
   return (
-    <Modal opened onClose={close} {...(size ? { size } : {})} title={<Text fw={620}>{title}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+    <Modal opened onClose={close} {...(size ? { size } : {})} title={<Text fw={620}>{title}</Text>} closeButtonProps={{ "aria-label": t("action.close") }} classNames={{ content: classes.content }}>
       <form
         ref={attach}
         noValidate
@@ -166,6 +185,7 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
       >
         <Stack gap="md">
           <Stack gap="md" inert={asked !== undefined}>
+            {kept?.restored && <Notice live testId="dialog-restored">{t("dialog.restored")}</Notice>}
             {content}
           </Stack>
           {shownError && (!hasFields || otherFields.length > 0) ? (
@@ -173,30 +193,32 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
               <ProblemState error={shownError} fields={otherFields} />
             </div>
           ) : null}
-          {asked ? (
-            <DiscardQuestion loss={asked} focusBefore={focusBefore} onKeep={() => setQuestion(undefined)} onDiscard={onClose} />
-          ) : (
-            <Group justify="flex-end" gap="sm">
-              <Button variant="default" onClick={pending ? close : onClose} {...(focusCancel ? { "data-autofocus": true } : {})}>
-                {t("action.cancel")}
-              </Button>
-              {alternative && (
-                <Button
-                  variant="outline"
-                  color={alternative.danger ? "red" : "accent"}
-                  onClick={() => send(alternative, "alternative")}
-                  loading={pending && used === "alternative"}
-                  disabled={pending && used !== "alternative"}
-                  data-testid={alternative.testId}
-                >
-                  {alternative.label}
+          <div className={classes.footer}>
+            {asked ? (
+              <DiscardQuestion loss={asked} focusBefore={focusBefore} onKeep={() => setQuestion(undefined)} onDiscard={onClose} />
+            ) : (
+              <Group justify="flex-end" gap="sm">
+                <Button variant="default" onClick={pending ? close : onClose} {...(focusCancel ? { "data-autofocus": true } : {})}>
+                  {t("action.cancel")}
                 </Button>
-              )}
-              <Button type="submit" color={submit.danger ? "red" : "accent"} loading={pending && used === "submit"} disabled={submit.disabled === true || (pending && used !== "submit")} data-testid={submit.testId}>
-                {submit.label}
-              </Button>
-            </Group>
-          )}
+                {alternative && (
+                  <Button
+                    variant="outline"
+                    color={alternative.danger ? "red" : "accent"}
+                    onClick={() => send(alternative, "alternative")}
+                    loading={pending && used === "alternative"}
+                    disabled={pending && used !== "alternative"}
+                    data-testid={alternative.testId}
+                  >
+                    {alternative.label}
+                  </Button>
+                )}
+                <Button type="submit" color={submit.danger ? "red" : "accent"} loading={pending && used === "submit"} disabled={submit.disabled === true || (pending && used !== "submit")} data-testid={submit.testId}>
+                  {submit.label}
+                </Button>
+              </Group>
+            )}
+          </div>
         </Stack>
       </form>
     </Modal>

@@ -6,6 +6,8 @@ import { useState } from "react";
 
 interface Props extends Pick<TextInputProps, "size" | "className" | "flex" | "maw"> {
   label: string;
+  /** An example in the empty field. The label is then shown above the field, and otherwise in it. */
+  placeholder?: string;
   /** The value in the URL. The field follows when it changes elsewhere. */
   value: string;
   onChange: (text: string) => void;
@@ -13,7 +15,7 @@ interface Props extends Pick<TextInputProps, "size" | "className" | "flex" | "ma
 }
 
 /** SearchField reports its text after the person stops typing for a moment. */
-export function SearchField({ label, value, onChange, testId, ...rest }: Props) {
+export function SearchField({ label, placeholder, value, onChange, testId, ...rest }: Props) {
   const [text, setText] = useState(value);
   const [known, setKnown] = useState(value);
   if (value !== known) {
@@ -25,8 +27,7 @@ export function SearchField({ label, value, onChange, testId, ...rest }: Props) 
     <TextInput
       type="search"
       leftSection={<IconSearch size={15} aria-hidden />}
-      placeholder={label}
-      aria-label={label}
+      {...(placeholder === undefined ? { placeholder: label, "aria-label": label } : { placeholder, label })}
       value={text}
       maxLength={200}
       onChange={(event) => {

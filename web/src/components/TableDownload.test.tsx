@@ -61,6 +61,11 @@ describe("the download of a table", () => {
     expect(saved).toHaveBeenCalledExactlyOnceWith(csv, [0, 1]);
   });
 
+  it("is not offered for a table without rows", () => {
+    renderPage(<TableDownload csv={csv} rows={[]} />, { path: "/", at: "/" });
+    expect(screen.queryByTestId("csv")).toBeNull();
+  });
+
   it("first reads the rows that are still on the server", async () => {
     show({ last: 4 });
     await userEvent.click(await screen.findByTestId("csv"));

@@ -52,7 +52,7 @@ interface Props<Row> {
   query?: Pages<Row> | undefined;
 }
 
-/** TableDownload saves a table as CSV. It first reads the rows that are still on the server, and shows how many it has read. */
+/** TableDownload saves a table as CSV, and shows nothing for a table without rows. It first reads the rows that are still on the server, and shows how many it has read. */
 export function TableDownload<Row>({ csv, rows, query }: Props<Row>) {
   const { t } = useTranslation();
   const words = useWords();
@@ -92,6 +92,7 @@ export function TableDownload<Row>({ csv, rows, query }: Props<Row>) {
     setState({ is: "idle" });
   };
 
+  if (rows.length === 0) return null;
   return (
     <div className={classes.download}>
       {state.is === "reading" ? (

@@ -11,6 +11,13 @@ export interface DelegationForm {
   reason: string;
 }
 
+/** isDelegationForm reports whether a stored value has the shape of the form. */
+export function isDelegationForm(value: unknown): value is DelegationForm {
+  if (typeof value !== "object" || value === null) return false;
+  const form = value as Record<string, unknown>;
+  return (["to", "start", "end", "reason"] as const).every((name) => typeof form[name] === "string");
+}
+
 /** DelegationErrors contains an error code for each field that is wrong. */
 export interface DelegationErrors {
   to?: "person";

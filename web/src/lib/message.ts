@@ -18,12 +18,12 @@ interface Reader {
   zone: string | undefined;
 }
 
-/** parameter returns a parameter of a message as text. Messages in a list are joined by semicolons, or by commas if they are words. */
-function parameter(value: unknown, reader: Reader, words = false): string {
+/** parameter returns a parameter of a message as text, in the form of its place. Messages in a list are joined by semicolons, or by commas if they are words. */
+function parameter(value: unknown, reader: Reader, form?: string): string {
   const { list, parts } = separators[reader.language];
   if (typeof value === "string") return value;
-  if (typeof value === "number") return String(value);
-  if (Array.isArray(value)) return value.map((each) => parameter(each, reader)).join(value.some(isMessage) && !words ? parts : list);
+  if (typeof value === "number") return form === "plain" ? String(value) : new Intl.NumberFormat(reader.language).format(value);
+  if (Array.isArray(value)) return value.map((each) => parameter(each, reader)).join(value.some(isMessage) && form !== "list" ? parts : list);
   return isMessage(value) ? rendered(value, reader) : "";
 }
 
@@ -37,22 +37,49 @@ function clock(text: string, { tag, zone }: Reader): string {
   return Number.isNaN(at.getTime()) ? text : dayAndTime(at, tag, zone);
 }
 
-/** hasTime reports whether the text of a message, or of one among its parameters, has a time. */
-function hasTime(message: Message): boolean {
-  if (messageText(message.code, "en")?.includes(":time}")) return true;
-  return Object.values(message.params ?? {}).flat().some((value) => isMessage(value) && hasTime(value));
+/** units contains the units of durations, the longest first, with their signs and names. */
+const units = [
+  { sign: "d", seconds: 86_400, one: "day", en: "days", zh: "天" },
+  { sign: "h", seconds: 3_600, one: "hour", en: "hours", zh: "小时" },
+  { sign: "m", seconds: 60, one: "minute", en: "minutes", zh: "分钟" },
+  { sign: "s", seconds: 1, one: "second", en: "seconds", zh: "秒" },
+] as const;
+
+/** duration returns a duration such as 1d 12h or 36h0m0s in words. A text that is none, such as one that was shortened, is returned unchanged. */
+function duration(text: string, { language }: Reader): string {
+  if (!/^(\d{1,9}[dhms] ?)+$/.test(text)) return text;
+  let rest = 0;
+  for (const [, count, sign] of text.matchAll(/(\d+)([dhms])/g)) rest += Number(count) * (units.find((unit) => unit.sign === sign)?.seconds ?? 0);
+  const parts: string[] = [];
+  for (const unit of units) {
+    const count = Math.floor(rest / unit.seconds);
+    rest -= count * unit.seconds;
+    if (count > 0) parts.push(`${new Intl.NumberFormat(language).format(count)} ${language === "en" && count === 1 ? unit.one : unit[language]}`);
+  }
+  return parts.length > 0 ? parts.join(" ") : text;
+}
+
+/** differs reports whether the English text for a reader differs from that of the server: it has a time, a duration, or a number with separators. */
+function differs(message: Message): boolean {
+  const text = messageText(message.code, "en");
+  if (text?.includes(":time}") || text?.includes(":duration}")) return true;
+  return Object.entries(message.params ?? {}).some(([name, value]) => {
+    if (typeof value === "number" && Math.abs(value) >= 1_000 && text?.includes(`{${name}}`)) return true;
+    return [value].flat().some((each) => isMessage(each) && differs(each));
+  });
 }
 
 /**
  * rendered returns the text of a message. It is the English text that came with the message if its code is unknown here: a text of another program
- * (`verbatim`), or a code of a newer server. In English it is so for every message without times, which are in UTC in that text.
+ * (`verbatim`), or a code of a newer server. In English it is so for every message in which nothing differs for readers, as times do, which are in UTC in that text.
  */
 function rendered(message: Message, reader: Reader): string {
   const template = messageText(message.code, reader.language);
-  if (template === undefined || (reader.language === "en" && !hasTime(message))) return message.text;
-  return template.replace(/\{(\w+)(?::(sentence|list|time))?\}/g, (_, name: string, form: string | undefined) => {
-    const text = parameter(message.params?.[name], reader, form === "list");
+  if (template === undefined || (reader.language === "en" && !differs(message))) return message.text;
+  return template.replace(/\{(\w+)(?::(sentence|list|time|plain|duration))?\}/g, (_, name: string, form: string | undefined) => {
+    const text = parameter(message.params?.[name], reader, form);
     if (form === "time") return clock(text, reader);
+    if (form === "duration") return duration(text, reader);
     return form === "sentence" ? capitalized(text) : text;
   });
 }

@@ -1,7 +1,8 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Delegation, Role } from "../api/types";
+import { toLogin } from "../lib/session-end";
 import { alice, bob, carol, me } from "../testing/fixtures";
 import { problem, renderPage, serve, verbatim } from "../testing/render";
 import type { Answer } from "../testing/render";
@@ -36,6 +37,77 @@ async function fill() {
   await userEvent.click(await screen.findByTestId("delegate-to"));
   await userEvent.click(await screen.findByRole("option", { name: /Carol Wu/ }));
 }
+
+describe("the input of a delegation when a login is needed", () => {
+  beforeEach(() => sessionStorage.clear());
+
+  const tooOld = () => problem(403, "login-too-old");
+  const reason = () => screen.findByTestId("delegate-reason");
+
+  /** Leaves the page with a refused delegation, as the link to the login does. */
+  async function refused() {
+    const page = start([], { create: tooOld });
+    await fill();
+    await userEvent.type(await reason(), "On leave.");
+    await userEvent.click(screen.getByTestId("delegate-confirm"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    return page;
+  }
+
+  it("is there after the login, and gone after it was sent", async () => {
+    (await refused()).unmount();
+    const { calls, unmount } = start([]);
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    expect(await reason()).toHaveValue("On leave.");
+    await userEvent.click(screen.getByTestId("delegate-confirm"));
+    await waitFor(() => expect(screen.queryByTestId("delegate-form")).toBeNull());
+    expect(calls.find((call) => call.method === "POST")?.body).toMatchObject({ to: "carol", reason: "On leave." });
+    expect(sessionStorage).toHaveLength(0);
+    unmount();
+    start([]);
+    await screen.findByTestId("delegations-from-me");
+    expect(screen.queryByTestId("delegate-form")).toBeNull();
+  });
+
+  it("is gone after it was cancelled, before and after the login", async () => {
+    const { unmount } = await refused();
+    await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
+    expect(sessionStorage).toHaveLength(0);
+    unmount();
+    (await refused()).unmount();
+    start([]);
+    await screen.findByTestId("dialog-restored");
+    await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
+    expect(screen.queryByTestId("delegate-form")).toBeNull();
+    expect(sessionStorage).toHaveLength(0);
+    await userEvent.click(screen.getByTestId("new-delegation"));
+    expect(await reason()).toHaveValue("");
+    expect(screen.queryByTestId("dialog-restored")).toBeNull();
+  });
+
+  it("is there after the session ended", async () => {
+    const { router, cache, unmount } = start([]);
+    await fill();
+    await userEvent.type(await reason(), "On leave.");
+    act(() => toLogin(router, cache));
+    await screen.findByText("elsewhere");
+    unmount();
+    start([]);
+    expect(await reason()).toHaveValue("On leave.");
+  });
+
+  it("is for the same person at the same address only, and for an hour", async () => {
+    (await refused()).unmount();
+    const stored = JSON.parse(sessionStorage.getItem("acp-dialog-draft") ?? "{}") as Record<string, unknown>;
+    for (const other of [{ person: "bob" }, { address: "/delegations?scope=all" }, { dialog: "token" }, { savedAt: Date.now() - 3_600_000 }, { values: { to: 7 } }]) {
+      sessionStorage.setItem("acp-dialog-draft", JSON.stringify({ ...stored, ...other }));
+      const { unmount } = start([]);
+      await screen.findByTestId("delegations-from-me");
+      expect(screen.queryByTestId("delegate-form")).toBeNull();
+      unmount();
+    }
+  });
+});
 
 describe("delegations", () => {
   it("separates given from received delegations", async () => {

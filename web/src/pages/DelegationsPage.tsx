@@ -1,5 +1,4 @@
 import { Button, Group, SegmentedControl } from "@mantine/core";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useDelegations } from "../api/account";
 import { useMayRequest, useMe } from "../api/queries";
@@ -8,7 +7,9 @@ import { DelegationTable } from "../components/delegations/DelegationTable";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
 import { Page, Section } from "../components/Page";
+import { isDelegationForm } from "../lib/delegation";
 import { useFilters } from "../lib/use-filters";
+import { useKeptDialog } from "../lib/use-kept-dialog";
 
 /** DelegationsPage lists the person's delegations, and for the security team and auditors those of everybody. */
 export function DelegationsPage() {
@@ -16,7 +17,7 @@ export function DelegationsPage() {
   const [search, change] = useFilters();
   const me = useMe().data;
   const mayDelegate = useMayRequest();
-  const [creating, setCreating] = useState(false);
+  const { opened, draft, kept, open, close } = useKeptDialog("delegation", isDelegationForm);
   const oversees = me?.roles.some((role) => role === "security" || role === "auditor") ?? false;
   const all = oversees && search.get("scope") === "all";
   const query = useDelegations(all);
@@ -27,7 +28,7 @@ export function DelegationsPage() {
       sub={t("delegations.intro")}
       actions={
         mayDelegate && (
-          <Button onClick={() => setCreating(true)} data-testid="new-delegation">
+          <Button onClick={open} data-testid="new-delegation">
             {t("delegations.create")}
           </Button>
         )
@@ -65,7 +66,7 @@ export function DelegationsPage() {
         }}
       </Loaded>
       <LoadMore query={query} />
-      {creating && <DelegateDialog onClose={() => setCreating(false)} />}
+      {opened && <DelegateDialog draft={draft} kept={kept} onClose={close} />}
     </Page>
   );
 }

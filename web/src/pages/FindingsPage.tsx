@@ -56,7 +56,7 @@ function List() {
     { key: "kind", header: t("finding.what"), nowrap: true, cell: (row) => <FindingBadge kind={row.kind} severity={row.severity} />, sortBy: (row) => t(`finding.kind.${row.kind}`) },
     { key: "where", header: t("finding.where"), cell: (row) => <Where finding={row} />, sortBy: (row) => row.resource?.title ?? row.policy ?? row.member ?? row.object },
     { key: "message", header: t("finding.message"), cell: (row) => <span className={classes.message}>{row.message ? words.message(row.message) : t("finding.noMessage")}</span> },
-    { key: "since", header: t("finding.since"), nowrap: true, cell: (row) => row.since && <RelativeTime at={row.since} />, sortBy: (row) => instant(row.since) },
+    { key: "since", header: t("finding.since"), nowrap: true, cell: (row) => (row.since ? <RelativeTime at={row.since} /> : <span className={tables.muted}>{t("finding.sinceUnknown")}</span>), sortBy: (row) => instant(row.since) },
   ];
   const filtered = kind.length > 0 || q !== "" || member !== "";
   return (

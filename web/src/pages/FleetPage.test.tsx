@@ -130,6 +130,7 @@ describe("findings", () => {
     expect(table.getByRole("link", { name: bobsCluster.title })).toHaveAttribute("href", "/resources/bobs-cluster");
     expect(table.getByRole("link", { name: "m2" })).toHaveAttribute("href", "/fleet/m2");
     expect(table.getByRole("link", { name: "wide / everyone" })).toHaveAttribute("href", "/access-policies/wide");
+    expect(table.getAllByText("not known")).toHaveLength(2);
     expect(screen.getByTestId("flows-unavailable")).toBeVisible();
     const kind = screen.getByTestId("kind-refused");
     await userEvent.click(kind);

@@ -92,6 +92,13 @@ describe("the ledger", () => {
     expect(ledgerFilterOf(search, "Asia/Shanghai")).toEqual({ actor: "bob", action: "ticket.approved", object: "T-42", from: "2026-11-20T00:00:00.000Z" });
   });
 
+  it("has a label above each filter", async () => {
+    start();
+    await screen.findByTestId("ledger-from");
+    const filters = within(screen.getByRole("search"));
+    for (const label of ["Who", "What", "About", "From", "Until"]) expect(filters.getByText(label)).toBeVisible();
+  });
+
   it("puts filters into the address and pages by cursor", async () => {
     const { calls, router } = start({ list: ({ search }) => ({ body: search.get("cursor") ? { items: [line({ seq: 1 })] } : { items: [line()], nextCursor: "c2" } }) });
     await userEvent.click(await screen.findByTestId("load-more"));

@@ -26,9 +26,9 @@ function Filters({ search, onChange }: { search: URLSearchParams; onChange: (cha
   const value = (key: string) => search.get(key) ?? "";
   return (
     <div className={classes.filters} role="search" aria-label={t("ledger.filters")}>
-      <PersonSelect size="sm" clearable placeholder={t("ledger.anyActor")} value={value("actor")} onChange={(actor) => onChange({ actor })} nothingFound={t("person.noMatch")} testId="ledger-actor" />
-      <SearchField label={t("ledger.actionHint")} value={value("action")} onChange={(action) => onChange({ action })} testId="ledger-action" />
-      <SearchField label={t("ledger.objectHint")} value={value("object")} onChange={(object) => onChange({ object })} testId="ledger-object" />
+      <PersonSelect label={t("ledger.actor")} size="sm" clearable placeholder={t("ledger.anyActor")} value={value("actor")} onChange={(actor) => onChange({ actor })} nothingFound={t("person.noMatch")} testId="ledger-actor" />
+      <SearchField label={t("ledger.action")} placeholder={t("ledger.actionHint")} value={value("action")} onChange={(action) => onChange({ action })} testId="ledger-action" />
+      <SearchField label={t("ledger.object")} placeholder={t("ledger.objectHint")} value={value("object")} onChange={(object) => onChange({ object })} testId="ledger-object" />
       <TextInput type="datetime-local" label={t("ledger.from")} value={value("from")} onChange={(event) => onChange({ from: event.currentTarget.value })} data-testid="ledger-from" />
       <TextInput type="datetime-local" label={t("ledger.to")} value={value("to")} onChange={(event) => onChange({ to: event.currentTarget.value })} data-testid="ledger-to" />
     </div>

@@ -43,6 +43,17 @@ describe("approval policies", () => {
     expect([...screen.getByTestId("policies").children].map((each) => each.getAttribute("data-testid"))).toEqual(["policy-production", "policy-(built-in)"]);
   });
 
+  it("tell a reminder that is the same in every step once, and others at their steps", async () => {
+    const steps = (...seconds: (number | undefined)[]) => seconds.map((remindSeconds, index) => ({ name: `step ${index}`, approvers: ["resource.owner"], quorum: "any", ...(remindSeconds === undefined ? {} : { remindSeconds }) }));
+    start(["security"], [policy({ name: "same", steps: steps(86_400, 86_400) }), policy({ name: "other", steps: steps(86_400, 172_800) }), policy({ name: "some", steps: steps(86_400, undefined) })]);
+    const text = "The approvers are reminded after";
+    const same = await screen.findByTestId("policy-same");
+    expect(within(same).getAllByText(text, { exact: false })).toEqual([within(same).getByTestId("reminder-of-all")]);
+    expect(within(screen.getByTestId("policy-other")).getAllByText(text, { exact: false })).toHaveLength(2);
+    expect(within(screen.getByTestId("policy-some")).getAllByText(text, { exact: false })).toHaveLength(1);
+    expect(screen.getAllByTestId("reminder-of-all")).toHaveLength(1);
+  });
+
   it("have their YAML, which is read only when it is opened", async () => {
     const calls = start(["auditor"]);
     const first = within(await screen.findByTestId("policy-production"));

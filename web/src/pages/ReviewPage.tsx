@@ -111,7 +111,7 @@ export function ReviewPage() {
     <Page
       wide
       title={review?.name ?? id}
-      heading={review && <>{review.name} <ReviewStateBadge review={review} /></>}
+      heading={review && <span className={classes.heading}>{review.name} <ReviewStateBadge review={review} /></span>}
       crumbs={[{ to: "/reviews", label: t("accessReview.title") }, { label: id }]}
       actions={
         review && (

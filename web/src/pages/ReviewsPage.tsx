@@ -46,7 +46,7 @@ export function ReviewsPage() {
     },
     { key: "state", header: t("accessReview.column.state"), nowrap: true, cell: (row) => <ReviewStateBadge review={row} />, sortBy: (row) => row.state },
     { key: "progress", header: t("accessReview.column.progress"), cell: (row) => row.state !== "preparing" && <Progress review={row} />, sortBy: decidedOf },
-    { key: "due", header: t("accessReview.column.due"), nowrap: true, cell: (row) => <RelativeTime at={row.deadline} />, sortBy: (row) => instant(row.deadline) },
+    { key: "due", header: t("accessReview.column.due"), nowrap: true, cell: (row) => row.state !== "closed" && <RelativeTime at={row.deadline} />, sortBy: (row) => instant(row.deadline) },
     { key: "created", header: t("accessReview.column.created"), nowrap: true, cell: (row) => row.createdBy.displayName, sortBy: (row) => row.createdBy.displayName },
   ];
   return (

@@ -57,18 +57,18 @@ export function problem(status: number, code: string, over: { detail?: string; [
   return { status, body: { type: "about:blank", title: code, status, code, requestId: "req-1", message: verbatim(over.detail ?? ""), ...over } };
 }
 
-/** renderRoutes renders routes at a path with the providers of the app, and returns the router and the cache. */
+/** renderRoutes renders routes at a path with the providers of the app, and returns the router, the cache and a function that removes the page. */
 export function renderRoutes(routes: RouteObject[], at: string, wrap: (children: ReactNode) => ReactNode = (children) => children) {
   const cache = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const router = createMemoryRouter(routes, { initialEntries: [at] });
-  render(
+  const { unmount } = render(
     <MantineProvider theme={theme} env="test">
       <QueryClientProvider client={cache}>
         <ToastProvider>{wrap(<RouterProvider router={router} />)}</ToastProvider>
       </QueryClientProvider>
     </MantineProvider>,
   );
-  return { router, cache };
+  return { router, cache, unmount };
 }
 
 /** renderPage renders one element at a path. Every other path shows `elsewhere`. */

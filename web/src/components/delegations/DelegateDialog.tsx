@@ -5,6 +5,7 @@ import { useDelegate } from "../../api/account";
 import { delegationErrors } from "../../lib/delegation";
 import type { DelegationForm } from "../../lib/delegation";
 import { textLimit } from "../../lib/request";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useKey } from "../../lib/use-key";
 import { useZone } from "../../lib/use-zone";
 import { instantOf, wallTime } from "../../lib/zone";
@@ -14,12 +15,19 @@ import { useToast } from "../toast-context";
 
 const week = 7 * 86_400_000;
 
+interface Props {
+  /** The values from before a login. */
+  draft: DelegationForm | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
 /** DelegateDialog names a person who decides in the reader's place for some days. */
-export function DelegateDialog({ onClose }: { onClose: () => void }) {
+export function DelegateDialog({ draft, kept, onClose }: Props) {
   const { t } = useTranslation();
   const toast = useToast();
   const zone = useZone();
-  const [form, setForm] = useState<DelegationForm>(() => ({ to: "", start: wallTime(new Date(), zone), end: wallTime(new Date(Date.now() + week), zone), reason: "" }));
+  const [form, setForm] = useState<DelegationForm>(() => draft ?? { to: "", start: wallTime(new Date(), zone), end: wallTime(new Date(Date.now() + week), zone), reason: "" });
   const [tried, setTried] = useState(false);
   const keyOf = useKey();
   const delegate = useDelegate();
@@ -53,6 +61,7 @@ export function DelegateDialog({ onClose }: { onClose: () => void }) {
       pending={delegate.isPending}
       error={delegate.error}
       values={form}
+      kept={kept}
       onClose={onClose}
     >
       {(fieldError) => (

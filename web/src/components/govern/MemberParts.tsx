@@ -82,7 +82,7 @@ export function MemberNodes({ member }: { member: Member }) {
   const { nodes } = member;
   if (!nodes) {
     return (
-      <span className={tables.why} title={t("nodes.help")}>
+      <span className={classes.nodes} title={t("nodes.help")}>
         {t("fleet.nodesNone")}
       </span>
     );
@@ -93,8 +93,8 @@ export function MemberNodes({ member }: { member: Member }) {
       <span>
         <ToneBadge tone={nodes.total > 0 && nodes.reporting === nodes.total ? "ok" : "warn"} word={t("fleet.nodesReport", { reporting: words.number(nodes.reporting), total: words.number(nodes.total) })} />
       </span>
-      {nodes.unhealthy > 0 && <span className={tables.why}>{t("fleet.nodesUnhealthy", { nodes: named(nodes.unhealthyNodes, nodes.unhealthy) })}</span>}
-      {nodes.silent > 0 && <span className={tables.why}>{t("fleet.nodesSilent", { nodes: named(nodes.silentNodes, nodes.silent) })}</span>}
+      {nodes.unhealthy > 0 && <span className={classes.nodes}>{t("fleet.nodesUnhealthy", { nodes: named(nodes.unhealthyNodes, nodes.unhealthy) })}</span>}
+      {nodes.silent > 0 && <span className={classes.nodes}>{t("fleet.nodesSilent", { nodes: named(nodes.silentNodes, nodes.silent) })}</span>}
     </span>
   );
 }

@@ -25,8 +25,9 @@ function Anchors({ anchors }: { anchors: LedgerAnchor[] }) {
       header: t("ledger.anchorLine"),
       sortBy: (row) => row.seq,
       cell: (row) => (
-        <span className={tables.number}>
-          {words.number(row.seq)} {row.at && <RelativeTime at={row.at} />}
+        <span className={tables.stack}>
+          <span className={tables.number}>{words.number(row.seq)}</span>
+          {row.at && <span className={tables.muted}><RelativeTime at={row.at} /></span>}
         </span>
       ),
     },

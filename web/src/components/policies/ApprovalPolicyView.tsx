@@ -11,7 +11,14 @@ import { PersonName } from "../Names";
 import classes from "./Policies.module.css";
 import { YamlDetails, YamlText } from "./YamlDetails";
 
-function Step({ step }: { step: PolicyStep }) {
+/** commonReminder returns the time of the first reminder in seconds if it is the same in several steps and no step has another one. */
+function commonReminder(steps: PolicyStep[]): number | undefined {
+  const [first, ...others] = steps.flatMap(({ remindSeconds }) => remindSeconds ?? []);
+  return others.length > 0 && others.length === steps.length - 1 && others.every((each) => each === first) ? first : undefined;
+}
+
+/** Step shows a step. `remind` is the time of its first reminder in seconds, unless it is shown once for all steps. */
+function Step({ step, remind }: { step: PolicyStep; remind: number | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
   const quorum = quorumOf(step);
@@ -46,7 +53,7 @@ function Step({ step }: { step: PolicyStep }) {
           {t("policies.timeout")} {words.message(step.timeout)}
         </div>
       )}
-      {step.remindSeconds !== undefined && <div className={classes.condition}>{t("stepRules.remind", { duration: words.duration(step.remindSeconds) })}</div>}
+      {remind !== undefined && <div className={classes.condition}>{t("stepRules.remind", { duration: words.duration(remind) })}</div>}
     </li>
   );
 }
@@ -68,6 +75,7 @@ export function ApprovalPolicyView({ policy, whole, mayPropose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const { name, builtin, accepted, steps, breakGlassPeople: glass } = policy;
+  const reminder = commonReminder(steps);
   return (
     <li className={`${classes.policy} ${builtin ? classes.builtin : ""}`} data-testid={`policy-${name}`}>
       <div className={classes.head}>
@@ -97,10 +105,11 @@ export function ApprovalPolicyView({ policy, whole, mayPropose }: Props) {
           ) : (
             <ol className={classes.steps}>
               {steps.map((step) => (
-                <Step key={step.name} step={step} />
+                <Step key={step.name} step={step} remind={reminder === undefined ? step.remindSeconds : undefined} />
               ))}
             </ol>
           )}
+          {reminder !== undefined && <div className={classes.muted} data-testid="reminder-of-all">{t("stepRules.remind", { duration: words.duration(reminder) })}</div>}
           {policy.samePersonManySteps && <div className={classes.muted}>{t("policies.samePerson")}</div>}
           {policy.maxDurationSeconds !== undefined && <div className={classes.muted}>{t("policies.cap", { duration: words.duration(policy.maxDurationSeconds) })}</div>}
         </dd>

@@ -5,13 +5,14 @@ import { useCreateToken } from "../../api/account";
 import type { TokenScope } from "../../api/types";
 import { scopes, scopeWords } from "../../lib/scopes";
 import { secondsPerDay } from "../../lib/time";
+import { lifetimes } from "../../lib/token-form";
+import type { TokenForm } from "../../lib/token-form";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useKey } from "../../lib/use-key";
 import { Notice } from "../Feedback";
 import { FormDialog } from "../FormDialog";
 import { InfoDialog } from "../InfoDialog";
 import classes from "./Profile.module.css";
-
-const lifetimes = ["1", "7", "30", "90", "180", "365"] as const;
 
 /** Secret shows the secret once. It cannot be shown again, so only the button closes the dialog. */
 function Secret({ secret, onClose }: { secret: string; onClose: () => void }) {
@@ -44,12 +45,19 @@ function Secret({ secret, onClose }: { secret: string; onClose: () => void }) {
   );
 }
 
+interface Props {
+  /** The values from before a login. */
+  draft: TokenForm | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
 /** TokenDialog creates a token and shows its secret once. */
-export function TokenDialog({ onClose }: { onClose: () => void }) {
+export function TokenDialog({ draft, kept, onClose }: Props) {
   const { t } = useTranslation();
-  const [name, setName] = useState("");
-  const [chosen, setChosen] = useState<TokenScope[]>(["read"]);
-  const [days, setDays] = useState<string>("30");
+  const [name, setName] = useState(draft?.name ?? "");
+  const [chosen, setChosen] = useState<TokenScope[]>(draft?.chosen ?? ["read"]);
+  const [days, setDays] = useState<string>(draft?.days ?? "30");
   const [tried, setTried] = useState(false);
   const keyOf = useKey();
   const create = useCreateToken();
@@ -60,7 +68,7 @@ export function TokenDialog({ onClose }: { onClose: () => void }) {
     setTried(true);
     if (name.trim() === "" || chosen.length === 0) return false;
     const body = { name: name.trim(), scopes: chosen, expiresInSeconds: Number(days) * secondsPerDay };
-    create.mutate({ body, key: keyOf(body) });
+    create.mutate({ body, key: keyOf(body) }, { onSuccess: kept.discard });
     return true;
   };
 
@@ -72,6 +80,7 @@ export function TokenDialog({ onClose }: { onClose: () => void }) {
       pending={create.isPending}
       error={create.error}
       values={{ name, chosen, days }}
+      kept={kept}
       onClose={onClose}
     >
       {(fieldError) => (

@@ -12,6 +12,8 @@ import tables from "../Tables.module.css";
 import { RelativeTime } from "../Time";
 import { tokensCSV } from "../../lib/tables/account";
 import { scopeWords } from "../../lib/scopes";
+import { isTokenForm } from "../../lib/token-form";
+import { useKeptDialog } from "../../lib/use-kept-dialog";
 import { useToast } from "../toast-context";
 import { TokenDialog } from "./TokenDialog";
 import { instant } from "../../lib/table-sort";
@@ -46,7 +48,7 @@ function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
 export function Tokens() {
   const { t } = useTranslation();
   const query = useTokens();
-  const [making, setMaking] = useState(false);
+  const { opened, draft, kept, open, close } = useKeptDialog("token", isTokenForm);
   const [revoking, setRevoking] = useState<Token>();
   const columns: Column<Token>[] = [
     {
@@ -87,7 +89,7 @@ export function Tokens() {
     },
   ];
   const make = (
-    <Button size="compact-sm" variant="light" onClick={() => setMaking(true)} data-testid="new-token">
+    <Button size="compact-sm" variant="light" onClick={open} data-testid="new-token">
       {t("tokens.create")}
     </Button>
   );
@@ -105,7 +107,7 @@ export function Tokens() {
           )
         }
       </Loaded>
-      {making && <TokenDialog onClose={() => setMaking(false)} />}
+      {opened && <TokenDialog draft={draft} kept={kept} onClose={close} />}
       {revoking && <Revoke token={revoking} onClose={() => setRevoking(undefined)} />}
     </Section>
   );

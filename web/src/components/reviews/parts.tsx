@@ -154,12 +154,14 @@ export function ReviewFacts({ review }: { review: AccessReview }) {
   const scope = useScope();
   return (
     <dl className={classes.facts}>
-      <div>
-        <dt>{t(review.deciding || review.state === "preparing" ? "accessReview.due" : "accessReview.wasDue")}</dt>
-        <dd>
-          <DayAndTime at={review.deadline} /> (<RelativeTime at={review.deadline} />)
-        </dd>
-      </div>
+      {review.state !== "closed" && (
+        <div>
+          <dt>{t(review.deciding || review.state === "preparing" ? "accessReview.due" : "accessReview.wasDue")}</dt>
+          <dd>
+            <DayAndTime at={review.deadline} /> (<RelativeTime at={review.deadline} />)
+          </dd>
+        </div>
+      )}
       <div>
         <dt>{t("accessReview.facts.silence")}</dt>
         <dd>{t(`accessReview.silenceWas.${review.silence}`, { duration: words.duration((review.graceDays ?? 0) * secondsPerDay) })}</dd>

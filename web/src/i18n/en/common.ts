@@ -42,6 +42,7 @@ export const common = {
     signedOut: "You are not signed in to ACP. Sign in there: the link opens a new tab, and this page is shown here afterwards.",
   },
   dialog: {
+    restored: "The dialog was restored with your input from before the login. It was not sent.",
     discardText: "Close without sending? Your input will be lost.",
     keep: "Keep editing",
     discard: "Discard",

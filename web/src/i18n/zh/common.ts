@@ -41,6 +41,7 @@ export const common = {
     signedOut: "您尚未登录 ACP。请通过链接在新标签页中登录，之后这里会显示页面。",
   },
   dialog: {
+    restored: "已恢复登录之前填写的内容，尚未提交。",
     discardText: "不提交就关闭？已填写的内容将丢失。",
     keep: "继续填写",
     discard: "放弃",

@@ -218,6 +218,7 @@ export const fleet = {
     where: "位置",
     message: "情况与处理办法",
     since: "始于",
+    sinceUnknown: "未知",
     none: "没有发现问题。回读的内容与写入的一致。",
     flowsUnknown: "暂时无法读取流量存储，因此不显示判定不一致。",
     member: "成员集群",
