@@ -36,6 +36,7 @@ func Run(t *testing.T, factory func(t *testing.T) audit.Store) {
 		"ConnectionsPages":        connectionsPages,
 		"ConnectionsOrders":       connectionsOrders,
 		"TotalsInOrder":           totalsInOrder,
+		"TotalsOfWholeDays":       totalsOfWholeDays,
 		"SeriesByStep":            seriesByStep,
 		"SeriesOfEverything":      seriesOfEverything,
 		"FlowsFilterAndPage":      flowsFilterAndPage,

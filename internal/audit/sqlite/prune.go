@@ -26,6 +26,7 @@ func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
 	}{
 		{"roll-ups", `DELETE FROM rollups WHERE bucket < ?`, r.Rollups},
 		{"hours", `DELETE FROM hours WHERE bucket < ?`, r.Rollups},
+		{"days", `DELETE FROM days WHERE bucket < ?`, r.Rollups},
 		{"tallies", `DELETE FROM tallies WHERE bucket < ?`, r.Rollups},
 		{"flows", `DELETE FROM flows WHERE time < ?`, r.Flows},
 		{"losses", `DELETE FROM losses WHERE ended < ?`, r.Losses},
@@ -44,7 +45,7 @@ func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
 		}
 		total += n
 	}
-	// The counts of minutes before the folded time are in the hours as well.
+	// The counts of days, and those of minutes before the folded time, are in the hours as well.
 	const orphans = `DELETE FROM edges WHERE NOT EXISTS (SELECT 1 FROM hours WHERE hours.edge = edges.id) AND NOT EXISTS (SELECT 1 FROM flows ` +
 		`WHERE flows.edge = edges.id)` +
 		` AND id NOT IN (SELECT edge FROM rollups WHERE bucket >= (SELECT folded FROM folding))`

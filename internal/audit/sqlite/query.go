@@ -110,7 +110,7 @@ type connectionsQuery struct {
 }
 
 func (q connectionsQuery) toSQL() sqlquery.Statement {
-	rows := countRows(q.filter, true, q.only...)
+	rows := countRows(q.filter, day, q.only...)
 	column, direction, than := "seen", " DESC", "<"
 	if q.order.ByCount() {
 		column = "n"
@@ -137,7 +137,7 @@ func (q connectionsQuery) toSQL() sqlquery.Statement {
 type totalsQuery struct{ filter audit.Filter }
 
 func (q totalsQuery) toSQL() sqlquery.Statement {
-	rows := countRows(q.filter, true)
+	rows := countRows(q.filter, day)
 	return sqlquery.Statement{
 		Text: "SELECT " + edgeColumns + ", d.days, d.count, d.first_seen, d.last_seen FROM (SELECT edge, group_concat(DISTINCT bucket / ?) AS days," +
 			" sum(count) AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen FROM (" + rows.Text + ") GROUP BY edge) d" +
@@ -161,7 +161,14 @@ func (q seriesQuery) toSQL() sqlquery.Statement {
 			Args: append([]any{step, step}, c.Args()...),
 		}
 	}
-	rows := countRows(q.Filter, q.Step%time.Hour == 0)
+	width := audit.BucketWidth
+	switch {
+	case q.Step%day == 0:
+		width = day
+	case q.Step%time.Hour == 0:
+		width = time.Hour
+	}
+	rows := countRows(q.Filter, width)
 	return sqlquery.Statement{
 		Text: "SELECT t.start, e.decision, sum(t.n) FROM (SELECT edge, bucket / ? * ? AS start, sum(count) AS n FROM (" + rows.Text +
 			") GROUP BY edge, start) t" +
@@ -186,7 +193,7 @@ func (q deniedQuery) toSQL() sqlquery.Statement {
 	if q.By == audit.ByResource {
 		column = "e.resource"
 	}
-	rows := countRows(q.Filter(), true)
+	rows := countRows(q.Filter(), day)
 	return sqlquery.Statement{
 		Text: "SELECT " + column + ", sum(t.n) FROM (SELECT edge, sum(count) AS n FROM (" + rows.Text + ") GROUP BY edge) t JOIN edges e ON e.id = t.edge" +
 			" WHERE " + column + " <> '' GROUP BY " + column + " HAVING sum(t.n) > 0",

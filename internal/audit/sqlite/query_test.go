@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,30 +54,59 @@ func TestToSQL(t *testing.T) {
 	audittest.Golden(t, "testdata/statements.txt", statements)
 }
 
+// TestQueriesUseIndexes verifies that queries by names look up their edges, and that no query reads the minutes, hours and days outside of its window.
 func TestQueriesUseIndexes(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "flows.db"))
-	for name, f := range map[string]audit.Filter{
-		"resource": {Resources: []string{"r"}, Since: audittest.T0}, "subject": {Subjects: []string{"s"}, Since: audittest.T0},
+	year := func(f audit.Filter) audit.Filter {
+		f.Since, f.Until = audittest.T0.Add(-365*day), audittest.T0.Add(time.Minute)
+		return f
+	}
+	byResource, bySubject := audit.Filter{Resources: []string{"r"}, Since: audittest.T0}, audit.Filter{Subjects: []string{"s"}, Since: audittest.T0}
+	for name, tc := range map[string]struct {
+		query interface{ toSQL() sqlquery.Statement }
+		// every is set if the query is about all edges.
+		every bool
+	}{
+		"connections of a resource":         {query: connectionsQuery{filter: byResource, limit: 1}},
+		"connections of a subject":          {query: connectionsQuery{filter: bySubject, limit: 1}},
+		"last uses of a resource in a year": {query: totalsQuery{year(byResource)}},
+		"last uses of a subject in a year":  {query: totalsQuery{year(bySubject)}},
+		"totals of a year":                  {query: totalsQuery{year(audit.Filter{})}, every: true},
+		"denied in a year":                  {query: totalsQuery{year(audit.Filter{Decisions: []policy.Verdict{policy.Denied}})}, every: true},
+		"totals of some hours": {
+			query: totalsQuery{audit.Filter{Since: audittest.T0, Until: audittest.T0.Add(5 * time.Hour)}}, every: true,
+		},
 	} {
-		query := sqlquery.Expand(connectionsQuery{filter: f, limit: 1}.toSQL(), false)
-		rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query.Text, query.Args...)
-		if err != nil {
-			t.Fatalf("explain: %v", err)
-		}
-		var plan []string
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-				t.Fatal(err)
+		query := sqlquery.Expand(tc.query.toSQL(), false)
+		plan := planOf(t, s, query)
+		for _, step := range plan {
+			if strings.HasPrefix(step+" ", "SCAN r ") || !tc.every && strings.HasPrefix(step+" ", "SCAN e ") {
+				t.Errorf("%s scans a whole table:\n%s", name, strings.Join(plan, "\n"))
 			}
-			plan = append(plan, detail)
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if all := strings.Join(plan, "\n"); strings.Contains(all, "SCAN r\n") || strings.Contains(all, "SCAN e\n") {
-			t.Errorf("the query by %s scans a whole table:\n%s", name, all)
+		const lookUp = "SEARCH r USING PRIMARY KEY (edge=? AND bucket>? AND bucket<?)"
+		if strings.Contains(query.Text, "hours r") && !slices.Contains(plan, lookUp) {
+			t.Errorf("%s does not look up the hours of each edge:\n%s", name, strings.Join(plan, "\n"))
 		}
 	}
+}
+
+func planOf(t *testing.T, s *Store, query sqlquery.Statement) (plan []string) {
+	t.Helper()
+	rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query.Text, query.Args...)
+	if err != nil {
+		t.Fatalf("explain: %v", err)
+	}
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, detail)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return plan
 }

@@ -16,19 +16,25 @@ const (
 	// rowsPerInsert is the number of rows of one INSERT statement. The driver searches each value among all bound ones, so larger
 	// statements are slower per row.
 	rowsPerInsert = 60
-	// foldDelay is the time after the end of an hour at which it is folded. Roll-ups that arrive later are added to both tables.
+	// foldDelay is the time after the end of an hour at which it is folded. Roll-ups that arrive later are added to all tables.
 	foldDelay = time.Hour
-	// foldsPerAppend bounds the number of hours that one batch folds.
-	foldsPerAppend = 4
+	// hoursPerAppend and daysPerAppend bound the number of hours and of days that one batch folds.
+	hoursPerAppend = 4
+	daysPerAppend  = 1
 
 	onConflict = ` ON CONFLICT DO UPDATE SET count = count + excluded.count, first_seen = min(first_seen, excluded.first_seen), ` +
 		`last_seen = max(last_seen, excluded.last_seen)`
 	sqlTally = `INSERT INTO tallies (bucket, decision, count) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count`
-	sqlFold  = `INSERT INTO hours (edge, bucket, count, first_seen, last_seen) SELECT edge, ?, sum(count), min(first_seen), max(last_seen) FROM rollups` +
+	sqlHour  = `INSERT INTO hours (edge, bucket, count, first_seen, last_seen) SELECT edge, ?, sum(count), min(first_seen), max(last_seen) FROM rollups` +
 		` WHERE bucket >= ? AND bucket < ? GROUP BY edge ORDER BY edge`
+	// The hours are ordered by edge, so that those of a day are looked up for each edge.
+	sqlDay = `INSERT INTO days (edge, bucket, count, first_seen, last_seen) SELECT h.edge, ?, sum(h.count), min(h.first_seen), max(h.last_seen)` +
+		` FROM edges e CROSS JOIN hours h WHERE h.edge = e.id AND h.bucket >= ? AND h.bucket < ? GROUP BY h.edge ORDER BY h.edge`
+	// Minutes are kept as long as the hours and days that contain them.
+	sqlNext = `SELECT min(bucket) FROM rollups WHERE bucket >= ?`
 )
 
-// row is a row of the tables rollups and hours.
+// row is a row of the tables rollups, hours and days.
 type row struct{ bucket, edge, count, first, last int64 }
 
 func addRollups(ctx context.Context, tx *sql.Tx, b *audit.Batch, ids *edgeIDs) error {
@@ -100,47 +106,71 @@ func insertRows(ctx context.Context, tx *sql.Tx, table string, rows []row) error
 	return nil
 }
 
-// fold adds late rows to the hours, and sums up the hours that have ended. The rows must be sorted by bucket.
+// folding is the row of the table folding. All roll-ups before the hour "hours" are in the table hours, and all before the day "days" are in
+// the table days, too. The day is never later than the hour.
+type folding struct{ hours, days, newest int64 }
+
+// fold adds late rows to the hours and days, and sums up the hours and days that have ended. The rows must be sorted by bucket.
 func fold(ctx context.Context, tx *sql.Tx, rows []row) error {
-	hour := time.Hour.Microseconds()
-	var folded, newest int64
-	if err := tx.QueryRowContext(ctx, `SELECT folded, newest FROM folding`).Scan(&folded, &newest); err != nil {
+	var f folding
+	if err := tx.QueryRowContext(ctx, `SELECT folded, days_folded, newest FROM folding`).Scan(&f.hours, &f.days, &f.newest); err != nil {
 		return err
 	}
-	oldest := rows[0].bucket
-	if newest == 0 {
-		folded = oldest / hour * hour
+	if oldest := rows[0].bucket; f.newest == 0 {
+		f.hours, f.days = startOf(oldest, time.Hour), startOf(oldest, day)
 	}
-	newest = max(newest, rows[len(rows)-1].bucket)
-	if err := insertRows(ctx, tx, "hours", byHour(rows, folded)); err != nil {
+	f.newest = max(f.newest, rows[len(rows)-1].bucket)
+	if err := insertRows(ctx, tx, "hours", sumsBefore(rows, f.hours, time.Hour)); err != nil {
 		return fmt.Errorf("hours: %w", err)
 	}
-	for range foldsPerAppend {
-		var next sql.NullInt64
-		if err := tx.QueryRowContext(ctx, `SELECT min(bucket) FROM rollups WHERE bucket >= ?`, folded).Scan(&next); err != nil {
-			return err
-		}
-		if folded = max(folded, next.Int64/hour*hour); folded+hour+foldDelay.Microseconds() > newest {
-			break
-		}
-		if _, err := tx.ExecContext(ctx, sqlFold, folded, folded, folded+hour); err != nil {
-			return fmt.Errorf("fold: %w", err)
-		}
-		folded += hour
+	if err := insertRows(ctx, tx, "days", sumsBefore(rows, f.days, day)); err != nil {
+		return fmt.Errorf("days: %w", err)
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE folding SET folded = ?, newest = ?`, folded, newest)
+	var err error
+	if f.hours, err = foldEach(ctx, tx, sqlHour, f.hours, time.Hour, f.newest-foldDelay.Microseconds(), hoursPerAppend); err != nil {
+		return fmt.Errorf("fold hours: %w", err)
+	}
+	if f.days, err = foldEach(ctx, tx, sqlDay, f.days, day, f.hours, daysPerAppend); err != nil {
+		return fmt.Errorf("fold days: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE folding SET folded = ?, days_folded = ?, newest = ?`, f.hours, f.days, f.newest)
 	return err
 }
 
-// byHour sums up the rows before the time by edge and hour.
-func byHour(rows []row, before int64) []row {
-	hour := time.Hour.Microseconds()
+// foldEach sums up the spans of a width that end at the time "until" or before it, up to a number of them, and returns the time up to which that
+// is done now. Spans without roll-ups are skipped.
+func foldEach(ctx context.Context, tx *sql.Tx, text string, folded int64, width time.Duration, until int64, number int) (int64, error) {
+	for range number {
+		var next sql.NullInt64
+		if err := tx.QueryRowContext(ctx, sqlNext, folded).Scan(&next); err != nil {
+			return 0, err
+		}
+		start := until
+		if next.Valid {
+			start = min(next.Int64, until)
+		}
+		if folded = max(folded, startOf(start, width)); folded+width.Microseconds() > until {
+			break
+		}
+		if _, err := tx.ExecContext(ctx, text, folded, folded, folded+width.Microseconds()); err != nil {
+			return 0, err
+		}
+		folded += width.Microseconds()
+	}
+	return folded, nil
+}
+
+// startOf returns the start of the hour or of the UTC day of a time.
+func startOf(at int64, width time.Duration) int64 { return at - at%width.Microseconds() }
+
+// sumsBefore sums up the rows before the time by edge and hour, or by edge and day.
+func sumsBefore(rows []row, before int64, width time.Duration) []row {
 	sums := map[[2]int64]row{}
 	for _, r := range rows {
 		if r.bucket >= before {
 			break
 		}
-		r.bucket = r.bucket / hour * hour
+		r.bucket = startOf(r.bucket, width)
 		k := [2]int64{r.edge, r.bucket}
 		if have, ok := sums[k]; ok {
 			r.count += have.count

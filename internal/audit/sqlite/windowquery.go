@@ -8,17 +8,17 @@ import (
 	"github.com/acp-io/acp/internal/sqlquery"
 )
 
-// sqlFolded and sqlNewest are subqueries for the values of the table folding.
+// sqlFolded, sqlDaysFolded and sqlNewest are subqueries for the values of the table folding.
 const (
-	sqlFolded = "(SELECT folded FROM folding)"
-	sqlNewest = "(SELECT newest FROM folding)"
+	sqlFolded     = "(SELECT folded FROM folding)"
+	sqlDaysFolded = "(SELECT days_folded FROM folding)"
+	sqlNewest     = "(SELECT newest FROM folding)"
 )
 
-// countRows returns a query for the counts that a filter selects: edge, bucket, count, first_seen, last_seen, in no order. If
-// hours is true, whole folded hours of the window yield one row per edge, and the rest yields rows per minute. The argument only
-// restricts the edges.
-func countRows(f audit.Filter, hours bool, only ...int64) sqlquery.Statement {
-	hour := time.Hour.Microseconds()
+// countRows returns a query for the counts that a filter selects: edge, bucket, count, first_seen, last_seen, in no order. Each
+// row is the sum of a time span of at most the given width: a minute, an hour or a day. Folded days and hours that are completely in the
+// window yield one row per edge, and the rest yields rows per minute. The argument only restricts the edges.
+func countRows(f audit.Filter, width time.Duration, only ...int64) sqlquery.Statement {
 	from, to := int64(0), int64(math.MaxInt64)
 	since, until := f.Window()
 	if !since.IsZero() {
@@ -29,16 +29,16 @@ func countRows(f audit.Filter, hours bool, only ...int64) sqlquery.Statement {
 	}
 	p := windowQuery{edges: edgeConditions(f), selective: selective(f) || len(only) > 0}
 	sqlquery.AddIn(&p.edges, "e.id", only)
-	if !hours {
+	if width < time.Hour {
 		p.minutes("max(?, (SELECT coalesce(min(bucket), 0) FROM rollups))", []any{from}, to)
 		return p.query
 	}
-	firstHour, lastHour := (from+hour-1)/hour*hour, to/hour*hour
+	firstHour, lastHour := nextStart(from, time.Hour), startOf(to, time.Hour)
 	if from < firstHour {
 		p.minutes("?", []any{from}, min(to, firstHour))
 	}
 	if firstHour < lastHour {
-		p.add("hours r", "r.bucket >= ? AND r.bucket < min(?, "+sqlFolded+")", firstHour, lastHour)
+		p.hours(firstHour, lastHour, width)
 		p.minutes("max(?, min(?, "+sqlFolded+"))", []any{firstHour, lastHour}, to)
 	} else {
 		p.minutes("?", []any{firstHour}, to)
@@ -46,10 +46,13 @@ func countRows(f audit.Filter, hours bool, only ...int64) sqlquery.Statement {
 	return p.query
 }
 
+// nextStart returns the start of the first hour or UTC day that begins at a time or later.
+func nextStart(at int64, width time.Duration) int64 { return startOf(at+width.Microseconds()-1, width) }
+
 // selective reports whether the filter is expected to match few edges.
 func selective(f audit.Filter) bool { return len(f.Subjects)+len(f.Resources) > 0 }
 
-// windowQuery is a query over a window that is divided among the tables rollups and hours.
+// windowQuery is a query over a window that is divided among the tables rollups, hours and days.
 type windowQuery struct {
 	// edges holds the conditions on edges.
 	edges sqlquery.Conditions
@@ -57,6 +60,29 @@ type windowQuery struct {
 	selective bool
 
 	query sqlquery.Statement
+}
+
+// hours adds the folded hours from one hour up to another. If the width is a day, whole folded days are read from the table days.
+func (q *windowQuery) hours(first, last int64, width time.Duration) {
+	firstDay, lastDay := nextStart(first, day), startOf(last, day)
+	if width < day || firstDay >= lastDay {
+		q.sums("hours", "r.bucket >= ? AND r.bucket < min(?, "+sqlFolded+")", first, last)
+		return
+	}
+	if first < firstDay {
+		q.sums("hours", "r.bucket >= ? AND r.bucket < min(?, "+sqlFolded+")", first, firstDay)
+	}
+	q.sums("days", "r.bucket >= ? AND r.bucket < min(?, "+sqlDaysFolded+")", firstDay, lastDay)
+	q.sums("hours", "r.bucket >= max(?, min(?, "+sqlDaysFolded+")) AND r.bucket < min(?, "+sqlFolded+")", firstDay, lastDay, last)
+}
+
+// sums adds rows of a table that is ordered by edge and time. The times of each edge are looked up, because the table is much longer than
+// most windows.
+func (q *windowQuery) sums(table, condition string, args ...any) {
+	if q.edges.IsEmpty() {
+		condition = "r.edge IN (SELECT id FROM edges) AND " + condition
+	}
+	q.add(table+" r", condition, args...)
 }
 
 func (q *windowQuery) add(from, condition string, args ...any) {

@@ -42,7 +42,7 @@ func DenialCount(m map[string]int64, name string) *int64 {
 const (
 	// MaxWindow is the maximum period of a flow query, unless it is about totals alone.
 	MaxWindow = 31 * 24 * time.Hour
-	// MaxTotalsWindow is the maximum period of a query about totals, which the stores answer from the sums of whole hours.
+	// MaxTotalsWindow is the maximum period of a query about totals, which the SQLite store answers from sums of whole days.
 	MaxTotalsWindow = LastUseWindow
 )
 
