@@ -3,7 +3,9 @@ package ticketapi
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -51,16 +53,16 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	}
 	limited, cancel := context.WithTimeout(core.RequestContext(ctx), homeTimeout)
 	defer cancel()
-	denied := inBackground(func() denials { return a.deniedLately(limited, c, owned) })
+	denied := inBackground(a.Log, func() denials { return a.deniedLately(limited, c, owned) })
 	var disagreeing *section[disagreements]
 	if who.Security || who.Auditor {
-		disagreeing = inBackground(func() disagreements { return a.disagreements(limited) })
+		disagreeing = inBackground(a.Log, func() disagreements { return a.disagreements(limited) })
 	}
 	ending, err := a.addTickets(ctx, &out, c, who, owned)
 	if err != nil {
 		return nil, err
 	}
-	uses := inBackground(func() *[]openapi.ItemUse { return a.expiringUses(limited, ending, *out.ExpiringUntil) })
+	uses := inBackground(a.Log, func() *[]openapi.ItemUse { return a.expiringUses(limited, ending, *out.ExpiringUntil) })
 	if out.Stopped, err = a.stopped(ctx, c, who); err != nil {
 		return nil, err
 	}
@@ -79,26 +81,41 @@ func (a *API) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 	return out, nil
 }
 
-// section is a part of the page that is read while others are.
+// section is a part of the page that is read while others are. Its channel is closed without a value if reading it failed unexpectedly.
 type section[T any] struct{ ready chan T }
 
-// inBackground reads a section.
-func inBackground[T any](read func() T) *section[T] {
+// inBackground reads a section. A panic is logged, and the section is then not known: the server recovers only from those of the request's own
+// goroutine.
+func inBackground[T any](log *slog.Logger, read func() T) *section[T] {
 	s := &section[T]{ready: make(chan T, 1)} // a section for which nobody waits any more ends, too
-	go func() { s.ready <- read() }()
+	go func() {
+		defer close(s.ready)
+		defer func() {
+			if r := recover(); r != nil {
+				log.Error("a section of the home page could not be read", "panic", r, "stack", string(debug.Stack()))
+			}
+		}()
+		s.ready <- read()
+	}()
 	return s
 }
 
 // wait returns the section, or unknown if it is not ready when the context ends.
 func (s *section[T]) wait(ctx context.Context, unknown T) T {
-	select {
-	case x := <-s.ready:
+	received := func(x T, ok bool) T {
+		if !ok {
+			return unknown
+		}
 		return x
+	}
+	select {
+	case x, ok := <-s.ready:
+		return received(x, ok)
 	case <-ctx.Done():
 	}
 	select {
-	case x := <-s.ready: // select chooses at random if both are ready
-		return x
+	case x, ok := <-s.ready: // select chooses at random if both are ready
+		return received(x, ok)
 	default:
 		return unknown
 	}

@@ -54,6 +54,19 @@ func TestHomeCountsOmittedApplications(t *testing.T) {
 	}
 }
 
+// TestSectionThatPanicsIsUnknown checks that an unexpected failure of a section that is read in the background neither ends the portal nor
+// delays the page.
+func TestSectionThatPanicsIsUnknown(t *testing.T) {
+	failing := inBackground(slog.New(slog.DiscardHandler), func() int { panic("unexpected") })
+	if got := failing.wait(t.Context(), -1); got != -1 {
+		t.Errorf("a section that failed: %d, want that it is unknown", got)
+	}
+	working := inBackground(slog.New(slog.DiscardHandler), func() int { return 7 })
+	if got := working.wait(t.Context(), -1); got != 7 {
+		t.Errorf("a section that was read: %d, want 7", got)
+	}
+}
+
 // TestHomeCountsOmittedConnections checks that the home page counts the refused connections beyond its limit, and reports that it did not
 // read all.
 func TestHomeCountsOmittedConnections(t *testing.T) {
@@ -92,7 +105,7 @@ func TestHomeCountsOmittedConnections(t *testing.T) {
 func TestSections(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := inBackground(func() int { return 7 }).wait(t.Context(), -1); got != 7 {
+	if got := inBackground(slog.New(slog.DiscardHandler), func() int { return 7 }).wait(t.Context(), -1); got != 7 {
 		t.Errorf("a section is %d, want 7", got)
 	}
 	ready := &section[int]{ready: make(chan int, 1)}
@@ -102,7 +115,7 @@ func TestSections(t *testing.T) {
 	}
 	release := make(chan struct{})
 	defer close(release)
-	if got := inBackground(func() int { <-release; return 7 }).wait(ended, -1); got != -1 {
+	if got := inBackground(slog.New(slog.DiscardHandler), func() int { <-release; return 7 }).wait(ended, -1); got != -1 {
 		t.Errorf("a late section is %d, want -1", got)
 	}
 }
