@@ -94,7 +94,7 @@ func TestFlowsFromThePortal(t *testing.T) {
 			answers: map[string][]answerOf{"GET /resources/bobs/evidence": {ok(json.RawMessage(answerEvidence))}},
 			asked:   []string{""},
 			want: outcome{ExitFindings, "RESOURCE  SCORE  NEEDED  ENOUGH\nbobs      64     70      no\n\nMissing\nRESOURCE  PART      POINTS    MISSING\n" +
-				"bobs      observed  24 of 40  Flows of m1 were watched for 8d of 14d: wait until the window is full.\n", ""},
+				"bobs      observed  24 of 40  Flows of m1 were watched for 8 days of 14 days: wait until the window is full.\n", ""},
 		},
 		"Unused": {
 			reason:  "members that were not watched are listed, because an empty result would mean that nothing is unused",
