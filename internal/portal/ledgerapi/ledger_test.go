@@ -166,15 +166,15 @@ func TestPagesOfATicketsHistory(t *testing.T) {
 	store := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)))
 	data := featuretest.Data(t)
 	data.Tickets = &approval.Service{Config: approval.Config{Store: store, Delegations: store, Catalog: data.Catalog, Now: data.Now}}
-	made := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{{}}}, featuretest.Now)
-	ticket, err := store.Create(t.Context(), made)
-	if err != nil {
-		t.Fatal(err)
+	created := func() *approval.Ticket {
+		made := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{{}}}, featuretest.Now)
+		ticket, err := store.Create(t.Context(), made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ticket
 	}
-	other, err := store.Create(t.Context(), made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ticket, other := created(), created()
 	c := newChain(t, "alice", "bob")
 	a := &API{Data: data, Ledger: c}
 	ctx := featuretest.Context(t, approval.Actor{ID: "grace", Auditor: true})
