@@ -49,8 +49,9 @@ func TestAuthorities(t *testing.T) {
 		t.Fatal(err)
 	}
 	const name = "acp_member_authority_end_timestamp_seconds"
-	want := fmt.Sprintf(`# HELP %[1]s When the last certificate authority ends by which the API server of a member is verified; absent if the registration contains none.
-# TYPE %[1]s gauge
+	want := fmt.Sprintf("# HELP %s When the last certificate authority ends by which the API server of a member is verified; "+
+		"absent if the registration contains none.\n", name)
+	want += fmt.Sprintf(`# TYPE %[1]s gauge
 %[1]s{cluster="one"} %[2]d
 %[1]s{cluster="two"} %[3]d
 `, name, first.Unix(), second.Unix())

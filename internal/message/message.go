@@ -10,8 +10,8 @@ import (
 
 // Message is a text for users. Params is the canonical JSON object of its parameters (strings, numbers, lists of
 // strings, Messages and lists of Messages, times in RFC 3339), empty when there are none, so that equal Messages are equal
-// values. Text is the English text with times in UTC, and numbers and durations as they are in Params, so that logs and programs that show no other language need no
-// catalogue.
+// values. Text is the English text with times in UTC, and numbers and durations as they are in Params, so that logs and
+// programs that show no other language need no catalogue.
 type Message struct {
 	Code   string
 	Params string

@@ -56,7 +56,9 @@ func New(ctx context.Context, address, certFile, keyFile string, h *Handler) (*S
 }
 
 // GetCertificate returns the certificate that the server presents now.
-func (s *Server) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certs.GetCertificate(hello) }
+func (s *Server) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return s.certs.GetCertificate(hello)
+}
 
 // Address returns the address on which the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }

@@ -19,7 +19,7 @@ func PrintTotalsOfYear(tb testing.TB, store string, r audit.Reader, f *Fleet, be
 		begun, n := time.Now(), 0
 		if err := r.Totals(tb.Context(), filter, func(t audit.Total) error {
 			if n++; len(t.Days) < days-1 {
-				return fmt.Errorf("%d days of %s, want %d", len(t.Days), t.Edge.Resource, days)
+				return fmt.Errorf("%d days of %s, want %d", len(t.Days), t.Resource, days)
 			}
 			return nil
 		}); err != nil || n == 0 {

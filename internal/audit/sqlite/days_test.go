@@ -28,7 +28,7 @@ type restarting struct {
 }
 
 func (r *restarting) restart(ctx context.Context) error {
-	if err := r.Store.Close(); err != nil {
+	if err := r.Close(); err != nil {
 		return err
 	}
 	s, err := Open(ctx, r.path)

@@ -165,7 +165,8 @@ var escapes = strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`
 func cell(text string) string { return escapes.Replace(text) }
 
 // aboutEnglish is the comment of the English texts for the web application.
-const aboutEnglish = "English texts of the messages that are rendered again: those with times, durations or numbers, and those that may contain one in another message"
+const aboutEnglish = "English texts of the messages that are rendered again: those with times, durations or numbers, " +
+	"and those that may contain one in another message"
 
 // module writes the texts of a language for the web application.
 func module(entries []entry, about, language string, include func(entry) bool) []byte {
@@ -192,5 +193,6 @@ func separated(e entry, param string) bool {
 // rendersAgain reports whether the web application renders a message in English itself. The text of the server has times in UTC, and numbers and durations as
 // they are in the parameters.
 func rendersAgain(e entry) bool {
-	return strings.Contains(e.En, ":time}") || strings.Contains(e.En, ":duration}") || slices.ContainsFunc(e.Params, func(p string) bool { return strings.Contains(p, " message") || separated(e, p) })
+	return strings.Contains(e.En, ":time}") || strings.Contains(e.En, ":duration}") ||
+		slices.ContainsFunc(e.Params, func(p string) bool { return strings.Contains(p, " message") || separated(e, p) })
 }
