@@ -52,7 +52,8 @@ func TestCatalogueIsComplete(t *testing.T) {
 		}
 		for _, text := range []string{e.En, e.Zh} {
 			for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-				if !params[m[1]] || times[m[1]] != (m[2] == ":time") || m[2] != "" && !slices.Contains([]string{":sentence", ":list", ":time", ":plain", ":duration"}, m[2]) {
+				if !params[m[1]] || times[m[1]] != (m[2] == ":time") ||
+					m[2] != "" && !slices.Contains([]string{":sentence", ":list", ":time", ":plain", ":duration"}, m[2]) {
 					t.Errorf("%s: %s in %q is no parameter", e.Code, m[0], text)
 				}
 				if m[2] == ":plain" && kinds[m[1]] != "number" || m[2] == ":duration" && kinds[m[1]] != "string" {

@@ -271,10 +271,13 @@ func TestCertificateEnds(t *testing.T) {
 	}
 	check := func(reason string) {
 		t.Helper()
-		want := fmt.Sprintf(`# HELP acp_certificate_end_timestamp_seconds When the certificate that the program presents at an address ends, by the setting of the address.
+		want := fmt.Sprintf(
+			`# HELP acp_certificate_end_timestamp_seconds When the certificate that the program presents at an address ends, by the setting of the address.
 # TYPE acp_certificate_end_timestamp_seconds gauge
 acp_certificate_end_timestamp_seconds{setting="listen"} %d
-`, end())
+`,
+			end(),
+		)
 		if err := testutil.CollectAndCompare(ends, strings.NewReader(want)); err != nil {
 			t.Errorf("%s: %v", reason, err)
 		}

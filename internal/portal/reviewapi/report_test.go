@@ -36,7 +36,14 @@ func TestReportColumns(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	line.Evidence = accessreview.Evidence{At: featuretest.Now, Days: 90, Count: 5, LastUsed: featuretest.Now.Add(-time.Hour), Watched: true, WatchedPercent: 99.5}
+	line.Evidence = accessreview.Evidence{
+		At:             featuretest.Now,
+		Days:           90,
+		Count:          5,
+		LastUsed:       featuretest.Now.Add(-time.Hour),
+		Watched:        true,
+		WatchedPercent: 99.5,
+	}
 	for name, want := range map[string]string{"evidence at": "2026-03-01T09:00:00Z", "evidence days": "90", "last used": "2026-03-01T08:00:00Z",
 		"connections": "5", "observed well enough": "yes", "observed %": "99.5", "flows lost %": "0.0"} {
 		if got := cells()[name]; got != want {

@@ -34,7 +34,7 @@ export function clearDialogDraft(): void {
 }
 
 /** loadDialogDraft returns the stored values of the dialog, if they are recent and have the form's shape. */
-export function loadDialogDraft<T>(key: DialogKey, isValues: (value: unknown) => value is T, now: number): T | undefined {
+export function loadDialogDraft<T>(key: DialogKey, isValues: (value: unknown) => value is T, now = Date.now()): T | undefined {
   try {
     const draft: unknown = JSON.parse(sessionStorage.getItem(storageKey) ?? "null");
     if (typeof draft !== "object" || draft === null) return undefined;

@@ -22,7 +22,7 @@ export function useKeptDialog<T>(dialog: string, isValues: (value: unknown) => v
   const address = pathname + search;
   // Until the person opens or closes the dialog, it is open if there is stored input.
   const [opened, setOpened] = useState<boolean>();
-  const stored = useMemo(() => (person === undefined ? undefined : loadDialogDraft({ person, dialog, address }, isValues, Date.now())), [person, dialog, address, isValues]);
+  const stored = useMemo(() => (person === undefined ? undefined : loadDialogDraft({ person, dialog, address }, isValues)), [person, dialog, address, isValues]);
   const draft = opened === undefined ? stored : undefined;
   const kept: KeptInput = {
     restored: draft !== undefined,
