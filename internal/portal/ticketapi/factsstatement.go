@@ -242,7 +242,10 @@ func (fr *factsReader) coveredClients(ctx context.Context, watch *insight.Watch,
 	}
 	out.Total = len(clients)
 	for name, use := range clients {
-		out.Items = append(out.Items, openapi.ObservedClient{Subject: views.Ref(fr.catalog, name), Count: use.count, Refused: use.refused, LastSeen: use.lastSeen.UTC()})
+		out.Items = append(
+			out.Items,
+			openapi.ObservedClient{Subject: views.Ref(fr.catalog, name), Count: use.count, Refused: use.refused, LastSeen: use.lastSeen.UTC()},
+		)
 	}
 	slices.SortFunc(out.Items, byConnections)
 	out.Items = slices.Clone(out.Items[:min(len(out.Items), factNames)])
