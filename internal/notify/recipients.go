@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/internal/approval"
-	"github.com/acp-io/acp/internal/message"
 )
 
 // People provides names, and the people whom a ticket concerns beyond those that it names.
@@ -380,71 +379,6 @@ func weight(k approval.EventKind) int {
 	return 0
 }
 
-func (x *messageBuilder) facts(e approval.Event) Facts {
-	t := x.ticket
-	f := Facts{Event: string(e.Kind), TicketKind: string(t.Kind), State: string(t.State()), Requester: x.people.Name(t.Requester),
-		RequesterID: t.Requester, ActorID: e.Actor, Step: e.Step}
-	if e.Actor != "" {
-		f.Actor = x.people.Name(e.Actor)
-	}
-	if e.OnBehalfOf != "" {
-		f.ActorFor = x.people.Name(e.OnBehalfOf)
-	}
-	switch e.Kind {
-	case approval.EventSubmitted, approval.EventBreakGlass, approval.EventEscalated, approval.EventReminded, approval.EventLastReminder:
-		f.Reason = t.Reason
-	default:
-		f.Comment, f.Message = e.Comment, e.Message
-		if lines := approval.EventLines(e.Kind, e.Comment); lines != nil {
-			f.Message = linesMessage(lines)
-		}
-	}
-	for _, i := range x.items(e) {
-		if at := t.Items[i].End(); !at.IsZero() && (f.Until.IsZero() || at.Before(f.Until)) {
-			f.Until = at
-		}
-	}
-	return f
-}
-
-// mostLines is the maximum number of lines of a ticket in a notification.
-const mostLines = 10
-
-// linesMessage returns the first lines that differ from what was approved, and the number of the others.
-func linesMessage(lines []string) message.Message {
-	shown := approval.LineMessages(lines[:min(len(lines), mostLines)])
-	if more := len(lines) - len(shown); more > 0 {
-		shown = append(shown, message.LineMoreNotShown(more))
-	}
-	return message.LineList(shown)
-}
-
-func about(it approval.Item, people People) About {
-	if c := it.Change; c != nil {
-		return About{Object: c.Kind + "/" + c.Name, From: string(c.FromMode), To: string(c.ToMode)}
-	}
-	if it.Target != nil && it.Application == "" {
-		return About{Object: approval.FormatID(it.Target.Ticket)}
-	}
-	if it.Scope != nil && !it.Scope.Denies() {
-		return About{Application: Names(it.Scope.Subjects), ApplicationTitle: titles(it.Scope.Subjects, people), Resource: Names(it.Scope.Resources),
-			ResourceTitle: titles(it.Scope.Resources, people), Actions: it.Actions}
-	}
-	return About{Application: it.Application, Resource: it.Resource, Actions: it.Actions}
-}
-
-// titles returns the first titles of names, and the number of the others, as Names does; empty if the catalog has none of them.
-func titles(names []string, people People) string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = people.Title(name)
-	}
-	if slices.Equal(out, names) {
-		return ""
-	}
-	return Names(out)
-}
-
 func (x *messageBuilder) result() []Message {
 	if len(x.messages) == 0 {
 		return nil
@@ -473,38 +407,4 @@ func (x *messageBuilder) result() []Message {
 	}
 	all.clean()
 	return append([]Message{{Event: x.event, Kind: kind, At: x.last.At, Ticket: x.ticket.Number, Facts: all}}, out...)
-}
-
-// MessagesForDelegation returns messages to both sides of a delegation that has begun or ended, except the actor. The first
-// message has no person.
-func MessagesForDelegation(d approval.Delegation, people People) []Message {
-	f := Facts{
-		Event:       "begun",
-		Actor:       people.Name(d.CreatedBy),
-		Requester:   people.Name(d.From),
-		For:         people.Name(d.To),
-		Reason:      d.Reason,
-		Begin:       d.Start,
-		Until:       d.End,
-		RequesterID: d.From,
-		ActorID:     d.CreatedBy,
-	}
-	actor, at := d.CreatedBy, d.CreatedAt
-	if !d.EndedAt.IsZero() {
-		f.Event, f.Actor, f.ActorID = "ended", people.Name(d.EndedBy), d.EndedBy
-		actor, at = d.EndedBy, d.EndedAt
-	}
-	f.clean()
-	all := f
-	all.Recipients = map[string]Kind{}
-	event := fmt.Sprintf("D-%d/%s", d.ID, f.Event)
-	var out []Message
-	for _, p := range []string{d.From, d.To} {
-		if p == actor {
-			continue
-		}
-		all.Recipients[p] = KindDelegation
-		out = append(out, Message{Person: p, Event: event, Kind: KindDelegation, At: at, Facts: f})
-	}
-	return append([]Message{{Event: event, Kind: KindDelegation, At: at, Facts: all}}, out...)
 }
