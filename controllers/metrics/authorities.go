@@ -3,7 +3,6 @@ package metrics
 import (
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,15 +24,7 @@ var authorityDesc = prometheus.NewDesc(
 )
 
 // Register registers the metric, unless reg is nil.
-func (a Authorities) Register(reg prometheus.Registerer) error {
-	if reg == nil {
-		return nil
-	}
-	if err := reg.Register(a); err != nil {
-		return fmt.Errorf("register the adapter's metrics: %w", err)
-	}
-	return nil
-}
+func (a Authorities) Register(reg prometheus.Registerer) error { return register(reg, a) }
 
 // Describe implements prometheus.Collector.
 func (a Authorities) Describe(ch chan<- *prometheus.Desc) { ch <- authorityDesc }

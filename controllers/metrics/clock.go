@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,16 +9,10 @@ import (
 // RegisterClock registers the gauge of the clock difference between this machine and the host, unless reg or behind is
 // nil.
 func RegisterClock(reg prometheus.Registerer, behind func() time.Duration) error {
-	if reg == nil {
-		return nil
-	}
 	if behind == nil {
 		behind = func() time.Duration { return 0 }
 	}
-	if err := reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "acp_clock_behind_seconds",
+	return register(reg, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "acp_clock_behind_seconds",
 		Help: "How far this machine's clock is behind that of the host's API server, whose time is taken instead."},
-		func() float64 { return behind().Seconds() })); err != nil {
-		return fmt.Errorf("register the adapter's metrics: %w", err)
-	}
-	return nil
+		func() float64 { return behind().Seconds() }))
 }

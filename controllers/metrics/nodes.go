@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,15 +34,7 @@ var (
 )
 
 // Register registers the metrics, unless reg is nil.
-func (n Nodes) Register(reg prometheus.Registerer) error {
-	if reg == nil {
-		return nil
-	}
-	if err := reg.Register(n); err != nil {
-		return fmt.Errorf("register the adapter's metrics: %w", err)
-	}
-	return nil
-}
+func (n Nodes) Register(reg prometheus.Registerer) error { return register(reg, n) }
 
 // Describe makes Nodes a prometheus.Collector.
 func (n Nodes) Describe(ch chan<- *prometheus.Desc) {

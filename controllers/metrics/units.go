@@ -71,15 +71,23 @@ func New(reg prometheus.Registerer) (*UnitMetrics, error) {
 	for _, state := range []string{"progressing", "halted"} {
 		m.rollouts.WithLabelValues(state).Set(0)
 	}
-	if reg == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{m.drift, m.realize, m.propagate, m.expiry, m.rollouts, m.rolloutChanges} {
-		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("register the adapter's metrics: %w", err)
-		}
+	if err := register(reg, m.drift, m.realize, m.propagate, m.expiry, m.rollouts, m.rolloutChanges); err != nil {
+		return nil, err
 	}
 	return m, nil
+}
+
+// register registers collectors, unless reg is nil.
+func register(reg prometheus.Registerer, collectors ...prometheus.Collector) error {
+	if reg == nil {
+		return nil
+	}
+	for _, c := range collectors {
+		if err := reg.Register(c); err != nil {
+			return fmt.Errorf("register the adapter's metrics: %w", err)
+		}
+	}
+	return nil
 }
 
 // RecordMember records the state of a unit in a member at an instant. before is the last reported state, by this

@@ -96,7 +96,7 @@ func (in *Input) checkLimits(now time.Time) error {
 	case len(in.Scope.Classes) > MaxScope || len(in.Scope.Teams) > MaxScope || len(in.Scope.Sensitivities) > 3:
 		return invalid("scope", message.ReviewScopeTooLong(MaxScope))
 	case in.Scope.OlderThan < 0 || in.Scope.OlderThan > MaxOlderThan:
-		return invalid("scope.olderThanDays", message.FieldRange(0, 3660))
+		return invalid("scope.olderThanDays", message.FieldRange(0, int(MaxOlderThan/(24*time.Hour))))
 	case len(in.Rules) > MaxRules:
 		return invalid("reviewers", message.ReviewScopeTooLong(MaxRules))
 	case !in.Silence.Valid():

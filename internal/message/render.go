@@ -1,17 +1,19 @@
 package message
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Language is a language of the catalogue.
@@ -184,49 +186,38 @@ func (r Reader) clock(text string) string {
 
 // number returns a number with separators of thousands, which are the same in all languages.
 func (r Reader) number(n int64, form string) string {
-	text := strconv.FormatInt(n, 10)
 	if r.stored || form == "plain" {
-		return text
+		return strconv.FormatInt(n, 10)
 	}
-	first := len(text) % 3
-	if n < 0 {
-		first = 1 + (len(text)-1)%3
-	}
-	parts := []string{text[:first]}
-	for ; first < len(text); first += 3 {
-		parts = append(parts, text[first:first+3])
-	}
-	if parts[0] == "" || parts[0] == "-" {
-		return parts[0] + strings.Join(parts[1:], ",")
-	}
-	return strings.Join(parts, ",")
+	return humanize.Comma(n)
 }
 
-// unit is a unit of durations with its sign and its names.
+// unit is a unit of durations with its names.
 type unit struct {
-	sign          byte
-	seconds       int64
+	length        time.Duration
 	one, many, zh string
 }
 
 // units are the units of durations, the longest first.
 var units = []unit{
-	{'d', 86_400, "day", "days", "天"},
-	{'h', 3_600, "hour", "hours", "小时"},
-	{'m', 60, "minute", "minutes", "分钟"},
-	{'s', 1, "second", "seconds", "秒"},
+	{day, "day", "days", "天"},
+	{time.Hour, "hour", "hours", "小时"},
+	{time.Minute, "minute", "minutes", "分钟"},
+	{time.Second, "second", "seconds", "秒"},
 }
+
+const day = 24 * time.Hour
 
 // duration returns a duration such as 1d 12h or 36h0m0s in words. Another text, such as one that was shortened, is returned unchanged.
 func (r Reader) duration(text string) string {
-	seconds, ok := secondsOf(text)
-	if r.stored || !ok || seconds == 0 {
+	d, ok := parseDuration(text)
+	if r.stored || !ok || d == 0 {
 		return text
 	}
 	var parts []string
 	for _, u := range units {
-		n := seconds / u.seconds
-		seconds -= n * u.seconds
+		n := d / u.length
+		d -= n * u.length
 		name := u.many
 		switch {
 		case n == 0:
@@ -236,28 +227,24 @@ func (r Reader) duration(text string) string {
 		case n == 1:
 			name = u.one
 		}
-		parts = append(parts, r.number(n, "")+" "+name)
+		parts = append(parts, r.number(int64(n), "")+" "+name)
 	}
 	return strings.Join(parts, " ")
 }
 
-// secondsOf returns the seconds of a duration in whole days, hours, minutes and seconds.
-func secondsOf(text string) (seconds int64, ok bool) {
-	rest := strings.ReplaceAll(text, " ", "")
-	for rest != "" {
-		end := strings.IndexFunc(rest, func(c rune) bool { return c < '0' || c > '9' })
-		if end < 1 || end > 9 {
-			return 0, false
-		}
-		n, err := strconv.ParseInt(rest[:end], 10, 64)
-		at := slices.IndexFunc(units, func(u unit) bool { return u.sign == rest[end] })
-		if err != nil || at < 0 {
-			return 0, false
-		}
-		seconds += n * units[at].seconds
-		rest = rest[end+1:]
+// parseDuration parses a duration of whole seconds, which may begin with days.
+func parseDuration(text string) (time.Duration, bool) {
+	days, rest, hasDays := strings.Cut(strings.ReplaceAll(text, " ", ""), "d")
+	if !hasDays {
+		days, rest = "0", days
 	}
-	return seconds, true
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil {
+		return 0, false
+	}
+	d, err := time.ParseDuration(cmp.Or(rest, "0s"))
+	total := time.Duration(n)*day + d // negative if it overflows
+	return total, err == nil && d >= 0 && total >= 0 && d%time.Second == 0
 }
 
 // value renders a parameter as a constructor holds it, or as JSON decodes it, in the form of its place. Messages are joined by

@@ -55,12 +55,12 @@ function ProblemState({ error, fields }: { error: unknown; fields: FieldProblem[
   );
 }
 
-/** useKeep stores the values, which are JSON, while the last request needs a new login, and when the session ends. */
-function useKeep(kept: KeptInput | undefined, values: string | undefined, unsaved: boolean, needsLogin: boolean) {
+/** useKeep stores the values while the last request needs a new login, and when the session ends. */
+function useKeep(kept: KeptInput | undefined, values: unknown, unsaved: boolean, needsLogin: boolean) {
   const save = useRef<() => void>(() => undefined);
   useEffect(() => {
     save.current = () => {
-      if (kept && values !== undefined && unsaved) kept.save(JSON.parse(values));
+      if (kept && unsaved) kept.save(values);
     };
     if (needsLogin) save.current();
   });
@@ -142,7 +142,7 @@ export function FormDialog({ title, size, testId, submit, alternative, pending, 
     if (refusals > 0) focusFirstError(form.current);
   }, [refusals]);
 
-  useKeep(kept, current, unsaved, Boolean(error) && asApiError(error).code === loginTooOld);
+  useKeep(kept, values, unsaved, Boolean(error) && asApiError(error).code === loginTooOld);
 
   const send = (action: Action, which: typeof used) => {
     if (pending || sending.current || asked || (which === "submit" && submit.disabled)) return;

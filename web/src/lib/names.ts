@@ -27,7 +27,7 @@ export interface TextPart {
   name?: string;
 }
 
-/** A resource name in a text. Only ASCII characters count, because no space separates a name from Chinese text. */
+/** A resource name in a text: printable ASCII characters except the comma, which separates names in lists. No space separates a name from Chinese text. */
 const nameInText = /trnv1:rsc:[!-+\--~]+/g;
 /** Punctuation of the text behind a name. */
 const punctuation = /[.:;)"']+$/;
