@@ -17,6 +17,7 @@ require (
 	github.com/andybalholm/brotli v1.2.6 // indirect
 	github.com/bits-and-blooms/bitset v1.29.0 // indirect
 	github.com/cilium/cilium v1.20.2 // indirect
+	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/go-faster/city v1.0.1 // indirect
 	github.com/go-faster/errors v0.8.0 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
