@@ -18,9 +18,9 @@ import (
 // inputs contains what options name, parsed and read from files. Nothing of it needs a connection.
 type inputs struct {
 	publicURL      *url.URL
-	host           *rest.Config
+	hostConfig     *rest.Config
 	dsn            string
-	flows          flowstore.Address
+	flowAddress    flowstore.Address
 	trustedProxies []netip.Prefix
 	channels       *setup.Channels
 }
@@ -33,13 +33,13 @@ func (o *options) inputs() (in inputs, err error) {
 	if in.publicURL, err = url.Parse(o.publicURL); err != nil {
 		return in, fmt.Errorf("--public-url: %w", err)
 	}
-	if in.host, err = hostcluster.Config(o.kubeconfig); err != nil {
+	if in.hostConfig, err = hostcluster.Config(o.kubeconfig); err != nil {
 		return in, err
 	}
 	if in.dsn, err = o.dsn(); err != nil {
 		return in, err
 	}
-	if in.flows, err = flowstore.Parse(o.flowStore, os.ReadFile); err != nil {
+	if in.flowAddress, err = flowstore.Parse(o.flowStore, os.ReadFile); err != nil {
 		return in, fmt.Errorf("--flow-store: %w", err)
 	}
 	if in.trustedProxies, err = serving.Prefixes("trusted-proxies", o.trustedProxies); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"time"
 	_ "time/tzdata" // people's time zones, also where the image has none
 
@@ -12,11 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/internal/approval"
-	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/ledger/anchor"
 	"github.com/acp-io/acp/internal/notify"
-	"github.com/acp-io/acp/internal/notify/setup"
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
@@ -39,21 +36,10 @@ func keeper(o options, config *rest.Config, lines ledger.Reader, log *slog.Logge
 	return &anchor.Keeper{Ledger: lines, Anchors: anchors, Every: o.ledgerAnchorEvery, Now: wallclock.Now, Log: log}, nil
 }
 
-// notifier returns the functions that process notifications: one router, and a dispatcher for each channel.
-func notifier(
-	store notify.Store,
-	tickets approval.TicketStore,
-	delegations approval.DelegationStore,
-	company func() *catalog.Catalog,
-	onCall approval.OnCall,
-	channels *setup.Channels,
-	portal *url.URL,
-	replica string,
-	arrived func(person string),
-	log *slog.Logger,
-) []func(context.Context) {
+// notifiers returns the functions that process notifications: one router, and a dispatcher for each channel.
+func (v *services) notifiers() []func(context.Context) {
 	delegation := func(ctx context.Context, id int64) (approval.Delegation, error) {
-		all, err := delegations.Delegations(ctx, approval.DelegationFilter{Before: id + 1, Limit: 1})
+		all, err := v.ticketStore.Delegations(ctx, approval.DelegationFilter{Before: id + 1, Limit: 1})
 		if err != nil {
 			return approval.Delegation{}, err
 		}
@@ -64,20 +50,21 @@ func notifier(
 	}
 	people := func(ctx context.Context) (notify.People, error) {
 		now := wallclock.Now()
-		active, err := delegations.Delegations(ctx, approval.DelegationFilter{ActiveAt: now})
-		return notify.Directory{Catalog: company(), Delegations: active, Now: now, WhoIsOnCall: onCall}, err
+		active, err := v.ticketStore.Delegations(ctx, approval.DelegationFilter{ActiveAt: now})
+		return notify.Directory{Catalog: v.directory.Catalog(), Delegations: active, Now: now, WhoIsOnCall: v.onCall}, err
 	}
-	router := notify.NewRouter(notify.RouterConfig{Store: store, Ticket: tickets.Get, Delegation: delegation, People: people, Channels: channels.People,
-		SharedChannels: channels.SharedChannels, OnInbox: arrived, Now: wallclock.Now, Log: log, Poll: notifyEvery, Keep: notifyKeep,
+	router := notify.NewRouter(notify.RouterConfig{Store: v.notifications, Ticket: v.ticketStore.Get, Delegation: delegation, People: people,
+		Channels: v.channels.People, SharedChannels: v.channels.SharedChannels, OnInbox: v.hub.Inbox, Now: wallclock.Now, Log: v.log,
+		Poll: notifyEvery, Keep: notifyKeep,
 		Gone: func(err error) bool { return approval.CodeOf(err) == approval.CodeNotFound }})
 	run := []func(context.Context){router.Run}
-	for name, sender := range channels.Senders {
+	for name, sender := range v.channels.Senders {
 		dispatcher := notify.NewDispatcher(
-			notify.DispatcherConfig{Name: replica, Channel: name, Sender: sender, Store: store, Renderer: &notify.Renderer{Portal: portal},
+			notify.DispatcherConfig{Name: v.replica, Channel: name, Sender: sender, Store: v.notifications, Renderer: &notify.Renderer{Portal: v.publicURL},
 				Recipient: func(person string) (notify.Recipient, bool) {
-					return notify.Directory{Catalog: company()}.Recipient(person)
+					return notify.Directory{Catalog: v.directory.Catalog()}.Recipient(person)
 				},
-				Now: wallclock.Now, Log: log, Poll: notifyEvery, Lease: notifyLease},
+				Now: wallclock.Now, Log: v.log, Poll: notifyEvery, Lease: notifyLease},
 		)
 		run = append(run, dispatcher.Run)
 	}

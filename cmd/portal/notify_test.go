@@ -20,12 +20,12 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/approval/gormstore"
-	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/database/databasetest"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/notify/setup"
 	"github.com/acp-io/acp/internal/notify/webhook"
+	"github.com/acp-io/acp/internal/portal/core"
 )
 
 // Two portals on one PostgreSQL send one notification for each change, and anchor the ledger.
@@ -74,14 +74,20 @@ func TestReplicasNotifyOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ticketStore := gormstore.New(db)
+			directory, err := openCatalog(t.Context(), options{}, db, log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := &services{
+				sources: &sources{inputs: inputs{publicURL: portal, channels: channels}, db: db, ticketStore: gormstore.New(db), directory: directory,
+					hub: core.NewHub()},
+				notifications: notifystore.New(db), replica: fmt.Sprint(replica), log: log,
+			}
 			k, err := keeper(options{ledgerAnchors: []string{"file:" + heads}, ledgerAnchorEvery: time.Hour}, &rest.Config{}, ledgerstore.NewReader(db), log)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, run := range append(notifier(notifystore.New(db), ticketStore, ticketStore,
-				func() *catalog.Catalog { return &catalog.Catalog{} }, nil, channels, portal, fmt.Sprint(replica), func(string) {}, log),
-				k.Run) {
+			for _, run := range append(v.notifiers(), k.Run) {
 				running.Go(func() { run(ctx) })
 			}
 		}
