@@ -8,7 +8,7 @@ interface Props extends Pick<TextInputProps, "size" | "className" | "flex" | "ma
   label: string;
   /** An example in the empty field. The label is then shown above the field, and otherwise in it. */
   placeholder?: string;
-  /** The value in the URL. The field follows when it changes elsewhere. */
+  /** The value in the URL. The field follows when it changes elsewhere, except between a key and the arrival of what was typed. */
   value: string;
   onChange: (text: string) => void;
   testId: string;
@@ -18,9 +18,13 @@ interface Props extends Pick<TextInputProps, "size" | "className" | "flex" | "ma
 export function SearchField({ label, placeholder, value, onChange, testId, ...rest }: Props) {
   const [text, setText] = useState(value);
   const [known, setKnown] = useState(value);
+  // What was typed and is not in the URL yet. The URL changes later than onChange is called, and the person may type on meanwhile:
+  // to follow an earlier part of their own text would remove what they typed since.
+  const [typed, setTyped] = useState<string>();
   if (value !== known) {
     setKnown(value);
-    if (value !== text.trim()) setText(value);
+    if (typed === undefined) setText(value);
+    else if (value === typed) setTyped(undefined);
   }
   const apply = useDebouncedCallback((next: string) => onChange(next.trim()), 200);
   return (
@@ -32,8 +36,10 @@ export function SearchField({ label, placeholder, value, onChange, testId, ...re
       maxLength={200}
       onChange={(event) => {
         setText(event.currentTarget.value);
+        setTyped(event.currentTarget.value.trim());
         apply(event.currentTarget.value);
       }}
+      onBlur={() => setTyped(undefined)}
       data-testid={testId}
       {...rest}
     />
