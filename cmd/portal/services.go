@@ -59,7 +59,7 @@ type services struct {
 	recorder       *externalchanges.Recorder
 	rollouts       *rollout.Service
 	downgrader     *rollout.FleetDowngrader
-	denialGuard    *rollout.Watcher
+	rolloutGuard   *rollout.Watcher
 	updater        *holderupdate.Worker
 	reviewStore    *reviewstore.Store
 	reviews        *accessreview.Service
@@ -200,7 +200,7 @@ func (v *services) addRollouts(ctx context.Context, states *rolloutstore.Store, 
 		MaxWait: fleetDowngradeMaxWait,
 		Running: ctx,
 	}
-	v.denialGuard = &rollout.Watcher{
+	v.rolloutGuard = &rollout.Watcher{
 		Service:   v.rollouts,
 		Name:      v.replica,
 		Denials:   v.evidence,
@@ -257,7 +257,7 @@ func (v *services) start(ctx context.Context, background, working *sync.WaitGrou
 	background.Go(func() { v.follower.Run(ctx) })
 	background.Go(func() { v.prune(ctx) })
 	background.Go(func() { v.anchors.Run(ctx) })
-	background.Go(func() { v.denialGuard.Run(ctx) })
+	background.Go(func() { v.rolloutGuard.Run(ctx) })
 	background.Go(func() { v.reviewer.Run(ctx) })
 	background.Go(func() { v.updater.Run(ctx) })
 	background.Go(func() { v.recorder.Run(ctx) })

@@ -194,7 +194,7 @@ func (f *facts) objectStates(done *outcome, byKey map[string]hostObject, objects
 			Engine:       f.engineOf(cluster),
 			Desired:      p.Desired[name][cluster],
 			Observation:  f.Observed.of(cluster, name),
-			Settled:      true,
+			Handled:      true,
 			Frozen:       p.Frozen,
 			Orphan:       p.Frozen && f.orphaned(),
 			Wildcard:     f.wildcard(),
@@ -206,7 +206,7 @@ func (f *facts) objectStates(done *outcome, byKey map[string]hostObject, objects
 		if e.Object != nil {
 			// Until the plan is written, the engine's report refers to the previous write.
 			report := e.ReportIn(cluster)
-			s.Propagated, s.Settled, s.EngineStatus = report.Applied && !done.deferred(), report.Settled && !done.deferred(), report.Reason
+			s.Propagated, s.Handled, s.EngineStatus = report.Applied && !done.deferred(), report.Handled && !done.deferred(), report.Reason
 			s.SharedWith = report.SharedWith
 		}
 		if s.relevant() {
@@ -283,10 +283,10 @@ func (f *facts) suspendedState(cluster string) (v1alpha1.MemberState, message.Me
 func (f *facts) groupsIn(cluster string) []objectState {
 	var out []objectState
 	for _, g := range f.Groups {
-		s := objectState{Group: true, Name: g.Name, Engine: f.engineOf(cluster), Desired: g.Revision, Observation: f.observedGroup(cluster, &g), Settled: true}
+		s := objectState{Group: true, Name: g.Name, Engine: f.engineOf(cluster), Desired: g.Revision, Observation: f.observedGroup(cluster, &g), Handled: true}
 		if g.Federated != nil {
 			report := g.Federated.ReportIn(cluster)
-			s.Propagated, s.Settled, s.EngineStatus = report.Applied || g.Revision == "", report.Settled, report.Reason
+			s.Propagated, s.Handled, s.EngineStatus = report.Applied || g.Revision == "", report.Handled, report.Reason
 			s.SharedWith, s.MayExist = report.SharedWith, g.Revision == ""
 		}
 		if s.relevant() {
@@ -328,8 +328,8 @@ type objectState struct {
 	EngineStatus string
 	// Engine is the member's engine, or "" for a member that is not registered.
 	Engine federation.Engine
-	// Settled reports whether the engine has handled the present version.
-	Settled bool
+	// Handled reports whether the engine has handled the present version.
+	Handled bool
 	// SharedWith is another engine that may still write into the member, or "".
 	SharedWith federation.Engine
 	// WasRealized reports whether, at the last report, the unit was realized as it is wanted now, or was found changed in
@@ -354,7 +354,7 @@ func (s *objectState) relevant() bool {
 		return true
 	}
 	// Nothing is wanted and nothing exists: done, once that was observed and the engine will not create the object.
-	return s.MayExist && (!s.Settled || !s.Observation.Reachable)
+	return s.MayExist && (!s.Handled || !s.Observation.Reachable)
 }
 
 // state returns the state of an object in a member, and why: whether the member can be reached, and has the wanted revision. Whether
@@ -400,7 +400,7 @@ func (s *objectState) removalState() (v1alpha1.MemberState, message.Message) {
 		return v1alpha1.MemberPending, s.withDelay(message.StateToBeRemoved(s.subject()))
 	case s.Observation.Object == nil:
 		return v1alpha1.MemberPending, message.StateRemovalUnconfirmed()
-	case !s.Settled || s.EngineStatus == federation.WaitingForRemoval:
+	case !s.Handled || s.EngineStatus == federation.WaitingForRemoval:
 		return v1alpha1.MemberPending, message.StateNotRemovedYet(s.subject())
 	}
 	return v1alpha1.MemberLeaked, message.StateLeaked(s.fullName())
@@ -410,7 +410,7 @@ func (s *objectState) removalState() (v1alpha1.MemberState, message.Message) {
 // the direct engine, because it decides by what it read of the record and of the member, and has not handled the present version. A work
 // agent may, as long as it has a ManifestWork of the object, and the agent of the member's own engine until it has handled the present version.
 func (s *objectState) mayRevert() bool {
-	return !s.Settled && (s.SharedWith != "" || s.Engine.Pulls() || s.Engine.IsKubeFed() && s.Observation.Object.WrittenDirectly)
+	return !s.Handled && (s.SharedWith != "" || s.Engine.Pulls() || s.Engine.IsKubeFed() && s.Observation.Object.WrittenDirectly)
 }
 
 // revertReason returns the reason why an earlier version may still overwrite what the member has.
@@ -431,7 +431,7 @@ func (s *objectState) changed() bool {
 	if o := s.Observation.Object; !s.Group || o.Label != "" {
 		return o.Revision != o.Label
 	}
-	return s.WasRealized && s.Settled && s.Propagated
+	return s.WasRealized && s.Handled && s.Propagated
 }
 
 // withDelay adds to a message why the object is delayed: the missing group, the write queue, or the engine's status.

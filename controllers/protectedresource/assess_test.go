@@ -38,7 +38,7 @@ func TestObjectState(t *testing.T) {
 		},
 		{
 			"KubeFed has handled what the former engine wrote",
-			objectState{Desired: "r", Observation: directly(there("r", "r", "")), Engine: federation.EngineKubeFed, Settled: true},
+			objectState{Desired: "r", Observation: directly(there("r", "r", "")), Engine: federation.EngineKubeFed, Handled: true},
 			true, v1alpha1.MemberRealized,
 		},
 		{
@@ -51,7 +51,7 @@ func TestObjectState(t *testing.T) {
 		},
 		{
 			"the work agent has handled it",
-			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineOCM, Settled: true}, true, v1alpha1.MemberRealized,
+			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineOCM, Handled: true}, true, v1alpha1.MemberRealized,
 		},
 		{
 			"the former engine's work agent may write an earlier version over it",
@@ -65,7 +65,7 @@ func TestObjectState(t *testing.T) {
 		{"somebody took the label away too", objectState{Desired: "r", Observation: there("x", "", "")}, true, v1alpha1.MemberDrifted},
 		{
 			"a group that was as wanted, and KubeFed is done",
-			objectState{Group: true, Desired: "r", Observation: there("x", "", ""), WasRealized: true, Settled: true, Propagated: true},
+			objectState{Group: true, Desired: "r", Observation: there("x", "", ""), WasRealized: true, Handled: true, Propagated: true},
 			true, v1alpha1.MemberDrifted,
 		},
 		{
@@ -74,7 +74,7 @@ func TestObjectState(t *testing.T) {
 		},
 		{
 			"a group that was not as wanted yet",
-			objectState{Group: true, Desired: "r", Observation: there("x", "", ""), Settled: true, Propagated: true},
+			objectState{Group: true, Desired: "r", Observation: there("x", "", ""), Handled: true, Propagated: true},
 			true, v1alpha1.MemberPending,
 		},
 		{"not there yet", objectState{Desired: "r", Observation: absent}, true, v1alpha1.MemberPending},
@@ -88,18 +88,18 @@ func TestObjectState(t *testing.T) {
 		},
 		{"it was there, and nobody can say", objectState{Desired: "r", Observation: away, WasRealized: true}, true, v1alpha1.MemberUnreachable},
 		{"nobody can say", objectState{Desired: "r", Observation: away}, true, v1alpha1.MemberUnreachable},
-		{"KubeFed's success is no proof", objectState{Desired: "r", Observation: absent, Propagated: true, Settled: true}, true, v1alpha1.MemberPending},
+		{"KubeFed's success is no proof", objectState{Desired: "r", Observation: absent, Propagated: true, Handled: true}, true, v1alpha1.MemberPending},
 		{"not wanted, being removed", objectState{Observation: there("r", "r", ""), MayExist: true}, true, v1alpha1.MemberPending},
 		{
 			"not wanted, and KubeFed waits for the member",
-			objectState{Observation: there("r", "r", ""), Settled: true, EngineStatus: federation.WaitingForRemoval},
+			objectState{Observation: there("r", "r", ""), Handled: true, EngineStatus: federation.WaitingForRemoval},
 			true, v1alpha1.MemberPending,
 		},
-		{"not wanted, and nobody removes it", objectState{Observation: there("r", "r", ""), Settled: true}, true, v1alpha1.MemberLeaked},
-		{"not wanted, and nobody can say", objectState{Observation: away, MayExist: true, Settled: true}, true, v1alpha1.MemberUnreachable},
+		{"not wanted, and nobody removes it", objectState{Observation: there("r", "r", ""), Handled: true}, true, v1alpha1.MemberLeaked},
+		{"not wanted, and nobody can say", objectState{Observation: away, MayExist: true, Handled: true}, true, v1alpha1.MemberUnreachable},
 		{"gone, but KubeFed may still write it", objectState{Observation: absent, MayExist: true}, true, v1alpha1.MemberPending},
-		{"gone", objectState{Observation: absent, MayExist: true, Settled: true}, false, ""},
-		{"never had it, and is away", objectState{Observation: away, Settled: true}, false, ""},
+		{"gone", objectState{Observation: absent, MayExist: true, Handled: true}, false, ""},
+		{"never had it, and is away", objectState{Observation: away, Handled: true}, false, ""},
 		{"closed without owner", objectState{Desired: "r", Observation: there("r", "r", ""), Frozen: true, Orphan: true}, true, v1alpha1.MemberLeaked},
 		{
 			"kept as it was, so no word about what is asked for now",

@@ -112,7 +112,7 @@ func outcomeOf(err error) string {
 		return "superseded"
 	case errors.As(err, &refused):
 		return "refused by the host cluster"
-	case settled(err):
+	case needsNoRetry(err):
 		return "no longer approved"
 	case errors.Is(err, ErrLeaseLost):
 		return "lease lost"

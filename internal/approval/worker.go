@@ -155,9 +155,9 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 	end := t.Items[j.Item].End() // of the statement that is written
 	name, written, err := w.write(ctx, j, t)
 	traceOutcome(span, err)
-	if err == nil || settled(err) {
+	if err == nil || needsNoRetry(err) {
 		w.step("written")
-		t, err := w.Outbox.Finish(ctx, j, func(t *Ticket) error { w.settle(t, j, name, written, end, err); return nil })
+		t, err := w.Outbox.Finish(ctx, j, func(t *Ticket) error { w.applyOutcome(t, j, name, written, end, err); return nil })
 		if err != nil {
 			tracing.Fail(span, "the outcome was not stored")
 			return err
@@ -173,8 +173,8 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 	return w.failed(ctx, j, err)
 }
 
-// settled reports whether a job is done after an error, because its item no longer needs it.
-func settled(err error) bool {
+// needsNoRetry reports whether a job is done in spite of its error, because its item no longer needs it.
+func needsNoRetry(err error) bool {
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError
 	var refused *RefusedError
@@ -183,8 +183,8 @@ func settled(err error) bool {
 		errors.As(err, &refused) && refused.Final
 }
 
-// settle applies the result of a finished job to its item. The statement that was written has the given end.
-func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, end time.Time, why error) {
+// applyOutcome applies the result of a finished job to its item. The statement that was written has the given end.
+func (w *Worker) applyOutcome(t *Ticket, j *Job, name string, written Written, end time.Time, why error) {
 	now := w.Service.Now()
 	var exceeds *exceedsApprovalError
 	var stricter *stricterError

@@ -82,7 +82,7 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	last, known := s.last[source]
-	settled := known && last.err == nil && last.revision == s.Revision() &&
+	unchanged := known && last.err == nil && last.revision == s.Revision() &&
 		(last.status.PendingPreview == "" || s.Now().Sub(last.previewed) < PreviewLifetime/2)
 	var fingerprint string
 	if f, ok := s.Sources[i].(Fingerprinted); ok {
@@ -90,7 +90,7 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 		if fingerprint, err = f.Fingerprint(); err != nil {
 			return s.failed(ctx, source, last, err)
 		}
-		if settled && fingerprint == last.fingerprint {
+		if unchanged && fingerprint == last.fingerprint {
 			return s.nothingNew(ctx, last)
 		}
 	}
@@ -105,7 +105,7 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if settled && last.reading == sum {
+	if unchanged && last.reading == sum {
 		last.fingerprint = fingerprint
 		return s.nothingNew(ctx, last)
 	}

@@ -53,7 +53,7 @@ func (o *Object) IsForgotten(cluster string) bool {
 // SeenWithout reports whether a member does not have the object and its engine will not create it. It is false for a
 // member that is not registered or cannot be read.
 func (o *Object) SeenWithout(cluster string, seen Observation) bool {
-	return seen.Registered && seen.Reachable && seen.Object == nil && o.ReportIn(cluster).Settled
+	return seen.Registered && seen.Reachable && seen.Object == nil && o.ReportIn(cluster).Handled
 }
 
 // ReleasesMember reports whether o lists a member that is leaving as placed before, and next, which replaces it, does not.

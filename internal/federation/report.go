@@ -5,15 +5,15 @@ import "slices"
 // Report is what a propagation engine recorded about the present version of an object in one member. It is never evidence of what
 // the member has: only what was read back from the member is.
 type Report struct {
-	// Settled reports whether the engine has handled the present version in the member, with or without success, and will not
+	// Handled reports whether the engine has handled the present version in the member, with or without success, and will not
 	// write an earlier version there any more.
-	Settled bool
+	Handled bool
 	// SharedWith is another engine that may still write into the member, which is moving from or to it, or "".
 	SharedWith Engine
 	// Applied reports whether, according to the engine, the member has the present version.
 	Applied bool
 	// Reason is why the member does not have the present version, as a status value of KubeFed (pkg/controller/sync/status) or of
-	// another engine, or "". It may belong to an earlier version if Settled is false.
+	// another engine, or "". It may belong to an earlier version if Handled is false.
 	Reason string
 }
 
@@ -60,7 +60,7 @@ func (o *Object) WithoutKubeFed() *Object {
 
 // ReportIn returns KubeFed's report about a member.
 func (p Propagation) ReportIn(cluster string) Report {
-	return Report{Settled: p.Seen, Applied: p.OK(cluster), Reason: p.Clusters[cluster]}
+	return Report{Handled: p.Seen, Applied: p.OK(cluster), Reason: p.Clusters[cluster]}
 }
 
 // IsPlacedIn reports whether the object has to exist in a member.

@@ -44,8 +44,8 @@ func (e *Engines) of(cluster string) (Engine, *federation.Cluster) {
 const ReasonUnknownEngine = "UnknownEngine"
 
 // Report returns what the member's engine recorded about an object there. While KubeFed still has access to a member of another engine,
-// nothing is settled before KubeFed has handled the object, too, and while the agent of the member's former engine may still write the
-// object, it is not settled.
+// nothing is handled before KubeFed has handled the object, too, and while the agent of the member's former engine may still write the
+// object, it is not handled.
 func (e *Engines) Report(o *federation.Object, cluster string) federation.Report {
 	engine, c := e.of(cluster)
 	switch {
@@ -56,10 +56,10 @@ func (e *Engines) Report(o *federation.Object, cluster string) federation.Report
 	}
 	r := engine.Report(o, cluster)
 	if c.SharedWithKubeFed() {
-		r.SharedWith, r.Settled = federation.EngineKubeFed, r.Settled && o.Propagation.Seen
+		r.SharedWith, r.Handled = federation.EngineKubeFed, r.Handled && o.Propagation.Seen
 	}
 	if former, ok := e.engines[c.FormerEngine].(Former); ok && c.FormerEngine != c.Engine && former.Retains(o, cluster) {
-		r.SharedWith, r.Settled = c.FormerEngine, false
+		r.SharedWith, r.Handled = c.FormerEngine, false
 	}
 	return r
 }

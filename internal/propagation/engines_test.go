@@ -61,10 +61,10 @@ func object(seen bool, placement ...string) *federation.Object {
 		Propagation: federation.Propagation{Seen: seen, Clusters: map[string]string{}}}
 }
 
-// TestReport checks which engine is asked about a member, and that a member that KubeFed can still write to is not settled before
+// TestReport checks which engine is asked about a member, and that a member that KubeFed can still write to is not handled before
 // KubeFed has handled the object.
 func TestReport(t *testing.T) {
-	done := federation.Report{Settled: true, Applied: true}
+	done := federation.Report{Handled: true, Applied: true}
 	engines := propagation.NewEngines(fleet, kubefed.Engine{}, engine{report: done}, former{})
 	for _, c := range []struct {
 		reason, member string
@@ -72,15 +72,15 @@ func TestReport(t *testing.T) {
 		want           federation.Report
 	}{
 		{"KubeFed has not handled it", "fed", false, federation.Report{}},
-		{"KubeFed has handled it", "fed", true, federation.Report{Settled: true}},
+		{"KubeFed has handled it", "fed", true, federation.Report{Handled: true}},
 		{"another engine", "direct", false, done},
 		{"KubeFed may still write there", "moving", false, federation.Report{SharedWith: federation.EngineKubeFed, Applied: true}},
-		{"both have handled it", "moving", true, federation.Report{Settled: true, SharedWith: federation.EngineKubeFed, Applied: true}},
+		{"both have handled it", "moving", true, federation.Report{Handled: true, SharedWith: federation.EngineKubeFed, Applied: true}},
 		{"KubeFed has not noticed that it lost the member", "leaving", false, federation.Report{SharedWith: federation.EngineKubeFed, Applied: true}},
 		{"a work agent may still write there", "pulled", true, federation.Report{SharedWith: federation.EngineOCM, Applied: true}},
 		{"a work agent has given up everything", "released", true, done},
-		{"an engine that does not exist settles nothing", "odd", true, federation.Report{Reason: propagation.ReasonUnknownEngine}},
-		{"a member that is not registered", "gone", true, federation.Report{Settled: true}},
+		{"an engine that does not exist handles nothing", "odd", true, federation.Report{Reason: propagation.ReasonUnknownEngine}},
+		{"a member that is not registered", "gone", true, federation.Report{Handled: true}},
 	} {
 		if got := engines.Report(object(c.seen), c.member); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)

@@ -55,7 +55,7 @@ func (s *scene) reachesPlaced() {
 	s.until("the engine reports that the members have it", func() error {
 		o, _ := s.Store.Get(s.key())
 		for _, m := range []string{m1, m2} {
-			if r := o.ReportIn(m); !r.Settled || !r.Applied || r.Reason != "" {
+			if r := o.ReportIn(m); !r.Handled || !r.Applied || r.Reason != "" {
 				return fmt.Errorf("%s: %+v", m, r)
 			}
 		}
@@ -277,7 +277,7 @@ func (s *scene) quickReversal() {
 	s.seen(m2, "887")
 	s.until("the engine is done", func() error {
 		o, _ := s.Store.Get(s.key())
-		if a, b := o.ReportIn(m1), o.ReportIn(m2); !a.Settled || !b.Settled {
+		if a, b := o.ReportIn(m1), o.ReportIn(m2); !a.Handled || !b.Handled {
 			return fmt.Errorf("%+v, %+v", a, b)
 		}
 		return nil

@@ -52,7 +52,7 @@ type Config struct {
 const (
 	// requestTimeout bounds the requests for one object in one member.
 	requestTimeout = 5 * time.Second
-	// uncertainty is how long a request without an answer may still take effect in the member. Until then nothing is settled there.
+	// uncertainty is how long a request without an answer may still take effect in the member. Until then nothing is handled there.
 	uncertainty = 2 * requestTimeout
 	// repairInterval is the shortest time between two writes of one version of an object, so that the engine does not compete with
 	// another writer at full speed.
@@ -205,7 +205,7 @@ func (e *Engine) Report(o *federation.Object, cluster string) federation.Report 
 	if !ok || r.uid != o.Meta.UID || r.generation < o.Meta.Generation {
 		return federation.Report{Reason: r.reason}
 	}
-	return federation.Report{Settled: e.config.Clock.Now().After(r.uncertain), Applied: r.reason == "" && o.IsPlacedIn(cluster), Reason: r.reason}
+	return federation.Report{Handled: e.config.Clock.Now().After(r.uncertain), Applied: r.reason == "" && o.IsPlacedIn(cluster), Reason: r.reason}
 }
 
 // Start handles objects until the context ends. It begins with all objects in all members.

@@ -28,8 +28,8 @@ func (noClients) Of(context.Context, federation.Cluster) (dynamic.Interface, err
 }
 func (noClients) Forget(string) {}
 
-// TestReportIsSettledAfterUncertainty checks that a request without an answer is not reported as settled while it may still take effect.
-func TestReportIsSettledAfterUncertainty(t *testing.T) {
+// TestReportIsHandledAfterUncertainty checks that a request without an answer is not reported as handled while it may still take effect.
+func TestReportIsHandledAfterUncertainty(t *testing.T) {
 	metrics, err := NewMetrics(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -44,16 +44,16 @@ func TestReportIsSettledAfterUncertainty(t *testing.T) {
 	e.results[place{"m1", o.Key()}] = result{uid: "u", generation: 2, reason: "no answer", uncertain: now.Now().Add(uncertainty)}
 	for _, step := range []struct {
 		after   time.Duration
-		settled bool
+		handled bool
 	}{{0, false}, {uncertainty, false}, {time.Nanosecond, true}} {
 		now.Step(step.after)
-		if got := e.Report(o, "m1"); got.Settled != step.settled || got.Applied || got.Reason != "no answer" {
+		if got := e.Report(o, "m1"); got.Handled != step.handled || got.Applied || got.Reason != "no answer" {
 			t.Errorf("%s after: %+v", now.Since(time.Unix(1_000_000, 0)), got)
 		}
 	}
 	o.Meta.Generation = 3
-	if got := e.Report(o, "m1"); got.Settled {
-		t.Errorf("a version that was not handled is reported as settled: %+v", got)
+	if got := e.Report(o, "m1"); got.Handled {
+		t.Errorf("a version that was not handled is reported as handled: %+v", got)
 	}
 }
 

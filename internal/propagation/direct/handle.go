@@ -205,8 +205,8 @@ func (e *Engine) record(at place, o *federation.Object, was result, reason strin
 	e.results[at] = now
 	e.mu.Unlock()
 	// That a member has an object is read back from it, and that is an event of its own.
-	settled := !o.IsPlacedIn(at.cluster) && (!had || before.uid != now.uid || before.generation != now.generation)
-	if settled || before.reason != now.reason || before.uncertain != now.uncertain {
+	removed := !o.IsPlacedIn(at.cluster) && (!had || before.uid != now.uid || before.generation != now.generation)
+	if removed || before.reason != now.reason || before.uncertain != now.uncertain {
 		e.config.Reported(at.key)
 	}
 }

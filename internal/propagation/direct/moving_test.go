@@ -203,7 +203,7 @@ func (m *late) write(app string) {
 	}
 }
 
-// seen waits until m1 has the policy that admits an application, and the engine has settled.
+// seen waits until m1 has the policy that admits an application, and the engine has handled it.
 func (m *late) seen(app string) {
 	m.Helper()
 	eventually.NilWithin(m.T, timeout, "m1 has what admits "+app, func() error {

@@ -203,17 +203,17 @@ func (e *Engine) Report(o *federation.Object, cluster string) federation.Report 
 		return federation.Report{Reason: p.failure}
 	case !o.IsPlacedIn(cluster):
 		never := !o.WasPlacedIn(cluster)
-		return federation.Report{Settled: w == nil && (never || p.absence == e.absenceOf(at, o)), Reason: agentReason(alive)}
-	case w == nil || w.record != recordOf(o) || w.purpose != purposeApply || w.deleting || !e.config.Works.settled(w):
+		return federation.Report{Handled: w == nil && (never || p.absence == e.absenceOf(at, o)), Reason: agentReason(alive)}
+	case w == nil || w.record != recordOf(o) || w.purpose != purposeApply || w.deleting || !e.config.Works.hasHandled(w):
 		return federation.Report{Reason: agentReason(alive)}
 	case !w.applied || !e.config.Works.isOfPresentEpoch(w): // the ManifestWork is written again
-		return federation.Report{Settled: true, Reason: agentReason(alive)}
+		return federation.Report{Handled: true, Reason: agentReason(alive)}
 	case w.refused != "":
-		return federation.Report{Settled: true, Reason: reasonRefused}
+		return federation.Report{Handled: true, Reason: reasonRefused}
 	case w.available == available && w.report == nil:
-		return federation.Report{Settled: true, Reason: reasonNoReport}
+		return federation.Report{Handled: true, Reason: reasonNoReport}
 	}
-	return federation.Report{Settled: true, Applied: w.exact(), Reason: agentReason(alive)}
+	return federation.Report{Handled: true, Applied: w.exact(), Reason: agentReason(alive)}
 }
 
 // Retains reports whether the agent of a member that moved to another engine may still write an object: its ManifestWork was not deleted

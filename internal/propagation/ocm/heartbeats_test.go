@@ -281,9 +281,9 @@ func TestHeartbeatStaysDueWhenItCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestAChangeBackIsNotSettledBeforeItIsHandled checks that a content that the agent handled before does not count as handled again while it
+// TestChangeBackIsNotHandledBeforeTheAgentHandlesIt checks that a content that the agent handled before does not count as handled again while it
 // may still write another one in between, and that a version that only asks again changes nothing.
-func TestAChangeBackIsNotSettledBeforeItIsHandled(t *testing.T) {
+func TestChangeBackIsNotHandledBeforeTheAgentHandlesIt(t *testing.T) {
 	s := newScene(t)
 	s.answers(s.asked())
 	version := func(app string, generation int64, handled bool) *work {
@@ -297,8 +297,8 @@ func TestAChangeBackIsNotSettledBeforeItIsHandled(t *testing.T) {
 	is := func(what string, w *work, want bool) {
 		t.Helper()
 		s.put(w)
-		if got := s.works.settled(w); got != want {
-			t.Errorf("%s: settled is %v, want %v", what, got, want)
+		if got := s.works.hasHandled(w); got != want {
+			t.Errorf("%s: handled is %v, want %v", what, got, want)
 		}
 	}
 	is("the first version is written", version("a", 1, false), false)

@@ -163,9 +163,9 @@ func (s *Works) discardHandled(at place, body string) {
 	}
 }
 
-// settled reports whether the agent has handled the body of a ManifestWork, so that it writes nothing else any more. A later version with the same
+// hasHandled reports whether the agent has handled the body of a ManifestWork, so that it writes nothing else any more. A later version with the same
 // body and another nonce makes no difference.
-func (s *Works) settled(w *work) bool {
+func (s *Works) hasHandled(w *work) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return w.applied || s.handled[place{w.cluster, w.key}] == w.body
