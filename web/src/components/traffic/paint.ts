@@ -77,7 +77,7 @@ export interface Scene {
 const barWidth = 6;
 /** refusedGap is the space in pixels between the end of a refused strand and the resource. */
 const refusedGap = 16;
-/** mostDetailed is the number of visible strands above which they are drawn without dashes, openings and end bars, which take long to draw. */
+/** mostDetailed is the number of strands above which they are drawn without dashes, openings and end bars, which take long to draw. */
 const mostDetailed = 2_500;
 /** labelSpacing is the least distance in pixels between two names. */
 const labelSpacing = 15;
@@ -99,7 +99,7 @@ type Base = Pick<Scene, "picture" | "scroll" | "size" | "palette">;
 /** strokes draws strands. Those of the same kind and about the same width are one path, because a change of the style takes longer than a line. */
 function strokes(context: CanvasRenderingContext2D, { picture, scroll, size, palette }: Base, wanted: (strand: Strand) => boolean, alpha: (kind: TrafficKind, width: number) => number, wider = 0) {
   const { left, right } = columnsOf(size.width);
-  let visible = 0;
+  const detailed = picture.strands.length <= mostDetailed || wider > 0;
   const batches = new Map<string, { kind: TrafficKind; width: number; strands: Strand[] }>();
   for (const strand of picture.strands) {
     if (!wanted(strand)) continue;
@@ -110,9 +110,7 @@ function strokes(context: CanvasRenderingContext2D, { picture, scroll, size, pal
     const batch = batches.get(key) ?? { kind: strand.kind, width, strands: [] };
     batch.strands.push(strand);
     batches.set(key, batch);
-    visible += 1;
   }
-  const detailed = visible <= mostDetailed || wider > 0;
   for (const kind of trafficKinds) {
     for (const batch of batches.values()) {
       if (batch.kind !== kind) continue;
@@ -299,7 +297,7 @@ export function trafficPainter() {
       clear(below, scene.size);
       const { length } = scene.picture.strands;
       // Among thousands, those with few connections are the faintest.
-      strokes(below, scene, () => true, (kind, width) => usualAlpha[kind] * opacityFactor(kind, scene.picture, scene.scroll) * (length > mostDetailed ? 0.4 + 0.6 * Math.min(1, width / 12) : 1));
+      strokes(below, scene, () => true, (kind, width) => usualAlpha[kind] * opacityFactor(kind, scene.picture, scene.scroll) * (length > mostDetailed ? 0.4 + 0.6 * Math.min(1, width / 15) : 1));
     }
     kept = { picture: scene.picture, scroll: scene.scroll, size: scene.size, palette: scene.palette };
     const strong = touched(scene);
