@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { CatalogRef, OwnerRef, Person } from "../api/types";
+import { listParts, listText } from "../lib/list";
 import { displayName, shortName, textParts } from "../lib/names";
 import { Avatar } from "./Avatar";
 import classes from "./Names.module.css";
@@ -88,7 +89,7 @@ export function PersonName({ person, size }: { person: Person; size?: number }) 
 /** Owners shows the names of owners as a list. */
 export function Owners({ owners }: { owners: OwnerRef[] }) {
   const { i18n } = useTranslation();
-  return <>{new Intl.ListFormat(i18n.language, { type: "conjunction", style: "narrow" }).format(owners.map((owner) => owner.displayName))}</>;
+  return <>{listText(owners.map((owner) => owner.displayName), i18n.language, { style: "narrow" })}</>;
 }
 
 /** anyone is the subject of a statement that stands for every client. */
@@ -108,9 +109,7 @@ export function NameList({ names, refs, limit }: NameListProps) {
   const shown = names.slice(0, limit);
   const texts = shown.map((name) => (name === anyone ? t("accessReview.anyone") : displayName(name, refs)));
   if (names.length > shown.length) texts.push(t("accessReview.moreNames", { count: names.length - shown.length }));
-  // The list is formatted with the positions of its elements, by which each of them is found again.
-  const parts = new Intl.ListFormat(i18n.language, { type: "conjunction" }).formatToParts(texts.map((_text, at) => String(at)));
-  return <>{parts.map(({ type, value }) => (type === "literal" ? value : <strong key={value} title={shown[Number(value)]}>{texts[Number(value)]}</strong>))}</>;
+  return <>{listParts(texts, i18n.language).map(({ index, text }) => (index === undefined ? text : <strong key={index} title={shown[index]}>{text}</strong>))}</>;
 }
 
 /** NamedText shows a text in which the titles replace resource names, each with the exact name on hover. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { TrafficMap } from "../api/types";
-import { bundleAt, clampedScroll, fittedScroll, heightAt, hiddenIn, overlayOf, padding, parameterAt, readingOrder, totals, trafficLevelOf, trafficPicture, widthOf, zoomedScroll } from "./traffic-map";
+import { bundleAt, canvasHeight, clampedScroll, fittedScroll, heightAt, hiddenIn, overlayOf, padding, parameterAt, readingOrder, totals, trafficLevelOf, trafficPicture, widthOf, zoomedScroll } from "./traffic-map";
 import type { TrafficView } from "./traffic-map";
 
 const map: TrafficMap = {
@@ -106,6 +106,15 @@ describe("the window on the picture", () => {
     expect(clampedScroll(big, 600, { k: 1, top: 50_000 }).top).toBe(10_000 - (600 - 2 * padding));
     expect(clampedScroll(big, 600, { k: 0.0001, top: 0 }).k).toBeCloseTo(fitted.k);
     expect(clampedScroll(big, 600, { k: 99, top: 0 }).k).toBe(3);
+  });
+
+  it("is as high as a picture of some rows, in which each name has its place, and lower for a larger one", () => {
+    for (const height of [400, 900, 1_500]) {
+      expect(canvasHeight({ height }, 860)).toBe(height + 2 * padding);
+      expect(fittedScroll({ height }, canvasHeight({ height }, 860)).k).toBeCloseTo(1);
+    }
+    expect(canvasHeight({ height: 30 }, 860)).toBe(240);
+    expect([canvasHeight({ height: 50_000 }, 860), canvasHeight({ height: 50_000 }, 300)]).toEqual([636, 440]);
   });
 
   it("keeps the point under the pointer in its place when it zooms", () => {

@@ -128,7 +128,7 @@ export function totals(map: Pick<TrafficMap, "links">): Record<TrafficKind, numb
 
 /** widthOf returns the width of a strand: connections that are still open are as thin as one, and each tenfold number is wider by the same amount. */
 export function widthOf(kind: TrafficKind, count: number): number {
-  return kind === "granted" ? 1 : 1.5 + 1.9 * Math.log10(1 + count);
+  return kind === "granted" ? 1 : 3 + 1.9 * Math.log10(1 + count);
 }
 
 interface Group {
@@ -154,6 +154,8 @@ const rowLeast = 25;
 const rowGap = 9;
 const groupGap = 16;
 const headerHeight = 22;
+/** strandGap is the space between two strands of a node. */
+const strandGap = 1.5;
 /** slack is the space by which rows of the shorter side are at most moved apart. */
 const slack = 46;
 
@@ -293,8 +295,8 @@ export function trafficPicture(map: TrafficMap, view: TrafficView): TrafficPictu
       if (count === undefined) continue;
       const width = widthOf(kind, count);
       strands.push({ bundle: index, kind, width, y1: 0, y2: 0 });
-      heights.client[bundle.from] = (heights.client[bundle.from] ?? 0) + width + 0.8;
-      heights.server[bundle.to] = (heights.server[bundle.to] ?? 0) + width + 0.8;
+      heights.client[bundle.from] = (heights.client[bundle.from] ?? 0) + width + strandGap;
+      heights.server[bundle.to] = (heights.server[bundle.to] ?? 0) + width + strandGap;
     }
   });
   for (const [side, { nodes }] of [["client", clients], ["server", servers]] as const) nodes.forEach((node, index) => (node.height = Math.max(8, heights[side][index] ?? 0)));
@@ -323,8 +325,8 @@ export function trafficPicture(map: TrafficMap, view: TrafficView): TrafficPictu
       const index = side === "client" ? bundle?.from : bundle?.to;
       if (index === undefined) continue;
       const top = at[index] ?? 0;
-      at[index] = top + strand.width + 0.8;
-      strand[side === "client" ? "y1" : "y2"] = top + (strand.width + 0.8) / 2;
+      at[index] = top + strand.width + strandGap;
+      strand[side === "client" ? "y1" : "y2"] = top + (strand.width + strandGap) / 2;
     }
   }
   for (const bundle of bundles) bundle.to += clients.nodes.length;
@@ -353,6 +355,15 @@ export interface TrafficScroll {
 
 /** padding is the space above and below the picture in pixels. */
 export const padding = 22;
+
+/** tallest is the height in pixels up to which a picture is drawn in its own size, so that all of its names can be read. */
+const tallest = 1_600;
+
+/** canvasHeight returns the height in pixels of the drawing: that of the picture, or for a larger one less than that of the window, in which it is moved and zoomed. */
+export function canvasHeight(picture: Pick<TrafficPicture, "height">, windowHeight: number): number {
+  const natural = Math.ceil(picture.height) + 2 * padding;
+  return natural <= tallest ? Math.max(240, natural) : Math.round(Math.max(440, windowHeight * 0.74));
+}
 
 /** fittedScroll returns the view of the whole picture. */
 export function fittedScroll(picture: Pick<TrafficPicture, "height">, height: number): TrafficScroll {

@@ -1,6 +1,7 @@
 /** Words that need the language: durations, lists, names of steps. */
 import { useTranslation } from "react-i18next";
 import type { Message, Step } from "../api/types";
+import { listText } from "./list";
 import { render } from "./message";
 import { elapsed, wholeUnits } from "./time";
 import { useZone } from "./use-zone";
@@ -38,7 +39,7 @@ export function useWords() {
       return elapsed(seconds * 1_000, i18n.language);
     },
     list(items: string[]): string {
-      return new Intl.ListFormat(i18n.language, { type: "conjunction" }).format(items);
+      return listText(items, i18n.language);
     },
     /** The name of a step. Names in approval policies are shown as they are; the steps of the built-in chain have translations. */
     step(name: string): string {
@@ -66,7 +67,7 @@ export function useWords() {
         }
       });
       if (who.length === 0) return t("stepWho.step", { step: this.step(step?.name ?? "") });
-      return new Intl.ListFormat(i18n.language, { type: (step?.quorum ?? 1) > 1 ? "conjunction" : "disjunction" }).format(who);
+      return listText(who, i18n.language, { type: (step?.quorum ?? 1) > 1 ? "conjunction" : "disjunction" });
     },
     /** The text of a message in the language of the page, with times in the reader's zone. A plain string is returned unchanged. */
     message(text: Message | string): string {

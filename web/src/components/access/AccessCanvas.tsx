@@ -6,10 +6,11 @@ import { useTranslation } from "react-i18next";
 import type { AccessGraph } from "../../api/types";
 import { pictureOf, zoomed } from "../../lib/access-graph";
 import type { Level, Picture, PictureNode, View } from "../../lib/access-graph";
+import { hoverText } from "../../lib/labels";
 import { shortName } from "../../lib/names";
 import { useWords } from "../../lib/use-words";
 import classes from "./Access.module.css";
-import { colorsOf, fitted, nodeAt, painter } from "./draw";
+import { colorsOf, fitted, heightOf, nodeAt, painter } from "./draw";
 import { NodeSearch } from "./NodeSearch";
 
 const step = 60;
@@ -48,9 +49,12 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
   const [hovered, setHovered] = useState<number>();
   const [draw] = useState(painter);
   const drag = useRef<{ x: number; y: number; far: boolean }>(undefined);
-  const view = moved?.of === picture ? moved.view : fitted(picture, size, picture.nodes.length < 60);
+  const view = moved?.of === picture ? moved.view : fitted(picture, size, false);
   const setView = (next: View) => setMoved({ of: picture, view: next });
   const active = hovered !== undefined && hovered < picture.nodes.length ? hovered : undefined;
+
+  const activeNode = picture.nodes[active ?? -1];
+  const activeName = activeNode && hoverText(titles[active ?? -1] ?? "", activeNode.kind === "team" ? "" : activeNode.name);
 
   const paint = useEffectEvent(() => {
     const element = canvas.current;
@@ -159,6 +163,8 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
         <canvas
           ref={canvas}
           className={classes.canvas}
+          style={{ height: heightOf(picture, size.width, globalThis.innerHeight) }}
+          title={activeName}
           data-near={active !== undefined && picture.nodes[active]?.focus !== undefined}
           onPointerDown={(event) => {
             event.currentTarget.setPointerCapture(event.pointerId);
@@ -172,7 +178,7 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
       <div className={classes.legend}>
         <span data-look="allow">{t("accessMap.legend.allow")}</span>
         <span data-look="deny">{t("accessMap.legend.deny")}</span>
-        <span>{t("accessMap.legend.idle")}</span>
+        <span data-look="idle">{t("accessMap.legend.idle")}</span>
         <p id={hint}>{t("accessMap.keys")}</p>
       </div>
     </div>

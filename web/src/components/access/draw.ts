@@ -1,16 +1,28 @@
 /** Draws the access graph on a canvas: 10,000 lines take tens of milliseconds there, and seconds as DOM elements. */
 import { rowHeight } from "../../lib/access-graph";
+import { nameFitter, reserve } from "../../lib/labels";
+import type { NameFitter } from "../../lib/labels";
+import { formOf } from "../traffic/forms";
+import type { Form } from "../traffic/forms";
 import type { Picture, PictureNode, View } from "../../lib/access-graph";
 
 /** wide is the distance between the two columns, and the space for the names beside them, in the picture's own units. */
 const wide = { gap: 420, margin: 230 };
 /** narrow is the same for narrow screens, where the columns are closer together, so that names stay readable. */
 const narrow = { gap: 90, margin: 125 };
-const shapeOf = (width: number) => (width < 560 ? narrow : wide);
+/** largestFit is the largest zoom factor with which a graph is shown at first: a small one is not blown up. */
+const largestFit = 1.25;
+/** shapeOf returns the distances for a width in pixels. On a screen that is wider than needed at the largest fit, the columns are further apart. */
+const shapeOf = (width: number) => (width < 560 ? narrow : { ...wide, gap: Math.max(wide.gap, width / largestFit - 2 * wide.margin) });
 const radius = 5;
 /** readable is the size of names in pixels below which only those of selected nodes are drawn. */
 const readable = 8;
+/** many is the number of lines above which they are thin, faint and without dashes and openings. */
 const many = 400;
+/** tallest is the height in pixels up to which the whole graph is shown at first. */
+const tallest = 900;
+/** padding is the space above and below the graph in pixels. */
+const padding = 14;
 
 /** Colors are the colors and the font with which the graph is drawn. */
 export interface Colors {
@@ -48,7 +60,7 @@ type Link = Picture["links"][number];
 type Lines = Omit<Scene, "titles" | "active">;
 
 /** stroke draws lines of the same style as one path, because changing the style for each line takes longer than drawing it. */
-function stroke(context: CanvasRenderingContext2D, { picture, view, size }: Lines, color: string, alpha: number, width: number, wanted: (link: Link) => boolean) {
+function stroke(context: CanvasRenderingContext2D, { picture, view, size }: Lines, color: string, alpha: number, width: number, wanted: (link: Link) => boolean, form?: Form) {
   const { gap } = shapeOf(size.width);
   const { top, bottom } = seen(view, size);
   const [left, right] = [view.x, view.x + gap * view.k];
@@ -56,6 +68,7 @@ function stroke(context: CanvasRenderingContext2D, { picture, view, size }: Line
   context.strokeStyle = color;
   context.globalAlpha = alpha;
   context.lineWidth = width;
+  context.setLineDash(form?.dash ?? []);
   context.beginPath();
   for (const link of picture.links) {
     if (!wanted(link)) continue;
@@ -66,7 +79,17 @@ function stroke(context: CanvasRenderingContext2D, { picture, view, size }: Line
     context.bezierCurveTo(middle, y1, middle, y2, right, y2);
   }
   context.stroke();
+  context.setLineDash([]);
+  if (!form || form.opening === 0) return;
+  context.globalCompositeOperation = "destination-out";
+  context.globalAlpha = 1 - form.tint;
+  context.lineWidth = form.opening;
+  context.stroke();
+  context.globalCompositeOperation = "source-over";
 }
+
+/** hollow is the width in pixels of a line without effect, and denied that of a denied one, whose forms are those of the traffic map. */
+const [hollow, denied] = [4, 2.5];
 
 const seen = (view: View, size: Scene["size"]) => ({ top: (-view.y - 40) / view.k, bottom: (size.height - view.y + 40) / view.k });
 
@@ -79,11 +102,16 @@ function clean(context: CanvasRenderingContext2D, size: Scene["size"]) {
 /** drawLines draws all lines without a selection. */
 function drawLines(context: CanvasRenderingContext2D, lines: Lines) {
   const { picture, size, colors } = lines;
-  const faint = picture.links.length > many ? 0.16 : 0.45;
   clean(context, size);
-  stroke(context, lines, colors.idle, faint, 1, (link) => !link.counting);
-  stroke(context, lines, colors.allow, faint, 1, (link) => link.counting && !link.deny);
-  stroke(context, lines, colors.deny, Math.max(faint, 0.3), 1.2, (link) => link.deny);
+  if (picture.links.length > many) {
+    stroke(context, lines, colors.idle, 0.16, 1, (link) => !link.counting);
+    stroke(context, lines, colors.allow, 0.16, 1, (link) => link.counting && !link.deny);
+    stroke(context, lines, colors.deny, 0.3, 1.2, (link) => link.deny);
+    return;
+  }
+  stroke(context, lines, colors.allow, 0.6, 2, (link) => link.counting && !link.deny);
+  stroke(context, lines, colors.idle, 0.9, hollow, (link) => !link.counting && !link.deny, formOf("unmanaged", hollow));
+  stroke(context, lines, colors.deny, 0.9, denied, (link) => link.deny, formOf("refused", denied));
 }
 
 const alike = (a: Lines, b: Lines) => a.picture === b.picture && a.view.k === b.view.k && a.view.x === b.view.x && a.view.y === b.view.y && a.size.width === b.size.width && a.size.height === b.size.height && JSON.stringify(a.colors) === JSON.stringify(b.colors);
@@ -91,6 +119,7 @@ const alike = (a: Lines, b: Lines) => a.picture === b.picture && a.view.k === b.
 /** painter returns the function that draws one canvas. The lines are cached, so that selecting a node does not draw all of them again. */
 export function painter() {
   const layer = document.createElement("canvas");
+  const fit = nameFitter();
   let kept: Lines | undefined;
   return (context: CanvasRenderingContext2D, scene: Scene) => {
     const { canvas } = context;
@@ -104,11 +133,11 @@ export function painter() {
     clean(context, scene.size);
     context.globalAlpha = scene.active === undefined ? 1 : 0.25;
     context.drawImage(layer, 0, 0, scene.size.width, scene.size.height);
-    drawNodes(context, scene);
+    drawNodes(context, scene, fit);
   };
 }
 
-function drawNodes(context: CanvasRenderingContext2D, scene: Scene) {
+function drawNodes(context: CanvasRenderingContext2D, scene: Scene, fit: NameFitter) {
   const { picture, view, size, colors, titles, active } = scene;
   const { gap, margin } = shapeOf(size.width);
   const { top, bottom } = seen(view, size);
@@ -119,28 +148,39 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene) {
       if (from === active) near.add(to);
       else if (to === active) near.add(from);
     }
-    stroke(context, scene, colors.idle, 0.9, 1.4, (link) => about(link) && !link.counting);
-    stroke(context, scene, colors.allow, 0.9, 1.8, (link) => about(link) && link.counting && !link.deny);
-    stroke(context, scene, colors.deny, 0.95, 1.8, (link) => about(link) && link.deny);
+    stroke(context, scene, colors.allow, 0.9, 2, (link) => about(link) && link.counting && !link.deny);
+    stroke(context, scene, colors.idle, 0.9, hollow, (link) => about(link) && !link.counting && !link.deny, formOf("unmanaged", hollow));
+    stroke(context, scene, colors.deny, 0.95, denied, (link) => about(link) && link.deny, formOf("refused", denied));
   }
   const pixels = Math.min(13, rowHeight * 0.58 * view.k);
   const spread = (picture.height / Math.max(1, Math.max(picture.clients, picture.servers))) * view.k;
+  const readableNames = pixels >= readable && spread >= 10;
+  const taken = { client: [] as number[], server: [] as number[] };
   context.textBaseline = "middle";
-  picture.nodes.forEach((node, index) => {
+  const isStrong = (index: number) => index === active || near.has(index);
+  const mark = (node: PictureNode, index: number) => {
     if (node.y < top || node.y > bottom) return;
-    const strong = index === active || near.has(index);
+    const strong = isStrong(index);
     const [x, y] = [view.x + xOf(node, gap) * view.k, view.y + node.y * view.k];
     context.globalAlpha = active === undefined || strong ? 1 : 0.35;
     context.fillStyle = index === active ? colors.accent : node.mode === "Enforce" ? colors.allow : colors.muted;
     context.beginPath();
     context.arc(x, y, Math.max(1.5, Math.min(radius, radius * view.k)) + (index === active ? 2 : 0), 0, 2 * Math.PI);
     context.fill();
-    if ((pixels < readable || spread < 10) && !strong) return;
-    context.font = `${strong ? 600 : 400} ${Math.max(strong ? 11 : readable, pixels)}px ${colors.font}`;
+    const font = Math.max(strong ? 11 : readable, pixels);
+    if ((!readableNames && !strong) || !reserve(taken[node.side], y, Math.min(font + 1, Math.max(10, spread - 0.01)))) return;
+    context.font = `${strong ? 600 : 400} ${font}px ${colors.font}`;
     context.textAlign = node.side === "client" ? "right" : "left";
     context.fillStyle = colors.text;
-    context.fillText(titles[index] ?? "", x + (node.side === "client" ? -10 : 10), y, Math.max(40, margin * Math.max(view.k, 0.6) - 14));
-  });
+    context.fillText(fit(context, titles[index] ?? "", Math.max(40, margin * Math.max(view.k, 0.6) - 14)), x + (node.side === "client" ? -10 : 10), y);
+  };
+  // The selected node and its neighbours have the first claim on the space for names.
+  if (active !== undefined) {
+    const selected = picture.nodes[active];
+    if (selected) mark(selected, active);
+    picture.nodes.forEach((node, index) => index !== active && near.has(index) && mark(node, index));
+  }
+  picture.nodes.forEach((node, index) => !isStrong(index) && mark(node, index));
   context.globalAlpha = 1;
 }
 
@@ -162,11 +202,23 @@ export function nodeAt(picture: Picture, view: View, width: number, px: number, 
   return best;
 }
 
+/** acrossOf returns the zoom factor with which the columns and their names fill a width, or less if that were too large. */
+function acrossOf(width: number): number {
+  const { gap, margin } = shapeOf(width);
+  return Math.min(largestFit, width / (gap + 2 * margin));
+}
+
+/** heightOf returns the height in pixels of the drawing: that of the whole graph, or for a larger one less than that of the window, in which it is moved and zoomed. */
+export function heightOf(picture: Pick<Picture, "height">, width: number, windowHeight: number): number {
+  const natural = Math.ceil(picture.height * acrossOf(width)) + 2 * padding;
+  return natural <= tallest ? Math.max(120, natural) : Math.round(Math.min(windowHeight * 0.6, 560));
+}
+
 /** fitted returns the view that shows the whole graph, or as much of its width as stays readable. */
-export function fitted(picture: Picture, size: { width: number; height: number }, whole: boolean): View {
-  const { gap, margin } = shapeOf(size.width);
-  const across = size.width / (gap + 2 * margin);
-  const k = Math.max(0.02, whole ? Math.min(across, (size.height - 20) / picture.height) : Math.min(1.2, across));
+export function fitted(picture: Pick<Picture, "height">, size: { width: number; height: number }, whole: boolean): View {
+  const { gap } = shapeOf(size.width);
+  const across = acrossOf(size.width);
+  const k = Math.max(0.02, whole ? Math.min(across, (size.height - 2 * padding) / picture.height) : across);
   const tall = picture.height * k;
   return { k, x: (size.width - gap * k) / 2, y: tall < size.height ? (size.height - tall) / 2 : 10 };
 }

@@ -4,8 +4,9 @@ import { useEffect, useEffectEvent, useId, useLayoutEffect, useMemo, useRef, use
 import type { KeyboardEvent, PointerEvent, ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import type { TrafficMap } from "../../api/types";
-import { bundleAt, clampedScroll, fittedScroll, readingOrder, zoomedScroll } from "../../lib/traffic-map";
+import { bundleAt, canvasHeight, clampedScroll, fittedScroll, readingOrder, zoomedScroll } from "../../lib/traffic-map";
 import type { Side, TrafficPicture, TrafficPlace, TrafficScroll } from "../../lib/traffic-map";
+import { hoverText } from "../../lib/labels";
 import { useWords } from "../../lib/use-words";
 import { BundleFacts, useBundleText } from "./BundleFacts";
 import { columnsOf, headerAt, middleOf, paletteOf, placeAt, trafficPainter, unitAt } from "./paint";
@@ -17,12 +18,6 @@ const click = 4;
 const cardWidth = 280;
 /** assumed is the size until the canvas was measured. Nothing is drawn before, because drawing thousands of lines twice takes noticeable time. */
 const assumed: Size = { width: 900, height: 520 };
-
-/** heightFor returns the height of the drawing: enough to read the names of a small map, and never more than the window. */
-function heightFor(picture: TrafficPicture): number {
-  const rows = Math.max(picture.clients, picture.servers) + picture.headers.length / 2;
-  return Math.round(Math.min(Math.max(300, rows * 24 + 60), Math.max(440, globalThis.innerHeight * 0.74)));
-}
 
 interface Props {
   map: TrafficMap;
@@ -47,6 +42,7 @@ export function TrafficCanvas({ map, picture, marks, selected, onBundle, onPlace
   const spoken = useBundleText();
   const hint = useId();
   const canvas = useRef<HTMLCanvasElement>(null);
+  const card = useRef<HTMLDivElement>(null);
   const titles = useTitles(picture);
   const [measured, setMeasured] = useState<Size>();
   const size = measured ?? assumed;
@@ -65,6 +61,7 @@ export function TrafficCanvas({ map, picture, marks, selected, onBundle, onPlace
   const focused = visited?.of === picture ? visited.bundle : undefined;
   const hovered = target && "bundle" in target ? target.bundle : undefined;
   const near = target && "place" in target ? target.place : undefined;
+  const nearName = near === undefined ? undefined : hoverText(titles.nodes[near] ?? "", picture.nodes[near]?.name ?? "");
   const active = near === undefined ? (hovered ?? focused ?? selected) : undefined;
 
   const paint = useEffectEvent(() => {
@@ -106,6 +103,11 @@ export function TrafficCanvas({ map, picture, marks, selected, onBundle, onPlace
     element?.addEventListener("wheel", listener, { passive: false });
     return () => element?.removeEventListener("wheel", listener);
   }, []);
+
+  // A picture may be higher than the window: what the keyboard visits is scrolled into view.
+  useEffect(() => {
+    if (focused !== undefined) card.current?.scrollIntoView({ block: "nearest" });
+  }, [focused]);
 
   const at = (event: PointerEvent): Target => {
     const box = event.currentTarget.getBoundingClientRect();
@@ -225,7 +227,8 @@ export function TrafficCanvas({ map, picture, marks, selected, onBundle, onPlace
         <canvas
           ref={canvas}
           className={classes.canvas}
-          style={{ height: heightFor(picture) }}
+          style={{ height: canvasHeight(picture, globalThis.innerHeight) }}
+          title={nearName}
           data-near={target !== undefined}
           onPointerDown={(event) => {
             event.currentTarget.setPointerCapture(event.pointerId);
@@ -240,7 +243,7 @@ export function TrafficCanvas({ map, picture, marks, selected, onBundle, onPlace
           onPointerLeave={() => setTarget(undefined)}
         />
         {bundle && place && (
-          <div className={classes.card} style={{ left: Math.min(Math.max(8, place.x), Math.max(8, size.width - cardWidth - 8)), ...(place.y > size.height / 2 ? { bottom: size.height - place.y + 12 } : { top: place.y + 12 }) }} data-testid="traffic-card">
+          <div ref={card} className={classes.card} style={{ left: Math.min(Math.max(8, place.x), Math.max(8, size.width - cardWidth - 8)), ...(place.y > size.height / 2 ? { bottom: size.height - place.y + 12 } : { top: place.y + 12 }) }} data-testid="traffic-card">
             <strong>{ends(bundle).join(" → ")}</strong>
             <BundleFacts bundle={bundle} map={map} />
           </div>

@@ -1,6 +1,9 @@
 /** Draws the traffic map on a canvas: 10,000 lines take tens of milliseconds there, and seconds as DOM elements. */
+import { nameFitter, reserve } from "../../lib/labels";
+import type { NameFitter } from "../../lib/labels";
 import { padding, trafficKinds } from "../../lib/traffic-map";
 import type { Bundle, Strand, TrafficHeader, TrafficKind, TrafficPicture, TrafficPlace, TrafficScroll } from "../../lib/traffic-map";
+import { formOf } from "./forms";
 
 /** Palette is the colors and the font with which the map is drawn. */
 export interface Palette {
@@ -74,18 +77,10 @@ export interface Scene {
 const barWidth = 6;
 /** refusedGap is the space in pixels between the end of a refused strand and the resource. */
 const refusedGap = 16;
-/** mostDashed is the number of strands above which they are drawn without dashes and end bars, which take long to draw. */
-const mostDashed = 2_500;
+/** mostDetailed is the number of strands above which they are drawn without dashes, openings and end bars, which take long to draw. */
+const mostDetailed = 2_500;
 /** labelSpacing is the least distance in pixels between two names. */
 const labelSpacing = 15;
-
-/** dashOf returns the dash pattern of a kind, which distinguishes it without its color. */
-export function dashOf(kind: TrafficKind, width: number): number[] {
-  if (kind === "audited") return [width * 1.2 + 7, width * 0.4 + 4];
-  if (kind === "refused") return [width * 0.2 + 3, width * 0.2 + 2.5];
-  if (kind === "unmanaged") return [0.1, width * 1.1 + 2.5];
-  return [];
-}
 
 /**
  * opacityFactor returns the factor by which strands are more transparent, the more of them there are on a pixel of height, so that they do not become one
@@ -104,7 +99,7 @@ type Base = Pick<Scene, "picture" | "scroll" | "size" | "palette">;
 /** strokes draws strands. Those of the same kind and about the same width are one path, because a change of the style takes longer than a line. */
 function strokes(context: CanvasRenderingContext2D, { picture, scroll, size, palette }: Base, wanted: (strand: Strand) => boolean, alpha: (kind: TrafficKind, width: number) => number, wider = 0) {
   const { left, right } = columnsOf(size.width);
-  const dashes = picture.strands.length <= mostDashed || wider > 0;
+  const detailed = picture.strands.length <= mostDetailed || wider > 0;
   const batches = new Map<string, { kind: TrafficKind; width: number; strands: Strand[] }>();
   for (const strand of picture.strands) {
     if (!wanted(strand)) continue;
@@ -119,14 +114,15 @@ function strokes(context: CanvasRenderingContext2D, { picture, scroll, size, pal
   for (const kind of trafficKinds) {
     for (const batch of batches.values()) {
       if (batch.kind !== kind) continue;
-      const end = kind === "refused" && dashes ? right - refusedGap : right;
+      const end = kind === "refused" && detailed ? right - refusedGap : right;
       const middle = (left + end) / 2;
       const width = thin(scroll, batch.width) + wider;
+      const form = detailed ? formOf(kind, width) : undefined;
       context.strokeStyle = palette.kinds[kind];
       context.globalAlpha = alpha(kind, batch.width);
       context.lineWidth = width;
-      context.lineCap = kind === "unmanaged" ? "round" : "butt";
-      context.setLineDash(dashes ? dashOf(kind, width) : []);
+      context.lineCap = "butt";
+      context.setLineDash(form?.dash ?? []);
       context.beginPath();
       for (const { y1, y2 } of batch.strands) {
         const [from, to] = [yOf(scroll, y1), yOf(scroll, y2)];
@@ -134,7 +130,15 @@ function strokes(context: CanvasRenderingContext2D, { picture, scroll, size, pal
         context.bezierCurveTo(middle, from, middle, to, end, to);
       }
       context.stroke();
-      if (kind !== "refused" || !dashes) continue;
+      if (form && form.opening > 0) {
+        // The same path once more, which removes its middle together with what is below, so that crossings stay readable.
+        context.globalCompositeOperation = "destination-out";
+        context.globalAlpha = 1 - form.tint;
+        context.lineWidth = form.opening;
+        context.stroke();
+        context.globalCompositeOperation = "source-over";
+      }
+      if (kind !== "refused" || !detailed) continue;
       // A refused strand ends at a bar in front of the resource, because its connections did not reach it.
       context.setLineDash([]);
       context.lineCap = "round";
@@ -158,46 +162,9 @@ function clear(context: CanvasRenderingContext2D, size: Size) {
   context.clearRect(0, 0, size.width, size.height);
 }
 
-const usualAlpha: Record<TrafficKind, number> = { granted: 0.5, allowed: 0.5, unmanaged: 0.65, audited: 0.85, refused: 0.9 };
+const usualAlpha: Record<TrafficKind, number> = { granted: 0.5, allowed: 0.5, unmanaged: 0.8, audited: 0.9, refused: 0.9 };
 
 const same = (a: Base, b: Base) => a.picture === b.picture && a.scroll.k === b.scroll.k && a.scroll.top === b.scroll.top && a.size.width === b.size.width && a.size.height === b.size.height && JSON.stringify(a.palette) === JSON.stringify(b.palette);
-
-/** fitter returns a function that shortens texts to a width. It caches the results. */
-function fitter() {
-  const known = new Map<string, string>();
-  return (context: CanvasRenderingContext2D, text: string, width: number): string => {
-    const key = `${context.font} ${Math.round(width)} ${text}`;
-    const found = known.get(key);
-    if (found !== undefined) return found;
-    let out = text;
-    if (context.measureText(text).width > width) {
-      const characters = [...text];
-      let [low, high] = [0, characters.length];
-      while (low < high) {
-        const middle = Math.ceil((low + high) / 2);
-        if (context.measureText(`${characters.slice(0, middle).join("")}…`).width <= width) low = middle;
-        else high = middle - 1;
-      }
-      out = `${characters.slice(0, low).join("").trimEnd()}…`;
-    }
-    if (known.size > 5_000) known.clear();
-    known.set(key, out);
-    return out;
-  };
-}
-
-/** free reserves a height for a name, and reports whether no other name has it. */
-function free(taken: number[], y: number): boolean {
-  let [low, high] = [0, taken.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((taken[middle] ?? 0) < y) low = middle + 1;
-    else high = middle;
-  }
-  if ((taken[low] ?? Infinity) - y < labelSpacing || y - (taken[low - 1] ?? -Infinity) < labelSpacing) return false;
-  taken.splice(low, 0, y);
-  return true;
-}
 
 /** touched returns the nodes of the active bundle, or the node under the pointer and its neighbours. */
 function touched({ picture, active, near, marks }: Scene): Set<number> | undefined {
@@ -212,9 +179,7 @@ function touched({ picture, active, near, marks }: Scene): Set<number> | undefin
   return out;
 }
 
-type Fit = ReturnType<typeof fitter>;
-
-function drawNodes(context: CanvasRenderingContext2D, scene: Scene, strong: Set<number> | undefined, fit: Fit) {
+function drawNodes(context: CanvasRenderingContext2D, scene: Scene, strong: Set<number> | undefined, fit: NameFitter) {
   const { picture, labels, headers, scroll, size, palette, near } = scene;
   const { left, right, margin } = columnsOf(size.width);
   const taken = { client: [] as number[], server: [] as number[] };
@@ -258,7 +223,7 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, strong: Set<
     const label = labels[index];
     if (!node || !label) return;
     const y = yOf(scroll, node.y);
-    if (!visible(y) || !free(taken[node.side], y)) return;
+    if (!visible(y) || !reserve(taken[node.side], y, labelSpacing)) return;
     const lit = strong?.has(index) ?? false;
     text(node.side, y, label, lit || !node.single ? 600 : 450, index === near ? palette.accent : palette.text, strong && !lit ? 0.4 : 1);
   };
@@ -273,7 +238,7 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, strong: Set<
     context.moveTo(x, Math.max(-10, yOf(scroll, header.from) + 2));
     context.lineTo(x, Math.min(size.height + 10, yOf(scroll, header.to) - 2));
     context.stroke();
-    if (visible(y) && free(taken[header.side], y)) text(header.side, y, { text: headers[index] ?? "", number: "▾" }, 650, palette.muted, strong ? 0.45 : 1);
+    if (visible(y) && reserve(taken[header.side], y, labelSpacing)) text(header.side, y, { text: headers[index] ?? "", number: "▾" }, 650, palette.muted, strong ? 0.45 : 1);
   });
   for (const index of order) if (!strong?.has(index)) name(index);
   context.globalAlpha = 1;
@@ -321,7 +286,7 @@ function drawMarks(context: CanvasRenderingContext2D, scene: Scene) {
 /** trafficPainter returns the function that draws one canvas. All strands are kept on a layer, so that highlighting one does not draw the others again. */
 export function trafficPainter() {
   const layer = document.createElement("canvas");
-  const fit = fitter();
+  const fit = nameFitter();
   let kept: Base | undefined;
   return (context: CanvasRenderingContext2D, scene: Scene) => {
     const { canvas } = context;
@@ -332,7 +297,7 @@ export function trafficPainter() {
       clear(below, scene.size);
       const { length } = scene.picture.strands;
       // Among thousands, those with few connections are the faintest.
-      strokes(below, scene, () => true, (kind, width) => usualAlpha[kind] * opacityFactor(kind, scene.picture, scene.scroll) * (length > mostDashed ? 0.4 + 0.6 * Math.min(1, width / 12) : 1));
+      strokes(below, scene, () => true, (kind, width) => usualAlpha[kind] * opacityFactor(kind, scene.picture, scene.scroll) * (length > mostDetailed ? 0.4 + 0.6 * Math.min(1, width / 15) : 1));
     }
     kept = { picture: scene.picture, scroll: scene.scroll, size: scene.size, palette: scene.palette };
     const strong = touched(scene);
