@@ -1,4 +1,4 @@
-import { logInAs, lookAt, looks, overflow, serious, type Place } from './looks.js';
+import { logInAs, lookAt, looks, overflow, serious, settled, type Place } from './looks.js';
 import { expectState, requestAccess } from './people.js';
 import { shot } from './shots.js';
 import { expect, test } from './test.js';
@@ -44,5 +44,35 @@ for (const look of looks) {
     await page.getByTestId('withdraw-confirm').click();
     await expectState(page, 'withdrawn');
     await alice.context.close();
+  });
+}
+
+for (const look of looks) {
+  test(`the index of a long page leads to its sections, in ${look.language}, ${look.colorScheme}`, async ({ browser }) => {
+    const bob = await logInAs(browser, 'bob', look);
+    const { page } = bob;
+    await page.goto('/resources/bobs-cluster');
+    await settled(page);
+    const index = page.getByTestId('section-index');
+    for (const width of [1280, 1680]) {
+      await page.setViewportSize({ width, height: 860 });
+      // Unused grants are in the middle of the page, tickets at its end.
+      for (const anchor of ['unused', 'tickets']) {
+        const link = index.locator(`a[href$="#${anchor}"]`);
+        await link.focus();
+        await page.keyboard.press('Enter');
+        await expect(link).toHaveAttribute('aria-current', 'location');
+        const heading = page.locator(`#${anchor} h2`);
+        await expect(heading).toBeFocused();
+        await expect(heading).toBeInViewport({ ratio: 1 });
+      }
+      await page.evaluate(() => window.scrollTo(0, 0));
+      await expect(index.locator('[aria-current]')).toHaveAttribute('href', /#next-step$/);
+      expect(await serious(page), `at ${width}`).toEqual([]);
+      expect(await overflow(page), `scrolls sideways at ${width}`).toBeLessThanOrEqual(0);
+    }
+    await page.setViewportSize({ width: 390, height: 800 });
+    await expect(index).toBeHidden();
+    await bob.context.close();
   });
 }

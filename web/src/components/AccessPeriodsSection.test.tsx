@@ -42,6 +42,12 @@ describe("when an application could reach a resource", () => {
     expect(calls.find(({ path }) => path.endsWith("/access-periods"))?.search.get("application")).toBe("app-888");
   });
 
+  it("offers no download of nothing", async () => {
+    start({ body: list([]) });
+    expect(await screen.findByTestId("periods-begin")).toBeVisible();
+    expect(screen.queryByTestId("periods-csv")).toBeNull();
+  });
+
   it("does not call what is not known none", async () => {
     start({ body: list([period({ reach: "unknown", reached: [], mode: undefined, modeKnown: false, uncertain: true, tickets: [] })]) });
     const row = within(await screen.findByTestId("period-unknown"));

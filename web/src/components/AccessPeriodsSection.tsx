@@ -81,7 +81,7 @@ function Periods({ list, href }: { list: AccessPeriodList; href: string }) {
         {list.cut ? t("periods.cut") : t("periods.begin")}
         {list.recordsBegin && !list.cut && <> <DayAndTime at={list.recordsBegin} /></>}
       </Notice>
-      <CsvLink href={href} testId="periods-csv" />
+      {list.items.length > 0 && <CsvLink href={href} testId="periods-csv" />}
     </>
   );
 }

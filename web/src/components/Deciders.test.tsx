@@ -45,6 +45,30 @@ describe("who decides", () => {
     expect(screen.queryByTestId("timeout-security")).toBeNull();
   });
 
+  it("says once what is the same at all steps", async () => {
+    show(
+      step("leader", "waiting", [carol], { timeoutSeconds: 259200, onTimeout: "Deny", remindSeconds: 86400 }),
+      step("owner", "waiting", [bob], { timeoutSeconds: 259200, onTimeout: "Deny", remindSeconds: 86400 }),
+      step("security", "waiting", [bob], { auto: true }),
+    );
+    expect(screen.getByTestId("shared-rules")).toHaveTextContent("At every step: Without a decision after 3 days, the request is rejected. The approvers are reminded after 1 day, ");
+    expect(screen.getAllByText("are reminded", { exact: false })).toHaveLength(1);
+    expect(screen.queryByTestId("timeout-leader")).toBeNull();
+    expect(screen.queryByTestId("reminders-owner")).toBeNull();
+    await chooseLanguage("zh");
+    expect(await screen.findByText("每个步骤：")).toBeVisible();
+  });
+
+  it("says at the steps what differs, also only by the people", () => {
+    show(
+      step("leader", "waiting", [carol], { timeoutSeconds: 86400, onTimeout: "Escalate", escalateTo: [bob], remindSeconds: 3600 }),
+      step("owner", "waiting", [bob], { timeoutSeconds: 86400, onTimeout: "Escalate", escalateTo: [carol], remindSeconds: 3600 }),
+    );
+    expect(screen.getByTestId("shared-rules")).toHaveTextContent(/^At every step: The approvers are reminded after 1 hour/);
+    expect(within(screen.getByTestId("timeout-leader")).getByText("Bob Li")).toBeVisible();
+    expect(within(screen.getByTestId("timeout-owner")).getByText("Carol Wu")).toBeVisible();
+  });
+
   it("says who is on call, or why nobody is", async () => {
     const unknown = { code: "on-call.no-answer", params: { schedule: "shop" }, text: "It is not known who is on call in shop: its source does not answer." };
     show(

@@ -3,9 +3,9 @@ import type { Step } from "../api/types";
 import { useWords } from "../lib/use-words";
 import classes from "./Deciders.module.css";
 import { People } from "./People";
-import { StepRules } from "./StepRules";
+import { SharedStepRules, StepRules } from "./StepRules";
 
-function DecidingStep({ step }: { step: Step }) {
+function DecidingStep({ step, chain }: { step: Step; chain: Step[] }) {
   const { t } = useTranslation();
   const words = useWords();
   const total = step.approversTotal ?? step.approvers.length;
@@ -20,7 +20,7 @@ function DecidingStep({ step }: { step: Step }) {
       </span>
       {step.auto && <span className={classes.note}>{t("timeline.auto")}</span>}
       {step.note && <span className={classes.note}>{words.message(step.note)}</span>}
-      <StepRules step={step} />
+      <StepRules step={step} chain={chain} />
     </li>
   );
 }
@@ -30,10 +30,13 @@ export function Deciders({ steps }: { steps: Step[] }) {
   const { t } = useTranslation();
   if (steps.length === 0) return <p className={classes.note}>{t("request.preview.nobody")}</p>;
   return (
-    <ol className={classes.steps}>
-      {steps.map((step) => (
-        <DecidingStep key={step.name} step={step} />
-      ))}
-    </ol>
+    <>
+      <ol className={classes.steps}>
+        {steps.map((step) => (
+          <DecidingStep key={step.name} step={step} chain={steps} />
+        ))}
+      </ol>
+      <div className={classes.shared}><SharedStepRules chain={steps} /></div>
+    </>
   );
 }

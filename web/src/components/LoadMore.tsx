@@ -17,6 +17,11 @@ function pagesOf(value: string | null): number {
   return Number.isInteger(pages) && pages > 1 ? Math.min(pages, mostRestored) : 1;
 }
 
+/** isRestoring reports whether pages that the URL names are still to be read. */
+export function isRestoring(search: URLSearchParams, { data, hasNextPage, isFetchNextPageError }: Props["query"], param = "pages"): boolean {
+  return hasNextPage && !isFetchNextPageError && pagesOf(search.get(param)) > (data?.pages.length ?? 0);
+}
+
 /** LoadMore reads further pages of a list. The number of pages is in the URL, and as many are read again when the URL is opened. */
 export function LoadMore({ query, param = "pages" }: Props) {
   const { t } = useTranslation();

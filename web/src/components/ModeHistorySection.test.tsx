@@ -48,6 +48,7 @@ describe("the history of modes", () => {
     start(list([]));
     expect(await screen.findByTestId("modes-empty")).toHaveTextContent("No change of the mode is recorded.");
     expect(screen.getByTestId("modes-begin")).toHaveTextContent("The records begin");
+    expect(screen.queryByTestId("modes-csv")).toBeNull();
   });
 
   it("offers a retry when it cannot be read", async () => {

@@ -69,7 +69,7 @@ export function ModeHistorySection({ resource }: { resource: Resource }) {
               {list.cut ? t("modes.cut") : t("periods.begin")}
               {list.recordsBegin && !list.cut && <> <DayAndTime at={list.recordsBegin} /></>}
             </Notice>
-            <CsvLink href={`/api/v1/resources/${encodeURIComponent(resource.id)}/mode-history?format=csv`} testId="modes-csv" />
+            {list.items.length > 0 && <CsvLink href={`/api/v1/resources/${encodeURIComponent(resource.id)}/mode-history?format=csv`} testId="modes-csv" />}
           </>
         )}
       </Loaded>

@@ -1,8 +1,9 @@
-import { useId } from "react";
+import { useContext, useId, useLayoutEffect } from "react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useEmbedded } from "../lib/embed";
+import { SectionIndexContext } from "../lib/section-index";
 import classes from "./Page.module.css";
 
 /** Crumb is one entry of the breadcrumbs. */
@@ -54,7 +55,7 @@ export function Page({ title, heading, sub, actions, crumbs, wide = false, child
 }
 
 interface SectionProps {
-  /** The target of links with a fragment. */
+  /** The target of links with a fragment, also of the index of the page. */
   anchor?: string;
   title: string;
   count?: number | undefined;
@@ -68,10 +69,12 @@ interface SectionProps {
 /** Section is a part of a page with a heading of its own. */
 export function Section({ anchor, title, count, atLeast = false, aside, testId, children }: SectionProps) {
   const id = useId();
+  const add = useContext(SectionIndexContext);
+  useLayoutEffect(() => (anchor === undefined ? undefined : add({ anchor, title })), [add, anchor, title]);
   return (
     <section id={anchor} className={classes.section} aria-labelledby={id} data-testid={testId}>
       <div className={classes.sectionHead}>
-        <h2 className={classes.sectionTitle} id={id}>
+        <h2 className={classes.sectionTitle} id={id} tabIndex={anchor === undefined ? undefined : -1}>
           {title}
           {count !== undefined && count > 0 && <span className={classes.count}>{atLeast ? `${count}+` : count}</span>}
         </h2>

@@ -60,12 +60,13 @@ describe("who could reach a resource", () => {
   });
 
   it.each([
-    ["nobody, if the records cover the time", list(), "The records cover this time: no statement gave anyone access."],
-    ["that it is not known, if they do not", list({ gaps: [gap] }), "it is not known that nobody had access"],
-    ["that the mode refused nothing", list({ mode: "Audit", open: true }), "but the mode refused nothing"],
-  ])("says %s", async (_, body, text) => {
+    ["nobody, if the records cover the time", list(), "The records cover this time: no statement gave anyone access.", 0],
+    ["that it is not known, if they do not", list({ gaps: [gap] }), "it is not known that nobody had access", 1],
+    ["that the mode refused nothing", list({ mode: "Audit", open: true }), "but the mode refused nothing", 1],
+  ])("says %s, and offers a file only if it has a line", async (_, body, text, files) => {
     start({ body });
     expect(await screen.findByTestId("past-empty")).toHaveTextContent(text);
+    expect(screen.queryAllByTestId("past-csv")).toHaveLength(files);
   });
 
   it("says what the records do not cover, and which lines are not certain", async () => {

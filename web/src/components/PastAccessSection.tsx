@@ -127,6 +127,8 @@ function Mode({ list }: { list: PastAccessList }) {
 function Answer({ list, id }: { list: PastAccessList; id: string }) {
   const { t } = useTranslation();
   const words = useWords();
+  // The file begins with notes about what the records do not cover, which are worth a download without an access, too.
+  const noted = list.gaps.length > 0 || list.open || list.limited || list.usesMessage !== undefined;
   const empty = list.limited ? "past.emptyLimited" : list.gaps.length > 0 ? "past.emptyGaps" : list.open ? "past.emptyOpen" : "past.empty";
   return (
     <>
@@ -134,7 +136,7 @@ function Answer({ list, id }: { list: PastAccessList; id: string }) {
       <Mode list={list} />
       {list.usesMessage && <Notice testId="past-uses-message">{words.message(list.usesMessage)}</Notice>}
       {list.items.length === 0 ? <EmptyState testId="past-empty">{t(empty)}</EmptyState> : <Rows rows={list.items} />}
-      <CsvLink href={`/api/v1/resources/${encodeURIComponent(id)}/past-access?format=csv&at=${encodeURIComponent(list.at)}`} testId="past-csv" />
+      {(list.items.length > 0 || noted) && <CsvLink href={`/api/v1/resources/${encodeURIComponent(id)}/past-access?format=csv&at=${encodeURIComponent(list.at)}`} testId="past-csv" />}
     </>
   );
 }

@@ -2,11 +2,12 @@ import { IconCheck, IconX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Step, Vote } from "../api/types";
 import { votesOf } from "../lib/items";
+import { openSteps } from "../lib/step-rules";
 import { useWords } from "../lib/use-words";
 import { Comment } from "./Comment";
 import { PersonName } from "./Names";
 import { People } from "./People";
-import { StepRules } from "./StepRules";
+import { SharedStepRules, StepRules } from "./StepRules";
 import classes from "./Timeline.module.css";
 import { RelativeTime } from "./Time";
 
@@ -36,8 +37,17 @@ function VoteLine({ vote, plain }: { vote: Vote; plain: boolean }) {
   );
 }
 
-/** StepVotes shows who voted in a step and how, and who can still vote. The outcome of a single vote is already in the step’s title. */
-export function StepVotes({ step, votes, open, decided }: { step: Step; votes: Vote[]; open: boolean; decided: boolean }) {
+interface Props {
+  step: Step;
+  /** The approval chain of the step. */
+  chain: Step[];
+  votes: Vote[];
+  open: boolean;
+  decided: boolean;
+}
+
+/** StepVotes shows who voted in a step and how, and who can still vote. The outcome of a single vote is already in the step’s title. What applies to all open steps is shown at the last of them. */
+export function StepVotes({ step, chain, votes, open, decided }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const { has, needs } = votesOf(step);
@@ -63,7 +73,8 @@ export function StepVotes({ step, votes, open, decided }: { step: Step; votes: V
       {step.auto && <p className={classes.note}>{t("timeline.auto")}</p>}
       {step.note && <p className={classes.note}>{words.message(step.note)}</p>}
       {open && step.escalated && <p className={classes.note}>{t("timeline.escalatedNow")}</p>}
-      {open && <StepRules step={step} />}
+      {open && <StepRules step={step} chain={chain} />}
+      {open && step.name === openSteps(chain).at(-1)?.name && <SharedStepRules chain={chain} />}
     </>
   );
 }

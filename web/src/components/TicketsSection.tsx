@@ -12,7 +12,7 @@ export function TicketsSection({ about, id, empty }: { about: "application" | "r
   const { t } = useTranslation();
   const query = useTickets({ view: "all", [about]: id, limit: shown });
   return (
-    <Section title={t("application.tickets")} aside={<Link to={`/requests?view=all&${about}=${encodeURIComponent(id)}`}>{t("home.seeAll")}</Link>} testId="tickets">
+    <Section anchor="tickets" title={t("application.tickets")} aside={<Link to={`/requests?view=all&${about}=${encodeURIComponent(id)}`}>{t("home.seeAll")}</Link>} testId="tickets">
       <Loaded query={query}>
         {(data) => {
           const tickets = data.pages[0]?.items ?? [];

@@ -42,6 +42,17 @@ describe("the timeline of an item", () => {
     expect(node("voided").getByText(/allow anyone/)).toHaveTextContent("allow anyone: redis:connect on Orders cache until revoked");
   });
 
+  it("says at the last open step what applies to all of them, and the deadline at the current one", () => {
+    const rules = { timeoutSeconds: 259200, onTimeout: "Deny", remindSeconds: 86400 } as const;
+    const steps = [approved("leader", carol, {}), step("owner", "current", [bob], { ...rules, deadline: "2026-11-23T10:00:00Z" }), step("security", "waiting", [alice], rules)];
+    const { nodes, node } = show(ticketOf("pending", { steps }, { events: [event("submitted", 0)] }));
+    expect(node("step-security").getByTestId("shared-rules")).toHaveTextContent(/rejected\. The approvers are reminded after 1 day/);
+    expect(nodes.getAllByTestId("shared-rules")).toHaveLength(1);
+    expect(node("step-owner").getByTestId("timeout-owner")).toHaveTextContent("Rejected if there is no decision");
+    expect(nodes.queryByTestId("reminders-owner")).toBeNull();
+    expect(nodes.queryByTestId("timeout-security")).toBeNull();
+  });
+
   it("says so when it is", () => {
     const { node } = show(ticketOf("effective", { steps: decided, clusters: [cluster("m1", "Realized")] }, { events: [...applied, event("effective", 2_050)] }));
     expect(node("effective").getByText(effective)).toBeVisible();

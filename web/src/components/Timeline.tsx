@@ -78,7 +78,7 @@ function Clusters({ lines, phase }: { lines: NonNullable<TimelineNode["clusters"
   );
 }
 
-function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
+function Node({ node, ticket, item }: { node: TimelineNode; ticket: Ticket; item: TicketItem }) {
   const { t, i18n } = useTranslation();
   const title = useNodeTitle(ticket.kind);
   const matter = matterOf(ticket.kind);
@@ -102,7 +102,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
             {node.onBehalfOf && <span className={classes.label}>{t("timeline.onBehalfOf", { name: node.onBehalfOf.displayName })}</span>}
           </div>
         )}
-        {isStep && node.step && <StepVotes step={node.step} votes={node.votes ?? []} open={open} decided={node.status === "done" || node.status === "bad"} />}
+        {isStep && node.step && <StepVotes step={node.step} chain={node.kind === "step" ? item.steps : [node.step]} votes={node.votes ?? []} open={open} decided={node.status === "done" || node.status === "bad"} />}
         {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t(`timeline.effectiveText.${ticket.kind === "workload" ? "registration" : matter}`)}</p>}
         {node.kind === "revoked" && node.status === "ended" && <p className={classes.note}>{t("timeline.revokedText")}</p>}
         {node.kind === "voided" && <p className={classes.note}>{t("timeline.voidedText")}</p>}
@@ -124,7 +124,7 @@ export function Timeline({ ticket, item }: { ticket: Ticket; item: TicketItem })
   return (
     <ol className={classes.line} aria-label={t("ticket.timeline")} data-testid="timeline">
       {timeline(ticket, item).map((node) => (
-        <Node key={node.key} node={node} ticket={ticket} />
+        <Node key={node.key} node={node} ticket={ticket} item={item} />
       ))}
     </ol>
   );

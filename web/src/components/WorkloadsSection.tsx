@@ -44,7 +44,7 @@ export function WorkloadsSection({ application }: { application: string }) {
   // The section is hidden from people who may not see the workloads.
   if (query.error && asApiError(query.error).status === 403) return null;
   return (
-    <Section title={t("workloads.title")} testId="workloads">
+    <Section anchor="workloads" title={t("workloads.title")} testId="workloads">
       <Loaded query={query}>
         {(data) => {
           const rows = data.pages.flatMap((page) => page.items);

@@ -11,6 +11,7 @@ import { Owners, ShortName } from "../components/Names";
 import { canSeeGovernance } from "../components/GovernanceOnly";
 import { Page, Section } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
+import { SectionIndex } from "../components/SectionIndex";
 import { TicketsSection } from "../components/TicketsSection";
 import { WorkloadsSection } from "../components/WorkloadsSection";
 
@@ -23,7 +24,7 @@ function Sections({ id, mine }: { id: string; mine: boolean }) {
   const connections = useApplicationConnections(id, onlyRefused ? refused : undefined);
   return (
     <>
-      <Section title={t("application.reach")} count={access.data?.items.length} testId="access">
+      <Section anchor="access" title={t("application.reach")} count={access.data?.items.length} testId="access">
         <Loaded query={access}>
           {({ items }) =>
             items.length === 0 ? (
@@ -51,6 +52,7 @@ export function ApplicationPage() {
   const app = query.data;
   return (
     <Page
+      wide
       title={app?.title ?? id}
       crumbs={[{ to: "/applications", label: t("applications.title") }]}
       sub={
@@ -64,7 +66,7 @@ export function ApplicationPage() {
       }
       actions={app?.mine && <RequestAccessLink application={id} primary />}
     >
-      <Loaded query={query}>{({ mine }) => <Sections id={id} mine={mine} />}</Loaded>
+      <Loaded query={query}>{({ mine }) => <SectionIndex><Sections id={id} mine={mine} /></SectionIndex>}</Loaded>
     </Page>
   );
 }

@@ -1,6 +1,7 @@
-import { screen, waitFor } from "@testing-library/react";
+import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
+import { toLogin } from "../lib/session-end";
 import { nothing, ticketOf } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
@@ -97,6 +98,46 @@ describe("approvals", () => {
     await userEvent.click(await screen.findByTestId("bulk-confirm"));
     expect(screen.getByText("Enter a reason.")).toBeVisible();
     expect(calls.filter((call) => call.method === "POST")).toEqual([]);
+  });
+
+  it("keeps the selection and the comment while the person logs in again", async () => {
+    const first = start("/approvals?ticket=T-2");
+    await userEvent.click(await screen.findByTestId("select-T-1"));
+    await userEvent.click(screen.getByTestId("select-T-3"));
+    await userEvent.click(screen.getByTestId("bulk-reject"));
+    await userEvent.type(await screen.findByTestId("bulk-comment"), "Not ours.");
+    act(() => toLogin(first.router, first.cache));
+    await screen.findByText("elsewhere");
+    first.unmount();
+
+    // T-3 was decided by another person in the meantime.
+    const { calls } = start("/approvals?ticket=T-2", waiting.slice(0, 2), { "POST /tickets/decisions": () => ({ body: { items: [{ ticket: "T-1", ok: true, state: "rejected" }] } }) });
+    expect(await screen.findByTestId("bulk-comment")).toHaveValue("Not ours.");
+    expect(screen.getByTestId("dialog-restored")).toBeVisible();
+    expect(within(screen.getByTestId("bulk-summary")).queryByText(/T-3/)).toBeNull();
+    await userEvent.click(screen.getByTestId("bulk-confirm"));
+    await userEvent.click(await screen.findByTestId("bulk-close"));
+    expect(calls.filter((call) => call.method === "POST").map((call) => call.body)).toEqual([{ decision: "reject", items: [{ ticket: "T-1", version: 1 }], comment: "Not ours." }]);
+    expect(screen.queryByTestId("selection")).toBeNull();
+    expect(sessionStorage.getItem("acp-dialog-draft")).toBeNull();
+  });
+
+  it("says after the login that nothing is left to decide, and forgets the input when it is cancelled", async () => {
+    const first = start("/approvals");
+    await userEvent.click(await screen.findByTestId("select-T-3"));
+    await userEvent.click(screen.getByTestId("bulk-approve"));
+    await userEvent.type(await screen.findByTestId("bulk-comment"), "ok");
+    act(() => toLogin(first.router, first.cache));
+    await screen.findByText("elsewhere");
+    first.unmount();
+    const second = start("/approvals", waiting.slice(0, 2));
+    expect(await screen.findByText("None of the selected requests is waiting for your decision any more.")).toBeVisible();
+    expect(screen.getByTestId("bulk-confirm")).toBeDisabled();
+    await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
+    second.unmount();
+    start("/approvals", waiting.slice(0, 2));
+    await screen.findByTestId("ticket-T-1");
+    expect(screen.queryByTestId("bulk-dialog")).toBeNull();
   });
 
   it("filters as the address says, and keeps the filter while it walks", async () => {

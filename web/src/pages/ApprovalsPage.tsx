@@ -6,21 +6,23 @@ import { Link, useSearchParams } from "react-router";
 import { useTicket, useTickets } from "../api/queries";
 import type { Ticket } from "../api/types";
 import { BulkDecisionDialog } from "../components/approvals/BulkDecisionDialog";
-import type { BulkVerb } from "../components/approvals/BulkDecisionDialog";
 import classes from "../components/approvals/Approvals.module.css";
 import { ShortcutsDialog } from "../components/approvals/ShortcutsDialog";
 import { focusFirst, useShortcuts } from "../components/approvals/shortcuts";
 import { ApprovalList } from "../components/approvals/ApprovalList";
 import { EmptyState, Loaded } from "../components/Feedback";
-import { LoadMore } from "../components/LoadMore";
+import { isRestoring, LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
 import { SavedViews } from "../components/SavedViews";
 import { WaitingReviewsNotice } from "../components/reviews/WaitingReviews";
 import { SearchField } from "../components/SearchField";
 import { TicketDetail } from "../components/TicketDetail";
+import { isBulkDraft } from "../lib/bulk-decision";
+import type { BulkVerb } from "../lib/bulk-decision";
 import { ticketKinds } from "../lib/items";
 import { among, applyChange, useFilters } from "../lib/use-filters";
 import { useHeading } from "../lib/use-heading";
+import { useKeptDialog } from "../lib/use-kept-dialog";
 
 const detailId = "approval";
 
@@ -58,25 +60,34 @@ function Filters({ search, onChange }: { search: URLSearchParams; onChange: Retu
   );
 }
 
-function useSelection(tickets: Ticket[]) {
-  const [selection, setSelection] = useState<ReadonlySet<string>>(new Set());
+/** useSelection returns the selected tickets. Until the person selects something, these are the tickets that were selected before a login. */
+function useSelection(tickets: Ticket[], before: string[] | undefined) {
+  const [chosen, setSelection] = useState<ReadonlySet<string>>();
+  const selection = chosen ?? new Set(before);
   // Tickets that left the list were decided by another person.
   const selected = tickets.filter(({ id }) => selection.has(id));
   const toggle = (id: string) =>
-    setSelection((before) => {
-      const next = new Set(before);
+    setSelection((current = selection) => {
+      const next = new Set(current);
       if (!next.delete(id)) next.add(id);
       return next;
     });
-  return { selected, ids: new Set(selected.map(({ id }) => id)), toggle, clear: () => setSelection(new Set()), selectAll: () => setSelection(new Set(tickets.map(({ id }) => id))) };
+  return { selected, keep: () => setSelection(selection), ids: new Set(selected.map(({ id }) => id)), toggle, clear: () => setSelection(new Set()), selectAll: () => setSelection(new Set(tickets.map(({ id }) => id))) };
 }
 
 function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Parameters<typeof LoadMore>[0]["query"]; filtered: boolean }) {
   const { t } = useTranslation();
   const [search, change] = useFilters();
-  const [bulk, setBulk] = useState<BulkVerb>();
+  const [chosenVerb, setVerb] = useState<BulkVerb>("approve");
+  const { opened, draft, kept, open, close } = useKeptDialog("bulk-decision", isBulkDraft);
+  // After a login the dialog copies the selection, so it waits for the pages that the selection is in.
+  const deciding = opened && !(draft && isRestoring(search, query));
   const [help, setHelp] = useState(false);
-  const { selected, ids, toggle, clear, selectAll } = useSelection(tickets);
+  const { selected, ids, toggle, keep, clear, selectAll } = useSelection(tickets, draft?.tickets);
+  const decide = (verb: BulkVerb) => {
+    setVerb(verb);
+    open();
+  };
   const chosen = search.get("ticket");
   // On a wide screen the first ticket is open; a chosen ticket stays open after it was decided.
   const id = chosen ?? tickets[0]?.id;
@@ -86,7 +97,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
   const choose = (next: Ticket | undefined) => {
     if (next) change({ ticket: next.id });
   };
-  const choice = (verb: BulkVerb, button: string) => () => (selected.length > 0 ? setBulk(verb) : focusFirst(detailId, button));
+  const choice = (verb: BulkVerb, button: string) => () => (selected.length > 0 ? decide(verb) : focusFirst(detailId, button));
   useShortcuts(
     {
       j: () => choose(tickets[index + 1] ?? tickets[tickets.length - 1]),
@@ -97,7 +108,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
       x: () => id !== undefined && toggle(id),
       "?": () => setHelp(true),
     },
-    bulk === undefined && !help,
+    !deciding && !help,
   );
 
   return (
@@ -133,10 +144,10 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
             <Button size="compact-sm" variant="subtle" color="gray" onClick={clear}>
               {t("approvals.none")}
             </Button>
-            <Button size="compact-sm" variant="default" onClick={() => setBulk("reject")} data-testid="bulk-reject">
+            <Button size="compact-sm" variant="default" onClick={() => decide("reject")} data-testid="bulk-reject">
               {t("approvals.rejectMany")}
             </Button>
-            <Button size="compact-sm" onClick={() => setBulk("approve")} data-testid="bulk-approve">
+            <Button size="compact-sm" onClick={() => decide("approve")} data-testid="bulk-approve">
               {t("approvals.approveMany")}
             </Button>
           </div>
@@ -148,13 +159,16 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
         </Link>
         {id ? <Detail key={id} id={id} onDecided={() => change({ ticket: id })} /> : <EmptyState>{t("approvals.choose")}</EmptyState>}
       </div>
-      {bulk && (
+      {deciding && (
         <BulkDecisionDialog
-          verb={bulk}
+          verb={draft?.verb ?? chosenVerb}
           tickets={selected}
+          draft={draft}
+          kept={kept}
           onClose={(done) => {
-            setBulk(undefined);
+            close();
             if (done) clear();
+            else keep();
           }}
         />
       )}

@@ -25,6 +25,11 @@ function start() {
 const reviewers = (calls: { method: string; path: string; body?: unknown }[]) => (calls.findLast(({ method, path }) => method === "POST" && path === "/reviews")?.body as { reviewers: string[] } | undefined)?.reviewers;
 
 describe("the form of a new access review", () => {
+  it("names the groups of its preview", async () => {
+    start();
+    expect(await screen.findByText("Group Data platform", {}, { timeout: 20_000 })).toHaveAttribute("title", "data");
+  });
+
   it("takes several rules, also of groups, in their order", async () => {
     const calls = start();
     await userEvent.type(await screen.findByTestId("review-name"), "Caches");

@@ -12,7 +12,7 @@ import { GroupSelect } from "../components/EntitySelect";
 import { ErrorState, Loaded, Notice } from "../components/Feedback";
 import { ListField } from "../components/ListField";
 import { Page } from "../components/Page";
-import { StatementText, useRule } from "../components/reviews/parts";
+import { ReviewerRule, StatementText, useRule } from "../components/reviews/parts";
 import classes from "../components/reviews/Reviews.module.css";
 import { useToast } from "../components/toast-context";
 import { accessName, emptyForm, groupRule, mostRules, reviewOf, ruleKindOf, ruleKinds, scopeOf } from "../lib/reviews";
@@ -25,7 +25,6 @@ const silences = ["shorten", "revoke", "keep"] as const;
 
 function Preview({ preview }: { preview: ReviewPreview }) {
   const { t } = useTranslation();
-  const rule = useRule();
   if (preview.accesses === 0) return <p data-testid="preview-none">{t("accessReview.previewNone")}</p>;
   return (
     <>
@@ -36,7 +35,7 @@ function Preview({ preview }: { preview: ReviewPreview }) {
       </p>
       <ul className={classes.list}>
         {Object.entries(preview.rules).map(([each, count]) => (
-          <li key={each}>{rule(each)}: <b>{count}</b></li>
+          <li key={each}><ReviewerRule rule={each} />: <b>{count}</b></li>
         ))}
       </ul>
       {preview.unreviewed > 0 && <Notice testId="preview-unreviewed">{t("accessReview.previewUnreviewed", { count: preview.unreviewed })}</Notice>}

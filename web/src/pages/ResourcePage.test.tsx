@@ -137,3 +137,15 @@ describe("the next step", () => {
     expect(calls.some(({ path }) => path === "/rollout/bobs-cluster")).toBe(false);
   });
 });
+
+describe("the index of the page", () => {
+  it.each([
+    [{ mine: true }, ["Who can reach it", "Who tried", "Protection", "Evidence", "Proposal", "Unused grants", "Who could reach it in the past", "When could an application reach it", "History of modes", "Actions", "Tickets"]],
+    [{ mine: false }, ["Who can reach it", "Who tried", "Protection", "Who could reach it in the past", "Actions", "Tickets"]],
+  ])("links the sections that the reader has: %o", async (over, want) => {
+    serve({ "GET /resources/bobs-cluster": () => ({ body: resource(over) }) });
+    renderPage(<ResourcePage />, { path: "/resources/:id", at: "/resources/bobs-cluster" });
+    const index = within(await screen.findByTestId("section-index"));
+    await waitFor(() => expect(index.getAllByRole("link").map((link) => link.textContent)).toEqual(want));
+  });
+});

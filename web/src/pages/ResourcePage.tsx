@@ -21,6 +21,7 @@ import { Page, Section } from "../components/Page";
 import { PastAccessSection } from "../components/PastAccessSection";
 import { ProtectionPanel } from "../components/ProtectionPanel";
 import { RequestAccessLink } from "../components/RequestAccessLink";
+import { SectionIndex } from "../components/SectionIndex";
 import tables from "../components/Tables.module.css";
 import { RolloutNextStep } from "../components/rollout/RolloutNextStep";
 import { TicketsSection } from "../components/TicketsSection";
@@ -76,7 +77,7 @@ function Sections({ resource }: { resource: Resource }) {
   return (
     <>
       {answers && resource.class && <RolloutNextStep resource={resource} />}
-      <Section title={t("resource.who")} count={access.data?.items.length} aside={answers ? undefined : t("resource.othersHidden")} testId="access">
+      <Section anchor="access" title={t("resource.who")} count={access.data?.items.length} aside={answers ? undefined : t("resource.othersHidden")} testId="access">
         <Loaded query={access}>
           {({ items }) =>
             items.length === 0 ? (
@@ -88,7 +89,7 @@ function Sections({ resource }: { resource: Resource }) {
         </Loaded>
       </Section>
       <ConnectionsSection id="tried" title={t("resource.tried")} query={connections} peer="application" flows={`/flows?resource=${encodeURIComponent(resource.id)}`} />
-      <Section title={t("resource.protection")} aside={protection && t("resource.statements", { count: protection.statements })} testId="protection">
+      <Section anchor="protection" title={t("resource.protection")} aside={protection && t("resource.statements", { count: protection.statements })} testId="protection">
         <ModeRequests resource={resource} />
         <TemporaryAudit resource={resource} />
         <ProtectionPanel protection={protection} />
@@ -97,7 +98,7 @@ function Sections({ resource }: { resource: Resource }) {
       <PastAccessSection resource={resource} />
       {answers && <AccessPeriodsSection resource={resource.id} />}
       {answers && <ModeHistorySection resource={resource} />}
-      <Section title={t("resource.actions")}>
+      <Section anchor="actions" title={t("resource.actions")}>
         {resource.actions.length === 0 ? (
           <EmptyState>{t("resource.actionsEmpty")}</EmptyState>
         ) : (
@@ -130,6 +131,7 @@ export function ResourcePage() {
   const offers = resource?.class !== undefined && (!resource.mine || ownsApplication);
   return (
     <Page
+      wide
       title={resource?.title ?? id}
       crumbs={[{ to: "/resources", label: t("resources.title") }]}
       sub={
@@ -147,7 +149,7 @@ export function ResourcePage() {
       }
       actions={offers && <RequestAccessLink resource={id} primary={!resource.mine} />}
     >
-      <Loaded query={query}>{(data) => <Sections resource={data} />}</Loaded>
+      <Loaded query={query}>{(data) => <SectionIndex><Sections resource={data} /></SectionIndex>}</Loaded>
     </Page>
   );
 }

@@ -171,6 +171,23 @@ describe("the list of access reviews", () => {
   });
 });
 
+describe("a rule that names a group", () => {
+  it("shows the group's name, with the id on hover, and the id of a group that the catalog does not have", async () => {
+    serve({
+      "GET /me": () => ({ body: me({ roles: ["auditor"] }) }),
+      "GET /reviews/R-3": () => ({ body: review({ reviewers: ["application-leader", "group:dba", "group:gone"] }) }),
+      "GET /reviews/R-3/lines": () => ({ body: { items: [line(1, { rule: "group:dba" })] } }),
+      "GET /groups": ({ search }) => ({ body: { items: search.get("q") === "dba" ? [{ id: "dba-night", displayName: "Night shift", members: 2 }, { id: "dba", displayName: "Database team", members: 3 }] : [] } }),
+    });
+    renderPage(<ReviewReportPage />, { path: "/reviews/:id/report", at: "/reviews/R-3/report" });
+    const row = within(await screen.findByTestId("report-1"));
+    expect(await row.findByText("Group Database team")).toHaveAttribute("title", "dba");
+    expect(screen.getAllByText("Group Database team")).toHaveLength(2);
+    expect(screen.getByText("Group gone")).toHaveAttribute("title", "gone");
+    expect(screen.getByText(/Leader of the application’s team/)).toBeVisible();
+  });
+});
+
 describe("the report", () => {
   it("says who decided what, for auditors", async () => {
     start({ roles: ["auditor"], over: { state: "closed", canExport: true, deciding: false }, lines: [line(1, { state: "done", outcome: "revoked", decision: "revoke", decidedBy: bob, decidedAt: "2026-11-21T08:00:00Z", comment: "not used", canDecide: false })] });

@@ -8,7 +8,7 @@ import type { AccessReview, ReviewLine } from "../api/types";
 import { Loaded, Notice } from "../components/Feedback";
 import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
-import { LineState, RecommendationBadge, ReviewFacts, StatementText, Use, useRule } from "../components/reviews/parts";
+import { LineState, RecommendationBadge, ReviewFacts, ReviewerRule, StatementText, Use } from "../components/reviews/parts";
 import classes from "../components/reviews/Reviews.module.css";
 import { DayAndTime } from "../components/Time";
 import { accessName, outcomes } from "../lib/reviews";
@@ -40,7 +40,6 @@ function Counts({ review }: { review: AccessReview }) {
 function Row({ line }: { line: ReviewLine }) {
   const { t } = useTranslation();
   const words = useWords();
-  const rule = useRule();
   return (
     <tr data-testid={`report-${line.line}`}>
       <td>{line.line}</td>
@@ -53,7 +52,7 @@ function Row({ line }: { line: ReviewLine }) {
       <td><RecommendationBadge recommendation={line.recommendation} /></td>
       <td>
         {line.reviewers.length > 0 ? line.reviewers.map(({ displayName }) => displayName).join(", ") : t("accessReview.nobody")}
-        <div className={classes.muted}>{rule(line.rule)}</div>
+        <div className={classes.muted}><ReviewerRule rule={line.rule} /></div>
       </td>
       <td><LineState line={line} paper /></td>
     </tr>

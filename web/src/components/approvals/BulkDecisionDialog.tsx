@@ -6,9 +6,11 @@ import { Link } from "react-router";
 import { loginTooOld } from "../../api/client";
 import { decideTickets, ticketsAtOnce, useDecideMany } from "../../api/mutations";
 import type { BulkResult, Ticket } from "../../api/types";
+import type { BulkDraft, BulkVerb } from "../../lib/bulk-decision";
 import { itemsThatMay } from "../../lib/items";
 import { textLimit } from "../../lib/request";
 import { useHeading } from "../../lib/use-heading";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
 import { TicketStateBadge } from "../Badge";
 import { LoginAgain } from "../Feedback";
@@ -17,9 +19,6 @@ import { InfoDialog } from "../InfoDialog";
 import { ItemSentences } from "../ItemSentence";
 import { SentProgress } from "../SentProgress";
 import classes from "./Approvals.module.css";
-
-/** BulkVerb is the decision about all selected tickets. */
-export type BulkVerb = "approve" | "reject";
 
 /** shownTickets is the number of tickets that are described; the others are counted. */
 const shownTickets = 200;
@@ -73,18 +72,22 @@ function Results({ results, tickets }: { results: BulkResult["items"]; tickets: 
 interface Props {
   verb: BulkVerb;
   tickets: Ticket[];
+  /** The input from before a login. */
+  draft: BulkDraft | undefined;
+  kept: KeptInput;
   onClose: (done: boolean) => void;
 }
 
 /** BulkDecisionDialog shows what will be decided, decides it, and shows the result of each item. */
-export function BulkDecisionDialog({ verb, tickets, onClose }: Props) {
+export function BulkDecisionDialog({ verb, tickets, draft, kept, onClose }: Props) {
   const { t } = useTranslation();
   const decide = useDecideMany();
   // The selection is copied, because decided tickets leave the list.
   const [shown] = useState(tickets);
-  const [comment, setComment] = useState("");
+  const [comment, setComment] = useState(draft?.comment ?? "");
   const [missing, setMissing] = useState(false);
   const results = decide.data;
+  const input: BulkDraft = { verb, tickets: shown.map(({ id }) => id), comment };
   const items = shown.reduce((sum, ticket) => sum + itemsThatMay(ticket, verb).length, 0);
 
   const submit = () => {
@@ -125,12 +128,13 @@ export function BulkDecisionDialog({ verb, tickets, onClose }: Props) {
       submit={{ label: t(`decide.${verb}`), danger: verb === "reject", disabled: items === 0, testId: "bulk-confirm", onSubmit: submit }}
       pending={decide.isPending}
       error={decide.error}
-      values={comment}
+      values={input}
+      kept={kept}
       onClose={() => onClose(false)}
     >
       {(fieldError) => (
         <>
-          <Summary tickets={shown} verb={verb} />
+          {shown.length > 0 ? <Summary tickets={shown} verb={verb} /> : <p>{t("approvals.allDecided")}</p>}
           <Textarea
             label={t("decide.comment")}
             description={t("approvals.commentHint")}

@@ -4,18 +4,13 @@ import { Link } from "react-router";
 import { useApprovalPolicy } from "../../api/governance";
 import type { ApprovalPolicy, PolicyStep } from "../../api/types";
 import { approverOf, changePath, quorumOf } from "../../lib/policies";
+import { common } from "../../lib/step-rules";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { Loaded } from "../Feedback";
 import { PersonName } from "../Names";
 import classes from "./Policies.module.css";
 import { YamlDetails, YamlText } from "./YamlDetails";
-
-/** commonReminder returns the time of the first reminder in seconds if it is the same in several steps and no step has another one. */
-function commonReminder(steps: PolicyStep[]): number | undefined {
-  const [first, ...others] = steps.flatMap(({ remindSeconds }) => remindSeconds ?? []);
-  return others.length > 0 && others.length === steps.length - 1 && others.every((each) => each === first) ? first : undefined;
-}
 
 /** Step shows a step. `remind` is the time of its first reminder in seconds, unless it is shown once for all steps. */
 function Step({ step, remind }: { step: PolicyStep; remind: number | undefined }) {
@@ -75,7 +70,7 @@ export function ApprovalPolicyView({ policy, whole, mayPropose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const { name, builtin, accepted, steps, breakGlassPeople: glass } = policy;
-  const reminder = commonReminder(steps);
+  const reminder = common(steps.map(({ remindSeconds }) => remindSeconds));
   return (
     <li className={`${classes.policy} ${builtin ? classes.builtin : ""}`} data-testid={`policy-${name}`}>
       <div className={classes.head}>

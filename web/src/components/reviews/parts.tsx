@@ -1,4 +1,6 @@
+import { Fragment } from "react";
 import { Trans, useTranslation } from "react-i18next";
+import { useGroups } from "../../api/queries";
 import type { AccessReview, ReviewEvidence, ReviewLine, ReviewRecommendation, StatementScope } from "../../api/types";
 import { decidedOf } from "../../lib/reviews";
 import { secondsPerDay } from "../../lib/time";
@@ -122,13 +124,29 @@ export function Progress({ review }: { review: AccessReview }) {
 
 const knownRules = ["resource-owner", "application-leader"] as const;
 
-/** useRule returns the words for a rule that names reviewers. */
+/** groupOf returns the id of the group that a rule names. */
+const groupOf = (rule: string) => rule.replace(/^group:/, "");
+
+/** useRule returns the words for a rule that names reviewers. A group is named by its id. */
 export function useRule() {
   const { t } = useTranslation();
   return (rule: string) => {
     const known = knownRules.find((each) => each === rule);
-    return known ? t(`accessReview.rule.${known}`) : t("accessReview.rule.group", { group: rule.replace(/^group:/, "") });
+    return known ? t(`accessReview.rule.${known}`) : t("accessReview.rule.group", { group: groupOf(rule) });
   };
+}
+
+/** GroupRule names a group as the catalog does, with its id on hover. A group that was not read (yet), or that the catalog does not have any more, is named by its id. */
+function GroupRule({ group }: { group: string }) {
+  const { t } = useTranslation();
+  const found = useGroups(group, group !== "").data?.items.find(({ id }) => id === group);
+  return <span title={group}>{t("accessReview.rule.group", { group: found?.displayName ?? group })}</span>;
+}
+
+/** ReviewerRule shows a rule that names reviewers. */
+export function ReviewerRule({ rule }: { rule: string }) {
+  const words = useRule();
+  return knownRules.some((each) => each === rule) ? words(rule) : <GroupRule group={groupOf(rule)} />;
 }
 
 /** useScope describes which accesses a review is about. */
@@ -150,7 +168,6 @@ function useScope() {
 export function ReviewFacts({ review }: { review: AccessReview }) {
   const { t } = useTranslation();
   const words = useWords();
-  const rule = useRule();
   const scope = useScope();
   return (
     <dl className={classes.facts}>
@@ -172,7 +189,14 @@ export function ReviewFacts({ review }: { review: AccessReview }) {
       </div>
       <div>
         <dt>{t("accessReview.facts.reviewers")}</dt>
-        <dd>{review.reviewers.map(rule).join(" · ")}</dd>
+        <dd>
+          {review.reviewers.map((rule, at) => (
+            <Fragment key={rule}>
+              {at > 0 && " · "}
+              <ReviewerRule rule={rule} />
+            </Fragment>
+          ))}
+        </dd>
       </div>
       <div>
         <dt>{t("accessReview.facts.window")}</dt>

@@ -39,7 +39,7 @@ export function RolloutNextStep({ resource }: { resource: Resource }) {
   // A change that is already requested is not offered again.
   const asked = verb === "advance" && card.ticket !== undefined;
   return (
-    <Section title={t("rollout.nextStep")} aside={<Link to={`/rollout?q=${encodeURIComponent(resource.id)}`}>{t("rollout.board")}</Link>} testId="next-step">
+    <Section anchor="next-step" title={t("rollout.nextStep")} aside={<Link to={`/rollout?q=${encodeURIComponent(resource.id)}`}>{t("rollout.board")}</Link>} testId="next-step">
       <Way card={card} />
       <p className={classes.where}>{t(`rollout.stageHelp.${card.stage}`)}</p>
       <Waves card={card} />

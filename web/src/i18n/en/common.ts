@@ -13,6 +13,7 @@ export const common = {
     open: "Open navigation",
     close: "Close navigation",
     breadcrumbs: "Breadcrumbs",
+    onThisPage: "Sections of this page",
     skip: "Skip to content",
   },
   action: {

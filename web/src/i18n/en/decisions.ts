@@ -102,6 +102,7 @@ export const decisions = {
       reject_other: "Reject {{count}} items?",
     },
     nothingLeft: "No item of this ticket is waiting for your decision any more.",
+    allDecided: "None of the selected requests is waiting for your decision any more.",
     commentHint: "It is added to each of them. Required to reject.",
     resultTitle: "Results",
     done: "Done",

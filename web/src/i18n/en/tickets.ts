@@ -241,6 +241,7 @@ export const tickets = {
   },
   people: { more_one: "and {{count, number}} more", more_other: "and {{count, number}} more" },
   stepRules: {
+    everyStep: "At every step:",
     onCall: "Only approvers who are on call in {{schedule}} (tier {{tier}}) can decide.",
     onCallNow: "On call now:",
     onCallOrEscalated: "On call now, or added because there was no decision in time:",

@@ -12,6 +12,7 @@ export const common = {
     open: "打开导航",
     close: "关闭导航",
     breadcrumbs: "当前位置",
+    onThisPage: "本页各节",
     skip: "跳到正文",
   },
   action: {

@@ -94,6 +94,7 @@ export const decisions = {
     rejectMany: "驳回…",
     bulk: { approve_other: "批准 {{count}} 项？", reject_other: "驳回 {{count}} 项？" },
     nothingLeft: "其中已没有等您审批的内容。",
+    allDecided: "所选申请都不再等待您审批。",
     commentHint: "会写入每个工单。驳回时必填。",
     resultTitle: "逐项结果",
     done: "已完成",

@@ -218,6 +218,7 @@ export const tickets = {
   },
   people: { more_other: "以及另外 {{count, number}} 人" },
   stepRules: {
+    everyStep: "每个步骤：",
     onCall: "只能由 {{schedule}}（第 {{tier}} 级）的当前值班审批人审批。",
     onCallNow: "当前值班：",
     onCallOrEscalated: "当前值班，或因未及时审批而增加的审批人：",
