@@ -33,6 +33,7 @@ var passed = map[string][]string{
 		"leader-elect-retry-period",
 		"log-format",
 		"log-level",
+		"pprof-address",
 		"push-burst",
 		"push-in-flight",
 		"push-in-flight-timeout",
