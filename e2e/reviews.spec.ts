@@ -105,7 +105,7 @@ test('owners keep, shorten and revoke grants and a statement, alone and together
     await shot(page, 'review-rules');
     await page.getByTestId('create-review').click();
     await page.waitForURL(/\/reviews\/R-\d+$/);
-    await expect(page.locator('main')).toContainText('Group storage');
+    await expect(page.locator('main')).toContainText('Group Storage');
     return page.url().split('/').pop() ?? '';
   });
   await expect.poll(async () => (await linesOf(bob.page, review)).filter(({ ticket }) => tickets.includes(ticket)).length, { timeout: fleetTimeout }).toBe(4);
