@@ -37,7 +37,7 @@ import (
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
-// services decide, and work in the background. They use the sources.
+// services are the parts of the portal that decide requests or work in the background. They use the sources.
 type services struct {
 	*sources
 
@@ -68,8 +68,8 @@ type services struct {
 	anchors        *anchor.Keeper
 }
 
-// newServices connects the services with each other. None works yet. The context is that of the process; finish is closed when no request
-// can add a job to the outbox any more.
+// newServices creates the services and connects them with each other. It starts nothing. The context is that of the process; finish is closed
+// when no request can add a job to the outbox any more.
 func newServices(
 	ctx context.Context, o options, s *sources, registry *prometheus.Registry, tracer *tracing.Tracer, finish <-chan struct{}, log *slog.Logger,
 ) (_ *services, err error) {
@@ -132,7 +132,8 @@ func (v *services) newRegistrar() *workloads.Registrar {
 	)
 }
 
-// newApprovals returns the service that decides tickets. It tells the open pages, the histogram and the AccessRequests what changed.
+// newApprovals returns the service that decides tickets. A changed ticket is passed to the open pages, to the histogram of the times of tickets,
+// and to the controller of AccessRequests.
 func (v *services) newApprovals(times *ticketapi.TicketTimes, tracer *tracing.Tracer) (*approval.Service, error) {
 	return approval.NewService(
 		approval.Config{
@@ -164,7 +165,8 @@ func (v *services) newApprovals(times *ticketapi.TicketTimes, tracer *tracing.Tr
 	)
 }
 
-// newRecorder returns the recorder of changes that others make to ACP's objects on the host cluster. It is told ACP's own.
+// newRecorder returns the recorder of changes that others make to ACP's objects on the host cluster. To tell them from the portal's own, it
+// stores those, too.
 func (v *services) newRecorder() *externalchanges.Recorder {
 	store := outsidestore.New(v.db)
 	v.host.RecordOwnChanges(store.AddOwnChange)

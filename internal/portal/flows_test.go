@@ -286,14 +286,7 @@ func TestFlowStoreUnavailable(t *testing.T) {
 // TestFlowShowsTicketAndApprovers checks that a connection shows the statement that allowed it, its ticket, and the approvers.
 func TestFlowShowsTicketAndApprovers(t *testing.T) {
 	x := newSite(t)
-	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
-		t.Fatalf("%d %s", a.Status, a.Body)
-	}
-	for i, who := range []string{"carol", "bob"} {
-		if a := x.as(who).Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": i + 1}); a.Status != http.StatusOK {
-			t.Fatalf("%d %s", a.Status, a.Body)
-		}
-	}
+	x.approveFirstTicket(t)
 	let := func(subject, sid string) audit.Edge {
 		return audit.Edge{
 			Cluster:   "m3",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -306,6 +307,19 @@ func newTicket(app, resource string) map[string]any {
 	return map[string]any{
 		"reason": "checkout needs it",
 		"items":  []map[string]any{{"application": app, "resource": resource, "actions": []string{"redis:connect"}}},
+	}
+}
+
+// approveFirstTicket has Alice request access of app-888 to bobs-cluster by ticket T-1, which its approvers approve.
+func (x *site) approveFirstTicket(t *testing.T) {
+	t.Helper()
+	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for i, who := range []string{"carol", "bob"} {
+		if a := x.as(who).Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": i + 1}); a.Status != http.StatusOK {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		}
 	}
 }
 

@@ -16,17 +16,7 @@ import (
 // not for auditors, and only for the statement that a ticket granted, not for others with the id of one.
 func TestRevocationIsOfferedWhereItIsAccepted(t *testing.T) {
 	x := newSite(t)
-	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
-		t.Fatalf("%d %s", a.Status, a.Body)
-	}
-	for _, who := range []string{"carol", "bob"} {
-		var now struct{ Version int64 }
-		b := x.as(who)
-		b.Get("/api/v1/tickets/T-1").Into(t, &now)
-		if a := b.Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": now.Version}); a.Status != http.StatusOK {
-			t.Fatalf("%s: %d %s", who, a.Status, a.Body)
-		}
-	}
+	x.approveFirstTicket(t)
 	statement := func(sid string) v1alpha1.Statement {
 		return v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App888},
 			Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}}

@@ -1,7 +1,6 @@
 package portal
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -15,17 +14,7 @@ import (
 // TestStartOfAccess checks since when a client has access, as far as that is known.
 func TestStartOfAccess(t *testing.T) {
 	x := newSite(t)
-	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
-		t.Fatalf("%d %s", a.Status, a.Body)
-	}
-	for _, who := range []string{"carol", "bob"} {
-		var now struct{ Version int64 }
-		b := x.as(who)
-		b.Get("/api/v1/tickets/T-1").Into(t, &now)
-		if a := b.Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": now.Version}); a.Status != http.StatusOK {
-			t.Fatalf("%s: %d %s", who, a.Status, a.Body)
-		}
-	}
+	x.approveFirstTicket(t)
 	var ticket struct {
 		Events []struct {
 			At   time.Time

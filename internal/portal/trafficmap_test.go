@@ -66,14 +66,7 @@ func (m *trafficMap) texts() []string {
 func mapped(t *testing.T) *site {
 	t.Helper()
 	x := newSite(t)
-	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
-		t.Fatalf("%d %s", a.Status, a.Body)
-	}
-	for i, who := range []string{"carol", "bob"} {
-		if a := x.as(who).Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": i + 1}); a.Status != http.StatusOK {
-			t.Fatalf("%d %s", a.Status, a.Body)
-		}
-	}
+	x.approveFirstTicket(t)
 	at := time.Now().Add(-30 * time.Minute)
 	x.flows.see(at, audit.Edge{Cluster: "m1", Source: "namespace=lost", Resource: portaltest.LedgerCache, Port: 6379, Protocol: "TCP",
 		Decision: policy.Audited, Verdict: audit.VerdictForwarded}, 7)

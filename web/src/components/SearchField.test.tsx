@@ -35,6 +35,14 @@ describe("a search field", () => {
     expect(input).toHaveValue("T-42");
   });
 
+  it("follows the URL after typing that changed nothing", async () => {
+    const { onChange, arrive, input } = start("T-1");
+    fireEvent.change(input, { target: { value: "T-1 " } });
+    await waitFor(() => expect(onChange).toHaveBeenLastCalledWith("T-1"));
+    arrive("T-2");
+    expect(input).toHaveValue("T-2");
+  });
+
   it("follows the URL when it changes elsewhere", () => {
     const { arrive, input } = start("T-1");
     arrive("T-2");

@@ -8,7 +8,7 @@ interface Props extends Pick<TextInputProps, "size" | "className" | "flex" | "ma
   label: string;
   /** An example in the empty field. The label is then shown above the field, and otherwise in it. */
   placeholder?: string;
-  /** The value in the URL. The field follows when it changes elsewhere, except between a key and the arrival of what was typed. */
+  /** The value in the URL. The field follows when it changes elsewhere, but not while typed text is on its way into the URL. */
   value: string;
   onChange: (text: string) => void;
   testId: string;
@@ -18,15 +18,19 @@ interface Props extends Pick<TextInputProps, "size" | "className" | "flex" | "ma
 export function SearchField({ label, placeholder, value, onChange, testId, ...rest }: Props) {
   const [text, setText] = useState(value);
   const [known, setKnown] = useState(value);
-  // What was typed and is not in the URL yet. The URL changes later than onChange is called, and the person may type on meanwhile:
-  // to follow an earlier part of their own text would remove what they typed since.
+  // The typed text until it is in the URL; undefined if nothing is on its way. The URL changes some time after onChange is called. If the field then
+  // showed the value of the URL, it would lose what the person has typed in between.
   const [typed, setTyped] = useState<string>();
   if (value !== known) {
     setKnown(value);
     if (typed === undefined) setText(value);
     else if (value === typed) setTyped(undefined);
   }
-  const apply = useDebouncedCallback((next: string) => onChange(next.trim()), 200);
+  const apply = useDebouncedCallback((next: string) => {
+    const trimmed = next.trim();
+    onChange(trimmed);
+    if (trimmed === value) setTyped(undefined);
+  }, 200);
   return (
     <TextInput
       type="search"

@@ -11,8 +11,9 @@ export function common<T>(values: (T | undefined)[]): T | undefined {
 export interface StepTimeout {
   seconds: number;
   action: NonNullable<Step["onTimeout"]>;
-  /** Who can then decide, too. `total` may be more than are listed. */
+  /** The people who can decide after an escalation, in addition to the approvers of the step. At most some of them are listed. */
   people: Person[];
+  /** The number of all these people. */
   total: number;
 }
 

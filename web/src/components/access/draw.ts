@@ -2,7 +2,7 @@
 import { rowHeight } from "../../lib/access-graph";
 import { nameFitter, reserve } from "../../lib/labels";
 import type { NameFitter } from "../../lib/labels";
-import { formOf } from "../traffic/forms";
+import { formOf, openMiddle } from "../traffic/forms";
 import type { Form } from "../traffic/forms";
 import type { Picture, PictureNode, View } from "../../lib/access-graph";
 
@@ -10,7 +10,7 @@ import type { Picture, PictureNode, View } from "../../lib/access-graph";
 const wide = { gap: 420, margin: 230 };
 /** narrow is the same for narrow screens, where the columns are closer together, so that names stay readable. */
 const narrow = { gap: 90, margin: 125 };
-/** largestFit is the largest zoom factor with which a graph is shown at first: a small one is not blown up. */
+/** largestFit is the largest zoom factor with which a graph is shown at first: a small one is not enlarged further. */
 const largestFit = 1.25;
 /** shapeOf returns the distances for a width in pixels. On a screen that is wider than needed at the largest fit, the columns are further apart. */
 const shapeOf = (width: number) => (width < 560 ? narrow : { ...wide, gap: Math.max(wide.gap, width / largestFit - 2 * wide.margin) });
@@ -80,12 +80,7 @@ function stroke(context: CanvasRenderingContext2D, { picture, view, size }: Line
   }
   context.stroke();
   context.setLineDash([]);
-  if (!form || form.opening === 0) return;
-  context.globalCompositeOperation = "destination-out";
-  context.globalAlpha = 1 - form.tint;
-  context.lineWidth = form.opening;
-  context.stroke();
-  context.globalCompositeOperation = "source-over";
+  if (form) openMiddle(context, form);
 }
 
 /** hollow is the width in pixels of a line without effect, and denied that of a denied one, whose forms are those of the traffic map. */

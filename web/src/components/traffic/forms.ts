@@ -1,4 +1,4 @@
-/** The forms of the lines of the traffic map, which distinguish the kinds of traffic without colors. Shared by the picture and its legend. Pure. */
+/** The forms of the lines of the traffic map and of the access map, which distinguish the kinds without colors. Shared by the pictures and the legend. */
 import type { TrafficKind } from "../../lib/traffic-map";
 
 /** Form describes how a line of a width is drawn, in pixels. */
@@ -28,4 +28,14 @@ export function formOf(kind: TrafficKind, width: number): Form {
   if (kind === "audited") return { ...plain, opening: width * 0.38 };
   if (kind === "unmanaged") return { ...plain, opening: width - 2 * edge, tint: 0.15 };
   return plain;
+}
+
+/** openMiddle removes the middle of the current path, which was drawn, together with what is below it, so that crossings stay readable. */
+export function openMiddle(context: CanvasRenderingContext2D, { opening, tint }: Form) {
+  if (opening === 0) return;
+  context.globalCompositeOperation = "destination-out";
+  context.globalAlpha = 1 - tint;
+  context.lineWidth = opening;
+  context.stroke();
+  context.globalCompositeOperation = "source-over";
 }

@@ -3,7 +3,7 @@ import { nameFitter, reserve } from "../../lib/labels";
 import type { NameFitter } from "../../lib/labels";
 import { padding, trafficKinds } from "../../lib/traffic-map";
 import type { Bundle, Strand, TrafficHeader, TrafficKind, TrafficPicture, TrafficPlace, TrafficScroll } from "../../lib/traffic-map";
-import { formOf } from "./forms";
+import { formOf, openMiddle } from "./forms";
 
 /** Palette is the colors and the font with which the map is drawn. */
 export interface Palette {
@@ -130,14 +130,7 @@ function strokes(context: CanvasRenderingContext2D, { picture, scroll, size, pal
         context.bezierCurveTo(middle, from, middle, to, end, to);
       }
       context.stroke();
-      if (form && form.opening > 0) {
-        // The same path once more, which removes its middle together with what is below, so that crossings stay readable.
-        context.globalCompositeOperation = "destination-out";
-        context.globalAlpha = 1 - form.tint;
-        context.lineWidth = form.opening;
-        context.stroke();
-        context.globalCompositeOperation = "source-over";
-      }
+      if (form) openMiddle(context, form);
       if (kind !== "refused" || !detailed) continue;
       // A refused strand ends at a bar in front of the resource, because its connections did not reach it.
       context.setLineDash([]);
