@@ -9,7 +9,7 @@ import { RelativeTime } from "./Time";
 export function ClusterShares({ shares }: { shares: ClusterShare[] }) {
   const { t } = useTranslation();
   const words = useWords();
-  const names = shares.map((share) => share.cluster).join(", ");
+  const names = words.names(shares.map((share) => share.cluster));
   const counts = shares.map((share) => `${share.cluster}: ${share.count === 0 ? t("connections.open") : words.number(share.count)}`).join("\n");
   return (
     <details className={classes.shares} data-testid="cluster-shares">

@@ -202,7 +202,7 @@ export function DecisionFacts({ id, items }: Props) {
   const pages = query.data?.pages ?? [];
   const unavailable = pages.find((page) => !page.flowsAvailable);
   const nameOf = ({ application, resource }: ItemFacts, item: TicketItem | undefined) =>
-    application && resource ? t("facts.item", { application: application.title, resource: resource.title }) : (resource?.title ?? application?.title ?? item?.object?.name ?? item?.scope?.resources.join(", ") ?? "");
+    application && resource ? t("facts.item", { application: application.title, resource: resource.title }) : (resource?.title ?? application?.title ?? item?.object?.name ?? (item?.scope ? words.names(item.scope.resources) : ""));
   return (
     <section className={classes.section} aria-label={t("facts.title")} data-testid="ticket-facts">
       <h3>{t("facts.title")}</h3>

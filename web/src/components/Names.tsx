@@ -5,7 +5,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { CatalogRef, OwnerRef, Person } from "../api/types";
-import { listParts, listText } from "../lib/list";
+import { enumeration, listParts } from "../lib/list";
 import { displayName, shortName, textParts } from "../lib/names";
 import { Avatar } from "./Avatar";
 import classes from "./Names.module.css";
@@ -89,7 +89,7 @@ export function PersonName({ person, size }: { person: Person; size?: number }) 
 /** Owners shows the names of owners as a list. */
 export function Owners({ owners }: { owners: OwnerRef[] }) {
   const { i18n } = useTranslation();
-  return <>{listText(owners.map((owner) => owner.displayName), i18n.language, { style: "narrow" })}</>;
+  return <>{enumeration(owners.map((owner) => owner.displayName), i18n.language)}</>;
 }
 
 /** anyone is the subject of a statement that stands for every client. */

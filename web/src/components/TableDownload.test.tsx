@@ -3,17 +3,15 @@ import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useRef } from "react";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { MockInstance } from "vitest";
 import { ApiError } from "../api/client";
-import { saveCSV } from "../lib/csv";
-import type * as csvModule from "../lib/csv";
+import * as csvModule from "../lib/csv";
 import type { CsvTable } from "../lib/csv";
 import { useFilters } from "../lib/use-filters";
 import { renderPage } from "../testing/render";
 import { mostRows, TableDownload } from "./TableDownload";
 
-vi.mock("../lib/csv", async (original) => ({ ...(await original<typeof csvModule>()), saveCSV: vi.fn() }));
-
-const saved = vi.mocked(saveCSV);
+let saved: MockInstance<typeof csvModule.saveCSV>;
 const csv: CsvTable<number> = { file: "numbers", columns: { number: (row) => row } };
 
 interface ListProps {
@@ -53,7 +51,9 @@ function List({ last, perPage = 2, refuse }: ListProps) {
 const show = (props: ListProps) => renderPage(<List {...props} />, { path: "/", at: "/" });
 
 describe("the download of a table", () => {
-  beforeEach(() => saved.mockClear());
+  beforeEach(() => {
+    saved = vi.spyOn(csvModule, "saveCSV").mockReturnValue();
+  });
 
   it("saves the rows at once if all were read", async () => {
     show({ last: 1 });

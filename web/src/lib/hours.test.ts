@@ -9,6 +9,7 @@ describe("hours", () => {
     [work, "en", "Mon–Fri 09:00–18:00 (Europe/Berlin)"],
     [work, "zh", "周一–周五 09:00–18:00 (Europe/Berlin)"],
     [{ timeZone: "UTC", periods: [{ days: ["Sun", "Sat", "Mon"], from: "22:00", to: "06:00" }, { days: ["Wed"], from: "00:00", to: "24:00" }] }, "en", "Mon, Sat–Sun 22:00–06:00; Wed 00:00–24:00 (UTC)"],
+    [{ timeZone: "UTC", periods: [{ days: ["Sun", "Sat", "Mon"], from: "22:00", to: "06:00" }] }, "zh", "周一、周六–周日 22:00–06:00 (UTC)"],
   ])("are shown as text", (hours, language, want) => {
     expect(hoursText(hours, language)).toBe(want);
   });

@@ -1,5 +1,6 @@
 /** Recurring hours of the week: their text, and the values of the form. Pure; the server checks them again. */
 import type { DailyPeriod, Weekday, WeeklyHours } from "../api/types";
+import { enumeration } from "./list";
 
 /** weekdays are the days of the week in their order. */
 export const weekdays: readonly Weekday[] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -27,13 +28,12 @@ function daysText(days: readonly Weekday[], language: string): string {
     if (last && index > 0 && last.at(-1) === weekdays[index - 1]) last.push(day);
     else ranges.push([day]);
   });
-  return ranges
-    .map((range) => {
-      const [first = "Mon"] = range;
-      const last = range.at(-1) ?? first;
-      return first === last ? dayName(first, language) : `${dayName(first, language)}–${dayName(last, language)}`;
-    })
-    .join(", ");
+  const names = ranges.map((range) => {
+    const [first = "Mon"] = range;
+    const last = range.at(-1) ?? first;
+    return first === last ? dayName(first, language) : `${dayName(first, language)}–${dayName(last, language)}`;
+  });
+  return enumeration(names, language);
 }
 
 /** hoursText returns hours as text: `Mon–Fri 09:00–18:00 (Europe/Berlin)`. */

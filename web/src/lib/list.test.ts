@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { listParts, listText } from "./list";
+import { enumeration, listParts, listText } from "./list";
 
 describe("lists of names", () => {
   it.each([
@@ -28,5 +28,15 @@ describe("lists of names", () => {
 
   it("tell the elements from what is between them", () => {
     expect(listParts(["m1", "结算"], "zh")).toEqual([{ index: 0, text: "m1" }, { index: undefined, text: " 和" }, { index: 1, text: "结算" }]);
+  });
+
+  it.each<[language: string, limit: number | undefined, text: string]>([
+    ["en", undefined, "m1, m2, m3"],
+    ["zh", undefined, "m1、m2、m3"],
+    ["en", 2, "m1, m2 +1"],
+    ["zh", 2, "m1、m2 +1"],
+    ["en", 3, "m1, m2, m3"],
+  ])("are enumerated in %s with a limit of %s as %s", (language, limit, text) => {
+    expect(enumeration(["m1", "m2", "m3"], language, limit)).toBe(text);
   });
 });

@@ -31,6 +31,12 @@ export function listParts(texts: readonly string[], language: string, options: L
   });
 }
 
+/** enumeration returns a list without a conjunction: `m1, m2`, or `m1、m2`. With a limit, it has the first elements and the number of the others: `m1, m2 +3`. */
+export function enumeration(texts: readonly string[], language: string, limit = texts.length): string {
+  const others = texts.length - limit;
+  return `${listText(texts.slice(0, limit), language, { style: "narrow" })}${others > 0 ? ` +${others}` : ""}`;
+}
+
 /** listText returns a list as text: `m1, m2 and m3`, or `m1、m2 和 m3`. */
 export function listText(texts: readonly string[], language: string, options?: ListStyle): string {
   return listParts(texts, language, options).map(({ text }) => text).join("");

@@ -1,5 +1,6 @@
 /** Facts about access reviews that several views need. */
 import type { AccessReview, CatalogRef, NewAccessReview, ReviewDecision, ReviewLine, ReviewOutcome, ReviewRecommendation, Sensitivity } from "../api/types";
+import { enumeration } from "./list";
 import { displayName } from "./names";
 
 /** recommendations contains the recommendations in display order. */
@@ -23,10 +24,12 @@ export type ReviewedAccess = Pick<ReviewLine, "application" | "resource" | "scop
 /** namesAtOnce is the number of names of a statement that a short text contains. */
 const namesAtOnce = 3;
 
-const endName = (about: CatalogRef | undefined, names: string[] = [], refs: CatalogRef[] = []) => about?.title ?? [...names.slice(0, namesAtOnce).map((name) => displayName(name, refs)), ...(names.length > namesAtOnce ? [`+${names.length - namesAtOnce}`] : [])].join(", ");
+const endName = (language: string, about: CatalogRef | undefined, names: string[] = [], refs: CatalogRef[] = []) =>
+  about?.title ?? enumeration(names.map((name) => displayName(name, refs)), language, namesAtOnce);
 
 /** accessName returns a short name of an access: the titles of its application and its resource, or the first names of a statement. */
-export const accessName = ({ application, resource, scope }: ReviewedAccess): string => `${endName(application, scope?.subjects, scope?.subjectRefs)} → ${endName(resource, scope?.resources, scope?.resourceRefs)}`;
+export const accessName = ({ application, resource, scope }: ReviewedAccess, language: string): string =>
+  `${endName(language, application, scope?.subjects, scope?.subjectRefs)} → ${endName(language, resource, scope?.resources, scope?.resourceRefs)}`;
 
 /** mostRules is the maximum number of rules of a review that name reviewers. */
 export const mostRules = 10;

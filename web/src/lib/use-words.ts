@@ -1,8 +1,10 @@
 /** Words that need the language: durations, lists, names of steps. */
 import { useTranslation } from "react-i18next";
 import type { Message, Step } from "../api/types";
-import { listText } from "./list";
+import { enumeration, listText } from "./list";
 import { render } from "./message";
+import { accessName } from "./reviews";
+import type { ReviewedAccess } from "./reviews";
 import { elapsed, wholeUnits } from "./time";
 import { useZone } from "./use-zone";
 
@@ -40,6 +42,14 @@ export function useWords() {
     },
     list(items: string[]): string {
       return listText(items, i18n.language);
+    },
+    /** access returns a short name of the access that a line of a review is about. */
+    access(of: ReviewedAccess): string {
+      return accessName(of, i18n.language);
+    },
+    /** names returns names without a conjunction: `a, b, c`. With a limit, it has the first names and the number of the others: `a, b +3`. */
+    names(names: string[], limit?: number): string {
+      return enumeration(names, i18n.language, limit);
     },
     /** The name of a step. Names in approval policies are shown as they are; the steps of the built-in chain have translations. */
     step(name: string): string {

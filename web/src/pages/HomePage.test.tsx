@@ -86,7 +86,7 @@ describe("home", () => {
     expect(more("waiting-reviews")).toEqual(["230 more accesses to review", "/reviews"]);
     expect(within(screen.getByTestId("reviews")).getByText("11")).toBeVisible();
     expect(within(screen.getByTestId("under-way")).getByText("1000+")).toBeVisible();
-    expect(screen.getByTestId("waits-R-3")).toHaveTextContent("Cart → Orders, …");
+    expect(screen.getByTestId("waits-R-3")).toHaveTextContent("Cart → Orders …");
   });
 
   it("marks the number of disagreements if there are more", async () => {

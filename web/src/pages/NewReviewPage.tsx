@@ -15,7 +15,7 @@ import { Page } from "../components/Page";
 import { ReviewerRule, StatementText, useRule } from "../components/reviews/parts";
 import classes from "../components/reviews/Reviews.module.css";
 import { useToast } from "../components/toast-context";
-import { accessName, emptyForm, groupRule, mostRules, reviewOf, ruleKindOf, ruleKinds, scopeOf } from "../lib/reviews";
+import { emptyForm, groupRule, mostRules, reviewOf, ruleKindOf, ruleKinds, scopeOf } from "../lib/reviews";
 import type { ReviewForm } from "../lib/reviews";
 import { useKey } from "../lib/use-key";
 import { useWords } from "../lib/use-words";
@@ -25,6 +25,7 @@ const silences = ["shorten", "revoke", "keep"] as const;
 
 function Preview({ preview }: { preview: ReviewPreview }) {
   const { t } = useTranslation();
+  const words = useWords();
   if (preview.accesses === 0) return <p data-testid="preview-none">{t("accessReview.previewNone")}</p>;
   return (
     <>
@@ -43,8 +44,8 @@ function Preview({ preview }: { preview: ReviewPreview }) {
       <ul className={classes.list}>
         {preview.examples.slice(0, 5).map(({ reviewers, ...access }, index) => (
           <li key={index}>
-            {access.scope ? <StatementText scope={access.scope} limit={3} /> : accessName(access)}
-            <div className={classes.muted}>{reviewers.slice(0, 3).map(({ displayName }) => displayName).join(", ") || t("accessReview.nobody")}</div>
+            {access.scope ? <StatementText scope={access.scope} limit={3} /> : words.access(access)}
+            <div className={classes.muted}>{words.names(reviewers.slice(0, 3).map(({ displayName }) => displayName)) || t("accessReview.nobody")}</div>
           </li>
         ))}
       </ul>

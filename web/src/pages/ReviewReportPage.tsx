@@ -11,7 +11,7 @@ import { Page } from "../components/Page";
 import { LineState, RecommendationBadge, ReviewFacts, ReviewerRule, StatementText, Use } from "../components/reviews/parts";
 import classes from "../components/reviews/Reviews.module.css";
 import { DayAndTime } from "../components/Time";
-import { accessName, outcomes } from "../lib/reviews";
+import { outcomes } from "../lib/reviews";
 import { useWords } from "../lib/use-words";
 
 /** mostLines is the maximum number of lines that the page shows; the file has all of them. */
@@ -44,14 +44,14 @@ function Row({ line }: { line: ReviewLine }) {
     <tr data-testid={`report-${line.line}`}>
       <td>{line.line}</td>
       <td>
-        {line.scope ? <StatementText scope={line.scope} /> : <strong>{accessName(line)}</strong>}
+        {line.scope ? <StatementText scope={line.scope} /> : <strong>{words.access(line)}</strong>}
         <div className={classes.muted}>{words.list(line.actions)} · {line.ticket}</div>
         <div className={classes.muted}>{t("accessReview.since")} <DayAndTime at={line.since} /> · {line.end ? <>{t("accessReview.until")} <DayAndTime at={line.end} /></> : t("accessReview.permanent")}</div>
       </td>
       <td><Use evidence={line.evidence} paper /></td>
       <td><RecommendationBadge recommendation={line.recommendation} /></td>
       <td>
-        {line.reviewers.length > 0 ? line.reviewers.map(({ displayName }) => displayName).join(", ") : t("accessReview.nobody")}
+        {line.reviewers.length > 0 ? words.names(line.reviewers.map(({ displayName }) => displayName)) : t("accessReview.nobody")}
         <div className={classes.muted}><ReviewerRule rule={line.rule} /></div>
       </td>
       <td><LineState line={line} paper /></td>

@@ -11,6 +11,7 @@ class NoResizeObserver implements ResizeObserver {
 }
 
 Object.defineProperty(window, "matchMedia", {
+  configurable: true,
   writable: true,
   value: (query: string) => ({ matches: false, media: query, onchange: null, addEventListener() {}, removeEventListener() {}, addListener() {}, removeListener() {}, dispatchEvent: () => false }),
 });
@@ -19,7 +20,7 @@ window.HTMLElement.prototype.scrollIntoView = () => {};
 window.scrollTo = () => {};
 // jsdom has no canvas.
 window.HTMLCanvasElement.prototype.getContext = () => null;
-Object.defineProperty(document, "fonts", { value: { addEventListener() {}, removeEventListener() {} } });
+Object.defineProperty(document, "fonts", { configurable: true, value: { addEventListener() {}, removeEventListener() {} } });
 
 // A busy machine must not fail tests; what never appears still fails after this time.
 configure({ asyncUtilTimeout: 10_000 });

@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { decideLines, useDecideLines } from "../../api/reviews";
 import type { ReviewDecision, ReviewLine } from "../../api/types";
 import { textLimit } from "../../lib/request";
-import { accessName, linesAtOnce, needsReason } from "../../lib/reviews";
+import { linesAtOnce, needsReason } from "../../lib/reviews";
 import { useWords } from "../../lib/use-words";
 import { FormDialog } from "../FormDialog";
 import { InfoDialog } from "../InfoDialog";
@@ -44,7 +44,7 @@ export function DecideDialog({ review, decision, lines, onClose }: Props) {
             const about = shown.find((each) => each.line === line);
             return (
               <li key={line}>
-                {about && <strong>{accessName(about)}</strong>}
+                {about && <strong>{words.access(about)}</strong>}
                 {problem && <p className={classes.muted}>{words.message(problem.message)}</p>}
               </li>
             );
@@ -89,7 +89,7 @@ export function DecideDialog({ review, decision, lines, onClose }: Props) {
           <ul className={classes.list}>
             {shown.slice(0, shownLines).map((line) => (
               <li key={line.line}>
-                <strong>{accessName(line)}</strong> <RecommendationBadge recommendation={line.recommendation} />
+                <strong>{words.access(line)}</strong> <RecommendationBadge recommendation={line.recommendation} />
                 <div><Use evidence={line.evidence} /></div>
               </li>
             ))}

@@ -5,9 +5,9 @@ import { IconKeyboard } from "@tabler/icons-react";
 import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ReviewDecision, ReviewLine } from "../../api/types";
-import { accessName } from "../../lib/reviews";
 import { reviewLinesCSV } from "../../lib/tables/reviews";
 import type { ReviewLineOrder } from "../../lib/use-server-sort";
+import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
 import type { Pages } from "../TableDownload";
@@ -54,6 +54,7 @@ interface Props {
 /** ReviewLines lists the lines of a review. Those that the reader may decide have buttons, and can be selected and decided together. */
 export function ReviewLines({ review, lines, query, orders }: Props) {
   const { t } = useTranslation();
+  const words = useWords();
   const [picked, setPicked] = useState<ReadonlySet<number>>(new Set());
   const [at, setAt] = useState<number>();
   const [asking, setAsking] = useState<{ decision: ReviewDecision; lines: ReviewLine[] }>();
@@ -95,13 +96,13 @@ export function ReviewLines({ review, lines, query, orders }: Props) {
     ...(deciding
       ? [{
           key: "choose", header: t("accessReview.column.choose"), silent: true,
-          cell: (row: ReviewLine) => row.canDecide && <Checkbox size="sm" checked={picked.has(row.line)} onChange={() => toggle(row.line)} aria-label={accessName(row)} data-testid={`choose-${row.line}`} />,
+          cell: (row: ReviewLine) => row.canDecide && <Checkbox size="sm" checked={picked.has(row.line)} onChange={() => toggle(row.line)} aria-label={words.access(row)} data-testid={`choose-${row.line}`} />,
         }]
       : []),
     { key: "access", header: t("accessReview.column.access"), cell: (row) => <span data-line={row.line} className={current?.line === row.line ? classes.current : undefined} aria-current={current?.line === row.line || undefined}><LineAccess line={row} /></span> },
     { key: "use", header: t("accessReview.column.use"), cell: (row) => <Use evidence={row.evidence} /> },
     { key: "recommendation", header: t("accessReview.column.recommendation"), nowrap: true, cell: (row) => <RecommendationBadge recommendation={row.recommendation} /> },
-    { key: "reviewers", header: t("accessReview.column.reviewers"), cell: (row) => <span className={classes.muted}>{row.reviewers.length > 0 ? row.reviewers.slice(0, 3).map(({ displayName }) => displayName).join(", ") + (row.reviewers.length > 3 ? ` +${row.reviewers.length - 3}` : "") : t("accessReview.nobody")}</span> },
+    { key: "reviewers", header: t("accessReview.column.reviewers"), cell: (row) => <span className={classes.muted}>{row.reviewers.length > 0 ? words.names(row.reviewers.map(({ displayName }) => displayName), 3) : t("accessReview.nobody")}</span> },
     {
       key: "decision", header: t("accessReview.column.decision"),
       cell: (row) => (

@@ -2,7 +2,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMyReviewLines } from "../../api/reviews";
 import type { ReviewLine } from "../../api/types";
-import { accessName } from "../../lib/reviews";
+import { useWords } from "../../lib/use-words";
 import { Notice } from "../Feedback";
 import { MoreEntries } from "../home/MoreEntries";
 import { Section } from "../Page";
@@ -19,6 +19,7 @@ function byReview(lines: ReviewLine[]) {
 /** WaitingReviews lists the access reviews that wait for the reader. It renders nothing if there is none. */
 export function WaitingReviews() {
   const { t } = useTranslation();
+  const words = useWords();
   const { data } = useMyReviewLines();
   if (!data || data.items.length === 0) return null;
   const groups = byReview(data.items);
@@ -31,13 +32,13 @@ export function WaitingReviews() {
           if (!first) return null;
           // The lines come by review, so that only those of the last one may not all be there.
           const all = complete || index < groups.length - 1;
+          const accesses = lines.map((line) => words.access(line));
           return (
             <li key={first.review}>
               <Link className={classes.card} to={`/reviews/${first.review}?mine=true`} data-testid={`waits-${first.review}`}>
                 <strong>{first.reviewName}</strong>
                 <span className={classes.muted}>
-                  {lines.slice(0, 2).map(accessName).join(", ")}
-                  {all ? lines.length > 2 && ` +${lines.length - 2}` : ", …"} · {t("accessReview.waitingDue")} <RelativeTime at={first.deadline} />
+                  {all ? words.names(accesses, 2) : `${words.names(accesses.slice(0, 2))} …`} · {t("accessReview.waitingDue")} <RelativeTime at={first.deadline} />
                 </span>
               </Link>
             </li>
