@@ -1,5 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
+import { useLayoutEffect, useRef, useState } from "react";
 
 /** BatchProgress is how many of the entries were sent and answered. */
 export interface BatchProgress {
@@ -32,7 +32,8 @@ export function useBatches<Entry, Result>(size: number, onSettled: () => unknown
   const results = useRef<Result[]>([]);
   const answered = useRef(0);
   const gone = useRef(false);
-  useEffect(() => {
+  // A layout effect ends with the component; other effects end some time later, and an answer that comes meanwhile would be followed by a call.
+  useLayoutEffect(() => {
     gone.current = false;
     return () => {
       gone.current = true;
