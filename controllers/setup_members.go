@@ -114,7 +114,7 @@ func (s *setup) addMemberWriter() error {
 		Timeout:          s.config.WriteLimits.PendingTimeout,
 		PerMember:        s.config.ConcurrentDirectWrites,
 		Pauses:           s.config.Pauses,
-		Log:              s.mgr.GetLogger().WithName("direct"),
+		Log:              s.mgr.GetLogger().WithName("memberwriter"),
 		Metrics:          metrics,
 	}
 	if err := s.writer.Prepare(); err != nil {

@@ -72,9 +72,9 @@ func (r *Reconciler) apply(ctx context.Context, out *outcome, priority writequeu
 		end := r.systemClock().Now()
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
-		direct := priority >= writequeue.Revocation && r.Engines != nil
-		out.ObjectWrites = append(out.ObjectWrites, objectWrite{Object: written, Begin: begin, End: end, Direct: direct})
-		if direct {
+		urgent := priority >= writequeue.Revocation && r.Engines != nil
+		out.ObjectWrites = append(out.ObjectWrites, objectWrite{Object: written, Begin: begin, End: end, Urgent: urgent})
+		if urgent {
 			r.Engines.Expedite(written)
 		}
 		r.recent.written(written.Key(), end)

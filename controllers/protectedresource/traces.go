@@ -37,8 +37,8 @@ type tracedChange struct {
 type objectWrite struct {
 	Object     *federation.Object
 	Begin, End time.Time
-	// Direct reports whether the engines distribute it before everything that is not urgent (Engines.Expedite).
-	Direct bool
+	// Urgent reports whether the engines distribute it before everything that is not urgent (Engines.Expedite).
+	Urgent bool
 }
 
 // reconcileTimes are the times of the steps of a reconcile.
@@ -198,7 +198,7 @@ func traceAttempt(ctx context.Context, t *tracing.Tracer, c *tracedChange, done 
 	compile.End(trace.WithTimestamp(times.Gathered))
 	for _, w := range done.ObjectWrites {
 		attributes := []attribute.KeyValue{tracing.Object.String(w.Object.Key()), tracing.Revision.String(w.Object.Meta.Labels[v1alpha1.LabelRevision]),
-			tracing.Members.Int(len(w.Object.Placement)), attribute.Bool("acp.direct", w.Direct)}
+			tracing.Members.Int(len(w.Object.Placement)), attribute.Bool("acp.urgent", w.Urgent)}
 		_, write := t.Start(ctx, "unit.write", trace.WithTimestamp(w.Begin), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attributes...))
 		write.End(trace.WithTimestamp(w.End))
 	}
