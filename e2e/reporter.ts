@@ -4,6 +4,7 @@ import type { FullConfig, FullResult, Reporter, Suite, TestCase, TestResult } fr
 export default class PlainReporter implements Reporter {
   private passed = 0;
   private failed = 0;
+  private notRun = 0;
   private started = 0;
 
   onBegin(_config: FullConfig, suite: Suite): void {
@@ -13,10 +14,15 @@ export default class PlainReporter implements Reporter {
 
   onTestEnd(test: TestCase, result: TestResult): void {
     const seconds = (result.duration / 1000).toFixed(1);
+    if (result.status === 'skipped') {
+      this.notRun++;
+      console.log(`  NOT RUN ${name(test)}${test.annotations.map(({ description }) => `: ${description ?? ''}`).join('')}`);
+      return;
+    }
     const ok = result.status === test.expectedStatus && result.status === 'passed';
     if (ok) this.passed++;
     else this.failed++;
-    console.log(`  ${ok ? 'ok  ' : 'FAIL'} ${test.titlePath().slice(2).join(' › ')} (${seconds} s)`);
+    console.log(`  ${ok ? 'ok  ' : 'FAIL'} ${name(test)} (${seconds} s)`);
     if (!ok) {
       for (const error of result.errors) console.log(indent(error.stack ?? error.message ?? String(error.value)));
     }
@@ -28,9 +34,15 @@ export default class PlainReporter implements Reporter {
 
   onEnd(result: FullResult): void {
     // Tests that did not run count as failed, so that a failed global set-up is not reported as success.
-    const missing = Math.max(this.started - this.passed - this.failed, result.status === 'passed' ? 0 : this.failed ? 0 : 1);
+    const missing = Math.max(this.started - this.passed - this.failed - this.notRun, result.status === 'passed' ? 0 : this.failed ? 0 : 1);
+    if (this.notRun > 0) console.log(`${this.notRun} of ${this.started} tests were NOT RUN`);
+    console.log(`e2e: the tests took ${(result.duration / 1000).toFixed(0)} s`);
     console.log(`${this.passed} passed, ${this.failed + missing} failed`);
   }
+}
+
+function name(test: TestCase): string {
+  return test.titlePath().slice(2).join(' › ');
 }
 
 function indent(text: string): string {
