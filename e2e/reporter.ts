@@ -1,6 +1,6 @@
 import type { FullConfig, FullResult, Reporter, Suite, TestCase, TestResult } from '@playwright/test/reporter';
 
-/** Prints a line per test and closes with "N passed, N failed", which is what CI reads. */
+/** Prints a line per test, says how many were not run because no time was left (test.ts), and closes with "N passed, N failed", which is what CI reads. */
 export default class PlainReporter implements Reporter {
   private passed = 0;
   private failed = 0;
@@ -33,7 +33,7 @@ export default class PlainReporter implements Reporter {
   }
 
   onEnd(result: FullResult): void {
-    // Tests that did not run count as failed, so that a failed global set-up is not reported as success.
+    // Tests that were neither run nor skipped count as failed, so that a failed global set-up is not reported as success.
     const missing = Math.max(this.started - this.passed - this.failed - this.notRun, result.status === 'passed' ? 0 : this.failed ? 0 : 1);
     if (this.notRun > 0) console.log(`${this.notRun} of ${this.started} tests were NOT RUN`);
     console.log(`e2e: the tests took ${(result.duration / 1000).toFixed(0)} s`);

@@ -94,13 +94,16 @@ test('an owner lays the proposal for a resource, a drafted policy and a ticket o
     const { nodes } = await read<TrafficMap>(bob, '/flows/map?resource=deals-cache');
     const [resource, application] = ['deals-cache', 'app-888'].map((id) => nodes.find((node) => node.id === id)?.name);
     const draft = `statements: [{sid: deny, effect: Deny, subjects: ["${application}"], actions: ["redis:connect"], resources: ["${resource}"]}]`;
+    // The size of the window at a zoom of 200 %: the button is reached by scrolling.
+    await page.setViewportSize({ width: 640, height: 430 });
     await page.getByTestId('overlay-open').click();
     await page.getByTestId('overlay-draft').fill('statements: [{sid: 1}]');
-    await page.getByTestId('overlay-draft-show').press('Enter'); // the popover moves when the map below it is drawn
+    await page.getByTestId('overlay-draft-show').click();
+    await page.setViewportSize({ width: 1280, height: 860 });
     await expect(page.getByTestId('traffic-overlay')).toContainText('cannot be read as an AccessControlPolicy');
     await page.getByTestId('overlay-open').click();
     await page.getByTestId('overlay-draft').fill(draft);
-    await page.getByTestId('overlay-draft-show').press('Enter');
+    await page.getByTestId('overlay-draft-show').click();
     await expect(page.getByTestId('overlay-sentence')).toContainText('The drafted policy: ');
     await expect(page.getByTestId('overlay-sentence')).toContainText('the map’s period were replayed');
     await shot(page, 'traffic-draft');
@@ -110,7 +113,8 @@ test('an owner lays the proposal for a resource, a drafted policy and a ticket o
     await page.getByTestId('overlay-open').click();
     await page.getByTestId('overlay-ticket').fill('t-9999');
     await page.getByTestId('overlay-ticket').press('Enter');
-    await expect(page.getByTestId('traffic-overlay')).toContainText('T-9999');
+    await expect(page.getByTestId('traffic-overlay')).toContainText(/T-9999.*does not exist/);
+    await shot(page, 'traffic-no-ticket');
   });
   await context.close();
 });

@@ -24,6 +24,8 @@ export const theme = createTheme({
     InputWrapper: { styles: { description: { fontSize: 12 }, error: { fontSize: 12 } } },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: false, transitionProps: { duration: 100 } } },
     Modal: { defaultProps: { centered: true, transitionProps: { duration: 120, transition: "fade" } } },
+    // In a low window the content is reached by scrolling, also when the button that opened it leaves the window.
+    Popover: { defaultProps: { hideDetached: false } },
     Menu: { defaultProps: { transitionProps: { duration: 100 }, shadow: "md" } },
     Skeleton: { defaultProps: { radius: "sm" } },
   },

@@ -45,7 +45,7 @@ function Preview({ preview }: { preview: ReviewPreview }) {
         {preview.examples.slice(0, 5).map(({ reviewers, ...access }, index) => (
           <li key={index}>
             {access.scope ? <StatementText scope={access.scope} limit={3} /> : words.access(access)}
-            <div className={classes.muted}>{words.names(reviewers.slice(0, 3).map(({ displayName }) => displayName)) || t("accessReview.nobody")}</div>
+            <div className={classes.muted}>{words.names(reviewers.map(({ displayName }) => displayName), 3) || t("accessReview.nobody")}</div>
           </li>
         ))}
       </ul>

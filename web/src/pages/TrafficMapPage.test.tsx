@@ -40,6 +40,7 @@ function start(at = "/traffic", over: Partial<TrafficMap> = {}, roles: ("request
     "GET /flows/map": () => ({ body: { ...map, ...over } }),
     "GET /flows/coverage": () => ({ body: { available: true, items: [], since: map.since, until: map.until, lastFlow: { m1: map.lastFlow } } }),
     "GET /tickets/T-1/impact": () => ({ body: impact }),
+    "GET /tickets/T-9/impact": () => problem(404, "not-found"),
     "POST /flows/impact": () => drafted,
     "GET /resources/bobs-cluster/proposal": () => ({ body: { resource: bobsCluster, since: map.since, until: map.until, lines: [{}], unattributed: [], yaml: "spec: {}" } }),
   });
@@ -180,6 +181,11 @@ describe("the traffic map", () => {
     start("/traffic?draft=1", {}, ["requester"], problem(422, "invalid", { fields: [{ field: "policy", code: "invalid", message: verbatim("cannot be read") }] }));
     await waitFor(() => expect(screen.getByTestId("overlay-wrong")).toHaveTextContent("The drafted policy cannot be read"));
     sessionStorage.clear();
+  });
+
+  it("names the ticket that cannot be read", async () => {
+    start("/traffic?ticket=T-9");
+    await waitFor(() => expect(screen.getByTestId("traffic-overlay")).toHaveTextContent(/T-9.*does not exist/));
   });
 
   it("says that the draft of another tab is not here", async () => {

@@ -143,7 +143,10 @@ export function TrafficOverlay({ change, query, overlay, map, onChange }: Props)
           <strong>{name}</strong> {words.message(wrong)}
         </p>
       ) : query.error ? (
-        <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+        <>
+          <strong>{name}</strong>
+          <ErrorState error={query.error} onRetry={() => void query.refetch()} />
+        </>
       ) : (
         <p role="status" data-testid="overlay-sentence">
           {"ticket" in change ? <Link to={`/tickets/${change.ticket}`}>{name}</Link> : <strong>{name}</strong>}
