@@ -36,11 +36,8 @@ const (
 	leastDecisions = 100_000
 )
 
-// members are those whose dataplane are sidecars: with mutual TLS, too old, without a declaration of their own. That of ambient has
-// ztunnel.
+// members are those whose dataplane are sidecars: with mutual TLS, too old, without a declaration of their own.
 var members = []string{"m1", "m1", "unnamed", "unnamed", "m3"}
-
-const ambient = "m2"
 
 // newWorlds generates worlds from a seed on. Each has names of its own.
 func newWorlds(t *testing.T, members []string, from, n uint64, mutant func(map[string]any) map[string]any) []*world {

@@ -27,6 +27,9 @@ type world struct {
 	refused bool
 }
 
+// ambient is the member whose dataplane is ztunnel.
+const ambient = "m2"
+
 // newWorld generates and renders the world of a seed for a member. Its names end with suffix. In three of four worlds, nothing is refused. One of a
 // hundred in ambient has features that random worlds hardly ever have there. A mutant changes the specs.
 func newWorld(seed uint64, suffix, member string, mutant func(map[string]any) map[string]any) (*world, error) {
