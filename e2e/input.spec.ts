@@ -1,4 +1,5 @@
 import { ready } from './fleet.js';
+import { settled } from './looks.js';
 import { fillLogin, logIn } from './people.js';
 import { shot } from './shots.js';
 import { expect, test } from './test.js';
@@ -30,6 +31,19 @@ test('a page behind the login leads there and back', async ({ browser }) => {
   await page.getByTestId('login-button').click();
   await fillLogin(page, 'bob', 'demo');
   await page.waitForURL(/\/resources\?q=orders/);
+});
+
+test('an address that is entered begins at its top', async ({ browser }) => {
+  const { page } = await logIn(browser, 'dave');
+  await page.setViewportSize({ width: 1280, height: 400 });
+  await page.goto('/resources/bobs-cluster');
+  await settled(page);
+  await page.evaluate(() => window.scrollTo(0, 300));
+  expect(await page.evaluate(() => window.scrollY)).toBe(300);
+  await page.goto('/reviews/new'); // a form, which is high at once
+  await settled(page);
+  await page.waitForTimeout(2500); // an earlier position would be restored some time after the page is shown
+  expect(await page.evaluate(() => window.scrollY)).toBe(0);
 });
 
 test('the language is chosen in the menu, and kept', async ({ browser }) => {

@@ -79,7 +79,8 @@ export function Shell() {
           </div>
         </div>
         <CommandPalette />
-        <ScrollRestoration />
+        {/* Every page that the browser itself loads has the key "default", so that an address that is entered would begin where another page was left. */}
+        <ScrollRestoration getKey={({ key, pathname, search }) => (key === "default" ? pathname + search : key)} />
       </ZoneContext>
     </LiveContext>
   );
