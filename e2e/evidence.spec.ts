@@ -49,7 +49,7 @@ test('the playground has weeks to look at: one resource can be closed at once, a
   await test.step('the dataplanes did what the policies said, also before they had the first ones', async () => {
     const since = new Date(Date.now() - 24 * 3_600_000).toISOString();
     const { items } = await get<{ items: unknown[] }>(bob, `flows?resource=bobs-cluster&disagree=true&since=${since}`);
-    expect(items).toEqual([]);
+    expect(items.map((item) => JSON.stringify(item))).toEqual([]); // a line each, so that all are in the report
   });
   await test.step('live flows go on where the history ends', async () => {
     const since = new Date(Date.now() - 14 * 24 * 3_600_000).toISOString();

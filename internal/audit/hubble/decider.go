@@ -220,10 +220,10 @@ func (d *decider) decideRealized(k *decisionCache, p pair, at time.Time, lag *au
 		record, known := audit.AttributeRealized(k.Evaluator, d.lags, d.observation(p, at))
 		r = d.newDecision(k.Evaluator, record)
 		switch now := wanted.at(at); {
-		case !known:
-			r.unknown = d.metrics.unknown.WithLabelValues(d.member)
 		case record.Disagrees() && now.disagreements == nil:
 			r = now
+		case !known:
+			r.unknown = d.metrics.unknown.WithLabelValues(d.member)
 		case record.Disagrees():
 			r.disagreements = d.metrics.disagreements.WithLabelValues(d.labels(record)...)
 		default:

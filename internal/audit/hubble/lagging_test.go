@@ -98,6 +98,25 @@ func TestFlowsAreDecidedByWhatTheMemberHas(t *testing.T) {
 	}
 }
 
+// TestUnknownRevisionWithinThePropagationDelay verifies that a dataplane that still does what the policies of some seconds before said is
+// no disagreement while the revision in its member is unknown.
+func TestUnknownRevisionWithinThePropagationDelay(t *testing.T) {
+	l := newMemorySink()
+	cfg := config("unused", l)
+	cfg.Now = func() time.Time { return t0.Add(time.Minute) }
+	cfg.Policies = fixed{[]audit.Epoch{{Evaluator: closed(), Since: t0}, {Evaluator: closed(allow("was"))}}}
+	cfg.Lags = func(string) audit.Lags { return audit.Lags{edge().Resource: {{From: t0}}} }
+	take(ingesterOf(t, &cfg, audit.Resume{}), verdict(1, when(t0.Add(10*time.Second))))
+	for e := range l.edges {
+		if e.Disagrees() || e.Decision != policy.Allowed {
+			t.Errorf("got %s by the policies, %s by the dataplane", e.Decision, e.Verdict)
+		}
+	}
+	if len(l.edges) != 1 {
+		t.Errorf("got %d edges, want 1", len(l.edges))
+	}
+}
+
 func ended(l audit.Lag, at time.Time) audit.Lag {
 	l.Until = at
 	return l
