@@ -27,7 +27,18 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "acp-programs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	programs.dir, programs.built = dir, map[string]bool{}
+	return m.Run()
 }
 
 // island is a network namespace whose addresses cannot be reached from outside. Its only connection to the outside is a Unix

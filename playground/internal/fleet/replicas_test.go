@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,14 +38,25 @@ func buildAdapter(t *testing.T, f *Fleet) string {
 	return buildProgram(t, f, "acp-adapter")
 }
 
-// buildProgram returns the path of a program of ACP that was built from this checkout.
+// programs are the programs of ACP that the tests of this package built, in a folder that TestMain removes.
+var programs struct {
+	sync.Mutex
+	dir   string
+	built map[string]bool
+}
+
+// buildProgram returns the path of a program of ACP, which the first test that needs it builds from this checkout.
 func buildProgram(t *testing.T, f *Fleet, name string) string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := parts.BuildPrograms(t.Context(), f.Repo, dir, name); err != nil {
-		t.Fatal(err)
+	programs.Lock()
+	defer programs.Unlock()
+	if !programs.built[name] {
+		if err := parts.BuildPrograms(t.Context(), f.Repo, programs.dir, name); err != nil {
+			t.Fatal(err)
+		}
+		programs.built[name] = true
 	}
-	return filepath.Join(dir, name)
+	return filepath.Join(programs.dir, name)
 }
 
 func startReplica(t *testing.T, f *Fleet, binary string) *replica {
