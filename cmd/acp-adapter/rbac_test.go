@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/base64"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -91,7 +90,7 @@ func serveWebhook(t *testing.T, c *rbactest.Cluster, folder string) []string {
 	if err := yaml.UnmarshalStrict([]byte(parts[len(parts)-1]), &webhook); err != nil {
 		t.Fatal(err)
 	}
-	address := free(t)
+	address := testenv.FreeAddress(t)
 	url := "https://" + address + *webhook.Webhooks[0].ClientConfig.Service.Path
 	webhook.Webhooks[0].ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: certificate}
 	c.Create(t, &webhook)
@@ -135,7 +134,7 @@ func TestLeastPrivilege(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "kubeconfig"), kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	health := free(t)
+	health := testenv.FreeAddress(t)
 	cmd := testenv.Confined(
 		t,
 		folder,
@@ -310,14 +309,4 @@ func TestLeastPrivilege(t *testing.T) {
 		"list types.kubefed.io/federatedauthorizationpolicies in istio-system": "the grant comes with deploy/kubefed/istio, where Istio is used; " +
 			"without it the adapter finds that it is not",
 	})
-}
-
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

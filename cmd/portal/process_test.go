@@ -54,7 +54,7 @@ func startProcess(t *testing.T, args ...string) *process {
 func begin(t *testing.T, cmd *exec.Cmd, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, log: &testenv.Output{}, ended: make(chan error, 1)}
-	listen, health := freeAddress(t), freeAddress(t)
+	listen, health := testenv.FreeAddress(t), testenv.FreeAddress(t)
 	p.base, p.health = "http://"+listen, "http://"+health
 	p.cmd = cmd
 	p.cmd.Args = append(append(p.cmd.Args, "--listen="+listen, "--health-address="+health), args...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -155,16 +154,6 @@ func startLogged(t testing.TB, o options, log *slog.Logger) *program {
 	return p
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }() // the port is needed, not the listener
-	return l.Addr().String()
-}
-
 func testOptions(t testing.TB, config *rest.Config, provider *portaltest.Provider) options {
 	t.Helper()
 	dir := t.TempDir()
@@ -172,7 +161,7 @@ func testOptions(t testing.TB, config *rest.Config, provider *portaltest.Provide
 	if err := os.WriteFile(secret, []byte(portaltest.ClientSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := testenv.FreeAddress(t)
 	o, err := parse([]string{"--listen", address, "--kubeconfig", testenv.WriteKubeconfig(t, config), "--database", "sqlite:" + filepath.Join(dir, "portal.db"),
 		"--flow-store", "sqlite:" + filepath.Join(dir, "flows.db"), "--catalog", portaltest.Catalog(t), "--oidc-issuer", provider.URL,
 		"--oidc-client-secret-file", secret}, t.Output())

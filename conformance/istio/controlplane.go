@@ -107,7 +107,7 @@ func (p *controlPlane) start(t testing.TB, program string, text []byte) {
 	if err := os.WriteFile(mesh, []byte(meshConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	httpAddress, httpsAddress, grpcAddress := freeAddress(t), freeAddress(t), freeAddress(t)
+	httpAddress, httpsAddress, grpcAddress := testenv.FreeAddress(t), testenv.FreeAddress(t), testenv.FreeAddress(t)
 	host, _, err := net.SplitHostPort(httpsAddress)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func (p *controlPlane) start(t testing.TB, program string, text []byte) {
 	ctx, cancel := context.WithCancel(context.Background())
 	arguments := []string{
 		"discovery", "--kubeconfig", kubeconfig, "--httpAddr", httpAddress, "--httpsAddr", httpsAddress, "--grpcAddr", grpcAddress,
-		"--secureGRPCAddr", "", "--monitoringAddr", freeAddress(t), "--ctrlz_port", "0",
+		"--secureGRPCAddr", "", "--monitoringAddr", testenv.FreeAddress(t), "--ctrlz_port", "0",
 	}
 	if p.sharedConfig == "" {
 		arguments = append(arguments, "--meshConfig", mesh)
@@ -200,16 +200,6 @@ func (p *controlPlane) ready() error {
 		return errors.New(answer.Status)
 	}
 	return nil
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func policyObject(o *enforcer.Object) *unstructured.Unstructured {

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -132,16 +131,6 @@ func (c *cluster) account(t *testing.T, namespace, name string) string {
 	config := rest.AnonymousClientConfig(c.Config)
 	config.BearerToken = token.Status.Token
 	return testenv.WriteKubeconfig(t, config)
-}
-
-func address(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // process is a program that runs.
@@ -287,7 +276,7 @@ func TestDefaultsWork(t *testing.T) {
 		_, f := settings(t, o, folder)
 		return f
 	}
-	listen, health := address(t), address(t)
+	listen, health := testenv.FreeAddress(t), testenv.FreeAddress(t)
 	log := run(
 		t,
 		portal,
@@ -295,9 +284,9 @@ func TestDefaultsWork(t *testing.T) {
 		"--kubeconfig="+c.account(t, "acp-system", "acp-portal"),
 		"--listen="+listen,
 		"--health-address="+health,
-		"--metrics-address="+address(t),
+		"--metrics-address="+testenv.FreeAddress(t),
 	)
-	hook, adapterHealth := address(t), address(t)
+	hook, adapterHealth := testenv.FreeAddress(t), testenv.FreeAddress(t)
 	adapterLog := run(
 		t,
 		adapter,
@@ -305,7 +294,7 @@ func TestDefaultsWork(t *testing.T) {
 		"--kubeconfig="+c.account(t, "acp-system", "acp-adapter"),
 		"--webhook-address="+hook,
 		"--health-address="+adapterHealth,
-		"--metrics-address="+address(t),
+		"--metrics-address="+testenv.FreeAddress(t),
 	)
 	plain := &http.Client{Timeout: 5 * time.Second}
 	for what, url := range map[string]string{
@@ -366,8 +355,8 @@ func TestKubeFedWorksWithTheChart(t *testing.T) {
 		"controller-manager",
 		"--kubeconfig="+host.account(t, "kube-federation-system", "kubefed-controller"),
 		"--kubefed-namespace=kube-federation-system",
-		"--healthz-addr="+address(t),
-		"--metrics-addr="+address(t),
+		"--healthz-addr="+testenv.FreeAddress(t),
+		"--metrics-addr="+testenv.FreeAddress(t),
 	)
 	eventually(t, "the member is ready", func() error {
 		u, _ := host.get(t, "core.kubefed.io/v1beta1", "KubeFedCluster", "kube-federation-system", "m1")

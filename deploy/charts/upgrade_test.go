@@ -122,14 +122,14 @@ func (u *upgrade) settings(configMap string) string {
 
 func (u *upgrade) startPortal(p previousRelease) (*process, string) {
 	u.Helper()
-	listen, health := address(u.T), address(u.T)
+	listen, health := testenv.FreeAddress(u.T), testenv.FreeAddress(u.T)
 	secret := filepath.Join(u.folder, "client-secret")
 	if err := os.WriteFile(secret, []byte(portaltest.ClientSecret), 0o600); err != nil {
 		u.Fatal(err)
 	}
 	args := []string{
 		"--config=" + u.settings("acp-portal"), "--kubeconfig=" + u.host.account(u.T, "acp-system", "acp-portal"),
-		"--listen=" + listen, "--health-address=" + health, "--metrics-address=" + address(u.T), "--shutdown-delay=0s",
+		"--listen=" + listen, "--health-address=" + health, "--metrics-address=" + testenv.FreeAddress(u.T), "--shutdown-delay=0s",
 		"--catalog=" + portaltest.Catalog(u.T), "--oidc-issuer=" + u.provider.URL, "--oidc-client-secret-file=" + secret,
 	}
 	process := begin(u.T, u.path(p, "portal"), args...)
@@ -139,10 +139,10 @@ func (u *upgrade) startPortal(p previousRelease) (*process, string) {
 
 func (u *upgrade) startAdapter(p previousRelease) *process {
 	u.Helper()
-	health := address(u.T)
+	health := testenv.FreeAddress(u.T)
 	process := begin(u.T, u.path(p, "acp-adapter"), "--config="+u.settings("acp-adapter"),
 		"--kubeconfig="+u.host.account(u.T, "acp-system", "acp-adapter"),
-		"--webhook-address="+address(u.T), "--health-address="+health, "--metrics-address="+address(u.T))
+		"--webhook-address="+testenv.FreeAddress(u.T), "--health-address="+health, "--metrics-address="+testenv.FreeAddress(u.T))
 	u.ready("the adapter of "+p.name, process, health)
 	return process
 }
@@ -373,7 +373,7 @@ func (u *upgrade) run(old, now previousRelease) {
 	u.helmInstall(old, "acp", u.values())
 	joinMember(u.T, u.host, u.member, "", nil)
 	run(u.T, os.Getenv("HYPERFED"), "controller-manager", "--kubeconfig="+u.host.account(u.T, "kube-federation-system", "kubefed-controller"),
-		"--kubefed-namespace=kube-federation-system", "--healthz-addr="+address(u.T), "--metrics-addr="+address(u.T))
+		"--kubefed-namespace=kube-federation-system", "--healthz-addr="+testenv.FreeAddress(u.T), "--metrics-addr="+testenv.FreeAddress(u.T))
 	for text := range strings.SplitSeq(demoObjects, "---\n") {
 		o := map[string]any{}
 		if err := yaml.Unmarshal([]byte(text), &o); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/membership"
+	"github.com/acp-io/acp/internal/testenv"
 )
 
 // kubectlWait runs kubectl wait for objects of a host.
@@ -74,7 +75,7 @@ func TestKubectlWait(t *testing.T) {
 	}
 	_, file := settings(t, settingsMap, folder)
 	account := host.account(t, "acp-system", "acp-adapter")
-	runs := begin(t, adapter, "--config="+file, "--kubeconfig="+account, "--health-address="+address(t), "--metrics-address="+address(t))
+	runs := begin(t, adapter, "--config="+file, "--kubeconfig="+account, "--health-address="+testenv.FreeAddress(t), "--metrics-address="+testenv.FreeAddress(t))
 	for _, o := range objects(t, waitObjects) {
 		host.create(t, o.Object)
 	}

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/acp-io/acp/internal/freeport"
 )
 
 const howToClickHouseServer = "run `make clickhouse-server`, or put clickhouse or clickhouse-server into PATH"
@@ -114,7 +116,7 @@ func startClickHouseServer() (string, error) {
 }
 
 func startClickHouseServerIn(dir string, command []string, libraries string) (string, error) {
-	port, err := freePort()
+	port, err := freeport.Find()
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/acp-io/acp/internal/freeport"
 )
 
 const howToPostgres = "run `make postgres`, or install the package postgresql"
@@ -104,7 +105,7 @@ func startPostgresIn(dir, bin, settings string) (string, error) {
 	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(password), 0o600); err != nil {
 		return "", err
 	}
-	port, err := freePort()
+	port, err := freeport.Find()
 	if err != nil {
 		return "", err
 	}
@@ -141,14 +142,6 @@ func startPostgresIn(dir, bin, settings string) (string, error) {
 	}
 	go func() { _ = cmd.Wait() }() // The server's standard input stays open while this goroutine waits.
 	return fmt.Sprintf("postgres://acp:%s@127.0.0.1:%d/", password, port), nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 // postgresBinaries returns the folder with initdb, pg_ctl and postgres.

@@ -6,9 +6,12 @@ package testenv
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +19,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/acp-io/acp/internal/freeport"
 )
 
 const assets = "KUBEBUILDER_ASSETS"
@@ -95,10 +100,38 @@ func New(o Options) (*Server, error) {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 	}
+	if err := s.choosePorts(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	if s.Config, err = s.env.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start an API server: %w", err), os.RemoveAll(dir))
 	}
 	return s, nil
+}
+
+// choosePorts chooses the ports of both servers. Those that envtest would choose may be taken until the servers listen on them.
+func (s *Server) choosePorts() error {
+	api, err := freeport.Find()
+	if err != nil {
+		return err
+	}
+	store, err := freeport.Find()
+	if err != nil {
+		return err
+	}
+	s.env.ControlPlane.GetAPIServer().SecureServing.ListenAddr = envtest.ListenAddr{Address: "127.0.0.1", Port: strconv.Itoa(api)}
+	s.env.ControlPlane.Etcd = &envtest.Etcd{URL: &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(store))}}
+	return nil
+}
+
+// FreeAddress returns an address of 127.0.0.1 for a program that the test starts, with a port on which nothing listens.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	port, err := freeport.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // As returns a client configuration for another user.

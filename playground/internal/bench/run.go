@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	playgroundfleet "github.com/acp-io/acp/playground/internal/fleet"
+	"github.com/acp-io/acp/internal/freeport"
 )
 
 // Options of a run.
@@ -56,7 +56,7 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 // measure starts a fleet twice, the second time with a warm cache, and measures parts with it. ready also prints how long the second start
 // took.
 func measure(ctx context.Context, o Options, stateDir string, parts []part, ready bool, out, progress io.Writer) (err error) {
-	port, err := playgroundfleet.FreePort()
+	port, err := freeport.Find()
 	if err != nil {
 		return err
 	}

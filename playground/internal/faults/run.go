@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/freeport"
 	"github.com/acp-io/acp/playground/internal/demo"
 	"github.com/acp-io/acp/playground/internal/enforcement"
 	"github.com/acp-io/acp/playground/internal/fleet"
@@ -93,7 +94,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err := catalogWithUncollected(filepath.Join(o.Repo, "playground/demo/catalog"), catalog); err != nil {
 		return err
 	}
-	port, err := fleet.FreePort() // another playground may use the default port
+	port, err := freeport.Find() // another playground may use the default port
 	if err != nil {
 		return err
 	}

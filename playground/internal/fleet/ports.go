@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
+
+	"github.com/acp-io/acp/internal/freeport"
 )
 
 // Ports maps a purpose to a port of 127.0.0.1.
@@ -57,9 +58,9 @@ func ChoosePorts(file string, purposes []string) (Ports, error) {
 		if chosen[purpose] != 0 {
 			continue
 		}
-		l, err := listenOnFreePort()
+		l, err := freeport.Listen()
 		if err != nil {
-			return nil, fmt.Errorf("find a free port for %s on 127.0.0.1: %w", purpose, err)
+			return nil, fmt.Errorf("choose a port for %s: %w", purpose, err)
 		}
 		held = append(held, l)
 		chosen[purpose] = l.Addr().(*net.TCPAddr).Port
@@ -72,49 +73,6 @@ func ChoosePorts(file string, purposes []string) (Ports, error) {
 		return nil, fmt.Errorf("record the ports: %w", err)
 	}
 	return chosen, nil
-}
-
-// FreePort returns a port of 127.0.0.1 on which nothing listens.
-func FreePort() (int, error) {
-	l, err := listenOnFreePort()
-	if err != nil {
-		return 0, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-const (
-	lowestChosenPort = 16_000
-	portAttempts     = 100
-)
-
-// listenOnFreePort listens on a port that the kernel does not assign by itself, because a program may start minutes after its port was chosen,
-// and until then a connection or another server could get a port that the kernel assigns.
-func listenOnFreePort() (net.Listener, error) {
-	if first := firstAssignedPort(); first > lowestChosenPort+portAttempts {
-		for range portAttempts {
-			port := lowestChosenPort + rand.IntN(first-lowestChosenPort)
-			if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-				return l, nil
-			}
-		}
-	}
-	return net.Listen("tcp", "127.0.0.1:0")
-}
-
-// firstAssignedPort returns the lowest port that the kernel assigns by itself. Where it cannot be read, that is the first dynamic port of IANA.
-func firstAssignedPort() int {
-	const dynamic = 49_152
-	data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if err != nil {
-		return dynamic
-	}
-	var first, last int
-	if _, err := fmt.Sscan(string(data), &first, &last); err != nil {
-		return dynamic
-	}
-	return first
 }
 
 // PortTakenError means that a requested port is in use.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/testenv"
 	"github.com/acp-io/acp/playground/internal/parts"
 )
 
@@ -61,14 +61,7 @@ func buildProgram(t *testing.T, f *Fleet, name string) string {
 
 func startReplica(t *testing.T, f *Fleet, binary string) *replica {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &replica{metrics: l.Addr().String(), ended: make(chan struct{})}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	r := &replica{metrics: testenv.FreeAddress(t), ended: make(chan struct{})}
 	r.process = exec.CommandContext(t.Context(), binary, "--kubeconfig", f.Layout.Kubeconfig(Adapter), "--health-address=0", "--metrics-address="+r.metrics)
 	if err := r.process.Start(); err != nil {
 		t.Fatal(err)

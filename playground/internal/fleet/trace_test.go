@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/testenv"
 	"github.com/acp-io/acp/internal/tracing/tracingtest"
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
@@ -151,14 +151,7 @@ func portalSpec(t *testing.T, f *Fleet, provider *portaltest.Provider, args ...s
 	if err := os.WriteFile(secret, []byte(portaltest.ClientSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address = l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address = testenv.FreeAddress(t)
 	return supervisor.Spec{
 		Name:  "portal",
 		Layer: LayerControlPlane,

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
+	"github.com/acp-io/acp/internal/freeport"
 	"github.com/acp-io/acp/playground/internal/parts"
 	"github.com/acp-io/acp/playground/node/internal/image"
 )
@@ -144,8 +144,12 @@ func startInstallation(t *testing.T, state, images, bin string) *installation {
 	in.ca.issue(t, "login", issuerName)
 	in.ca.issue(t, "hubble", hubbleName)
 	in.ca.issue(t, "collector", "collector")
+	relay, err := freeport.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
 	config, err := yaml.Marshal(map[string]any{"m1": map[string]any{"hubble": map[string]any{
-		"port": freePort(t), "ca": in.ca.file("ca.crt"), "cert": in.ca.file("hubble.crt"), "key": in.ca.file("hubble.key"),
+		"port": relay, "ca": in.ca.file("ca.crt"), "cert": in.ca.file("hubble.crt"), "key": in.ca.file("hubble.key"),
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -223,16 +227,6 @@ func buildParts(t *testing.T, repo string) parts.Built {
 		t.Fatal(err)
 	}
 	return built
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // network returns a process in the network of the clusters, and a file with the contexts host, which is the current one, and m1 for it.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -68,7 +67,7 @@ func newSite(t *testing.T) *site {
 	if err := os.WriteFile(file, []byte(portaltest.ClientSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listen := freeAddress(t)
+	listen := testenv.FreeAddress(t)
 	x.base = "http://" + listen
 	log := &testenv.Output{}
 	portal := exec.CommandContext(context.WithoutCancel(t.Context()), portalProgram(t), "--listen="+listen, "--kubeconfig="+testenv.WriteKubeconfig(t, config),
@@ -112,16 +111,6 @@ func portalProgram(t *testing.T) string {
 		t.Fatalf("build the portal: %v\n%s", err, out)
 	}
 	return p
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }() // the port is needed, not the listener
-	return l.Addr().String()
 }
 
 // eventually polls, because what is waited for happens in another process.
