@@ -119,7 +119,7 @@ func (s *Server) choosePorts() error {
 	if err != nil {
 		return err
 	}
-	s.env.ControlPlane.GetAPIServer().SecureServing.ListenAddr = envtest.ListenAddr{Address: "127.0.0.1", Port: strconv.Itoa(api)}
+	s.env.ControlPlane.GetAPIServer().ListenAddr = envtest.ListenAddr{Address: "127.0.0.1", Port: strconv.Itoa(api)}
 	s.env.ControlPlane.Etcd = &envtest.Etcd{URL: &url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(store))}}
 	return nil
 }
