@@ -75,7 +75,14 @@ func TestKubectlWait(t *testing.T) {
 	}
 	_, file := settings(t, settingsMap, folder)
 	account := host.account(t, "acp-system", "acp-adapter")
-	runs := begin(t, adapter, "--config="+file, "--kubeconfig="+account, "--health-address="+testenv.FreeAddress(t), "--metrics-address="+testenv.FreeAddress(t))
+	runs := begin(
+		t,
+		adapter,
+		"--config="+file,
+		"--kubeconfig="+account,
+		"--health-address="+testenv.FreeAddress(t),
+		"--metrics-address="+testenv.FreeAddress(t),
+	)
 	for _, o := range objects(t, waitObjects) {
 		host.create(t, o.Object)
 	}
