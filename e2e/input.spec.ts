@@ -33,7 +33,7 @@ test('a page behind the login leads there and back', async ({ browser }) => {
   await page.waitForURL(/\/resources\?q=orders/);
 });
 
-test('an address that is entered begins at its top', async ({ browser }) => {
+test('an address that is entered does not begin where another page was left', async ({ browser }) => {
   const { page } = await logIn(browser, 'dave');
   await page.setViewportSize({ width: 1280, height: 400 });
   await page.goto('/resources/bobs-cluster');

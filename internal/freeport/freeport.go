@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync/atomic"
 )
 
 const (
@@ -18,11 +19,17 @@ const (
 	attempts = 100
 )
 
+// A process gets each port once, beginning anywhere: a port that was found is free until its program listens on it.
+var (
+	start = rand.Uint32N(1 << 16)
+	calls atomic.Uint32
+)
+
 // Listen listens on a free port.
 func Listen() (net.Listener, error) {
 	if first := FirstAssigned(); first > lowest+attempts {
 		for range attempts {
-			if l, err := listen(lowest + rand.IntN(first-lowest)); err == nil {
+			if l, err := listen(lowest + int((start+calls.Add(1))%uint32(first-lowest))); err == nil {
 				return l, nil
 			}
 		}

@@ -11,19 +11,14 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/internal/testenv"
 )
 
 // TestRetryingClientWaitsForTheServer checks that a request of an informer survives an outage without being sent again
 // by the informer.
 func TestRetryingClientWaitsForTheServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := testenv.FreeAddress(t)
 	reports := make(chan error, 8)
 	client, err := NewRetryingClient(&rest.Config{Host: "http://" + address}, func(err error) { reports <- err })
 	if err != nil {
@@ -40,7 +35,7 @@ func TestRetryingClientWaitsForTheServer(t *testing.T) {
 	if err := <-reports; err == nil {
 		t.Fatal("report was called without an error, want the connection error")
 	}
-	l, err = net.Listen("tcp", address)
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

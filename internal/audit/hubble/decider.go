@@ -219,9 +219,12 @@ func (d *decider) decideRealized(k *decisionCache, p pair, at time.Time, lag *au
 	if r == nil {
 		record, known := audit.AttributeRealized(k.Evaluator, d.lags, d.observation(p, at))
 		r = d.newDecision(k.Evaluator, record)
-		switch now := wanted.at(at); {
-		case record.Disagrees() && now.disagreements == nil:
-			r = now
+		if record.Disagrees() {
+			r.previous, r.previousUntil = wanted.previous, wanted.previousUntil
+		}
+		switch {
+		case record.Disagrees() && wanted.disagreements == nil:
+			r = wanted
 		case !known:
 			r.unknown = d.metrics.unknown.WithLabelValues(d.member)
 		case record.Disagrees():
@@ -234,7 +237,7 @@ func (d *decider) decideRealized(k *decisionCache, p pair, at time.Time, lag *au
 		}
 		d.lagging[key] = r
 	}
-	return r
+	return r.at(at)
 }
 
 func (d *decider) observation(p pair, at time.Time) audit.Observation {

@@ -98,22 +98,34 @@ func TestFlowsAreDecidedByWhatTheMemberHas(t *testing.T) {
 	}
 }
 
-// TestUnknownRevisionWithinThePropagationDelay verifies that a dataplane that still does what the policies of some seconds before said is
-// no disagreement while the revision in its member is unknown.
-func TestUnknownRevisionWithinThePropagationDelay(t *testing.T) {
-	l := newMemorySink()
-	cfg := config("unused", l)
-	cfg.Now = func() time.Time { return t0.Add(time.Minute) }
-	cfg.Policies = fixed{[]audit.Epoch{{Evaluator: closed(), Since: t0}, {Evaluator: closed(allow("was"))}}}
-	cfg.Lags = func(string) audit.Lags { return audit.Lags{edge().Resource: {{From: t0}}} }
-	take(ingesterOf(t, &cfg, audit.Resume{}), verdict(1, when(t0.Add(10*time.Second))))
-	for e := range l.edges {
-		if e.Disagrees() || e.Decision != policy.Allowed {
-			t.Errorf("got %s by the policies, %s by the dataplane", e.Decision, e.Verdict)
-		}
-	}
-	if len(l.edges) != 1 {
-		t.Errorf("got %d edges, want 1", len(l.edges))
+// TestPropagationDelayWhileAMemberLags verifies that a dataplane which still does what the policies before a change said is no disagreement
+// within the propagation delay, and is one afterwards.
+func TestPropagationDelayWhileAMemberLags(t *testing.T) {
+	for name, lag := range map[string]audit.Lag{
+		"Unknown":       {From: t0},
+		"NeitherOfThem": {Kind: audit.LagOlder, From: t0, Has: closed(), At: t0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newMemorySink()
+			cfg := config("unused", l)
+			cfg.Now = func() time.Time { return t0.Add(2 * time.Hour) }
+			cfg.Policies = fixed{[]audit.Epoch{{Evaluator: closed(), Since: t0}, {Evaluator: closed(allow("was"))}}}
+			lags := audit.Lags{edge().Resource: {lag}}
+			cfg.Lags = func(string) audit.Lags { return lags } // the same one, whose decisions are kept
+			in := ingesterOf(t, &cfg, audit.Resume{})
+			for i, after := range []time.Duration{10 * time.Second, time.Hour} {
+				clear(l.edges)
+				take(in, verdict(i+1, when(t0.Add(after))))
+				if len(l.edges) != 1 {
+					t.Fatalf("got %d edges after %s, want 1", len(l.edges), after)
+				}
+				for e := range l.edges {
+					if e.Disagrees() != (after > propagationDelay) {
+						t.Errorf("after %s: %s by the policies, %s by the dataplane", after, e.Decision, e.Verdict)
+					}
+				}
+			}
+		})
 	}
 }
 
