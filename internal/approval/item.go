@@ -306,13 +306,18 @@ func (t *Ticket) Claims() []Claim {
 	return out
 }
 
+// RevocationClaim returns the claim of a ticket that requests the revocation of a grant.
+func RevocationClaim(of Target) Claim {
+	return Claim{Resource: SID(of.Ticket, of.Item), Action: "revoke"}
+}
+
 func (t *Ticket) claims(i int) []Claim {
 	it := t.Items[i]
 	switch {
 	case it.Change != nil:
 		return []Claim{{"", it.Change.Kind + "/" + it.Change.Name, "change"}}
 	case t.Kind == KindRevoke && it.Target != nil:
-		return []Claim{{"", SID(it.Target.Ticket, it.Target.Item), "revoke"}}
+		return []Claim{RevocationClaim(*it.Target)}
 	}
 	if it.Scope != nil {
 		return []Claim{{"", "statement/" + it.Scope.digest(it.Actions), "statement"}}

@@ -64,6 +64,7 @@ func TestForeignObjectsLookMissing(t *testing.T) {
 		"listPackageHolderUses":      "rows of the caller's own applications",
 		"archivePackage":             "refused as a whole; that the package exists is no secret",
 		"getPerson":                  "the catalog",
+		"getGroup":                   "the catalog",
 		"getApprovalPolicy":          "everyone may know who has to approve",
 		"getResourceProposal":        "refused as a whole; that the resource exists is no secret",
 		"putProposalReview":          "refused as a whole",

@@ -179,6 +179,7 @@ var routes = []core.Route{
 	{Method: "GET", Path: base + "/people", Operation: "listPeople", Who: core.Person, Scope: read},
 	{Method: "GET", Path: base + "/people/:id", Operation: "getPerson", Who: core.Person, Scope: read},
 	{Method: "GET", Path: base + "/groups", Operation: "listGroups", Who: core.Person, Scope: read},
+	{Method: "GET", Path: base + "/groups/:id", Operation: "getGroup", Who: core.Person, Scope: read},
 	{
 		Method:    "GET",
 		Path:      base + "/tickets",

@@ -71,6 +71,7 @@ var samples = []string{
 	"/views/:id", "/views/1",
 	"/packages/:id", "/packages/stores",
 	"/people/:id", "/people/alice",
+	"/groups/:id", "/groups/search",
 	"/rollout/:id", "/rollout/bobs-cluster",
 	"/workloads/:id", "/workloads/vm-1",
 	"/delegations/:id", "/delegations/1",

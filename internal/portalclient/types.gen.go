@@ -6547,12 +6547,18 @@ type Unused struct {
 	Policy   string     `json:"policy"`
 
 	// Reason a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
-	Reason     Message      `json:"reason"`
-	Resources  []CatalogRef `json:"resources"`
-	Sid        string       `json:"sid"`
-	Subjects   []CatalogRef `json:"subjects"`
-	Ticket     *string      `json:"ticket,omitempty"`
-	TicketItem *int         `json:"ticketItem,omitempty"`
+	Reason    Message      `json:"reason"`
+	Resources []CatalogRef `json:"resources"`
+
+	// RevocationTicket the ticket under way that requests the revocation of the grant
+	RevocationTicket *string `json:"revocationTicket,omitempty"`
+
+	// RevocationVisible whether the caller may see revocationTicket
+	RevocationVisible *bool        `json:"revocationVisible,omitempty"`
+	Sid               string       `json:"sid"`
+	Subjects          []CatalogRef `json:"subjects"`
+	Ticket            *string      `json:"ticket,omitempty"`
+	TicketItem        *int         `json:"ticketItem,omitempty"`
 
 	// TicketReason the reason of the ticket, if the caller may see it
 	TicketReason  *string `json:"ticketReason,omitempty"`

@@ -74,19 +74,33 @@ func (a *API) ListGroups(_ context.Context, r openapi.ListGroupsRequestObject) (
 	}
 	out := openapi.ListGroups200JSONResponse{Items: make([]openapi.Group, 0, len(found)), NextCursor: next}
 	for _, l := range found {
-		g := l.Of
-		x := openapi.Group{
-			Id:          g.ID,
-			DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID}),
-			Members:     len(g.Members),
-			Parent:      core.Optional(g.Parent),
-		}
-		if g.Lead != "" {
-			x.Lead = new(views.Person(c, g.Lead))
-		}
-		out.Items = append(out.Items, x)
+		out.Items = append(out.Items, group(c, *l.Of))
 	}
 	return out, nil
+}
+
+// GetGroup implements openapi.StrictServerInterface.
+func (a *API) GetGroup(_ context.Context, r openapi.GetGroupRequestObject) (openapi.GetGroupResponseObject, error) {
+	c := a.Catalog()
+	g, ok := c.Group(r.Id)
+	if !ok {
+		_, err := views.EntityOrNotFound(catalog.Entity{}, false)
+		return nil, err
+	}
+	return openapi.GetGroup200JSONResponse(group(c, g)), nil
+}
+
+func group(c *catalog.Catalog, g catalog.Group) openapi.Group {
+	out := openapi.Group{
+		Id:          g.ID,
+		DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID}),
+		Members:     len(g.Members),
+		Parent:      core.Optional(g.Parent),
+	}
+	if g.Lead != "" {
+		out.Lead = new(views.Person(c, g.Lead))
+	}
+	return out
 }
 
 func personID(p catalog.Listed[catalog.Person]) string { return p.Of.ID }

@@ -32,7 +32,10 @@ func (a *API) ListResourceUnused(ctx context.Context, r openapi.ListResourceUnus
 		return nil, err
 	}
 	out, _, err := a.unused(ctx, r.Params.QuietDays, []string{e.Name}, func(v1alpha1.Statement) bool { return true })
-	return openapi.ListResourceUnused200JSONResponse(out), err
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ListResourceUnused200JSONResponse(out), a.addRevocations(ctx, out.Items)
 }
 
 // ListApplicationUnused implements openapi.StrictServerInterface.
@@ -51,7 +54,10 @@ func (a *API) ListApplicationUnused(ctx context.Context, r openapi.ListApplicati
 		reached(snap, e.Name, a.Now()),
 		func(s v1alpha1.Statement) bool { return slices.Contains(s.Subjects, v1alpha1.Subject(e.Name)) },
 	)
-	return openapi.ListApplicationUnused200JSONResponse(out), err
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ListApplicationUnused200JSONResponse(out), a.addRevocations(ctx, out.Items)
 }
 
 // reached returns the resources in the statements about a subject.
@@ -105,7 +111,35 @@ func (a *API) ListUnused(ctx context.Context, r openapi.ListUnusedRequestObject)
 		return nil, err
 	}
 	out.Items, out.NextCursor = shown, next
-	return openapi.ListUnused200JSONResponse(out), nil
+	return openapi.ListUnused200JSONResponse(out), a.addRevocations(ctx, shown)
+}
+
+// addRevocations adds to each row the ticket under way that requests the revocation of its grant.
+func (a *API) addRevocations(ctx context.Context, rows []openapi.Unused) error {
+	var grants []approval.Target
+	of := make([]approval.Target, len(rows))
+	for i, row := range rows {
+		if row.Ticket != nil {
+			number, _ := approval.ParseID(*row.Ticket)
+			of[i] = approval.Target{Ticket: number, Item: *row.TicketItem}
+			grants = append(grants, of[i])
+		}
+	}
+	revocations, err := a.RevocationsOf(ctx, grants)
+	if err != nil || len(revocations) == 0 {
+		return err
+	}
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
+	if err != nil {
+		return err
+	}
+	c := a.Catalog()
+	for i, g := range of {
+		if t := revocations[g]; t != nil {
+			rows[i].RevocationTicket, rows[i].RevocationVisible = new(t.ID()), new(approval.MayDo(c, who, t).See)
+		}
+	}
+	return nil
 }
 
 // covers reports whether a statement's resource, which may end in a wildcard, covers one of the sorted names.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/featuretest"
@@ -46,6 +47,45 @@ func TestUnusedOf(t *testing.T) {
 	}
 	if got.Ticket != nil || got.CanRevoke != nil {
 		t.Errorf("a statement without a ticket has %v, %v", got.Ticket, got.CanRevoke)
+	}
+}
+
+// TestRevocationsOfUnused checks that a row of an unused statement names the ticket that requests its revocation while that ticket is under
+// way, and whether the reader may see it.
+func TestRevocationsOfUnused(t *testing.T) {
+	store := &approvaltest.Memory{}
+	a := &API{Data: featuretest.Data(t)}
+	a.Tickets = &approval.Service{Config: approval.Config{Store: store, Delegations: store, Now: a.Now}}
+	revoke := approvaltest.Ticket("app-888", "bobs-cluster", "")
+	revoke.Kind, revoke.Items[0].Target = approval.KindRevoke, &approval.Target{Ticket: 7, Item: 1}
+	created, err := store.Create(t.Context(), revoke)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(who string) (tickets []string, visible bool) {
+		t.Helper()
+		rows := []openapi.Unused{{Sid: "by-hand"}, {Ticket: new("T-7"), TicketItem: new(0)}, {Ticket: new("T-7"), TicketItem: new(1)}}
+		if err := a.addRevocations(featuretest.Context(t, approval.Actor{ID: who}), rows); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			if row.RevocationTicket != nil {
+				tickets, visible = append(tickets, *row.RevocationTicket), *row.RevocationVisible
+			}
+		}
+		return tickets, visible
+	}
+	for who, sees := range map[string]bool{revoke.Requester: true, "erin": false} {
+		tickets, visible := read(who)
+		if d := cmp.Diff([]string{created.ID()}, tickets); d != "" || visible != sees {
+			t.Errorf("%s sees %v, want %v; (-want +got)\n%s", who, visible, sees, d)
+		}
+	}
+	if _, err := store.Update(t.Context(), created.Number, func(x *approval.Ticket) error { return x.Withdraw(revoke.Requester, "no", a.Now()) }); err != nil {
+		t.Fatal(err)
+	}
+	if tickets, _ := read(revoke.Requester); len(tickets) != 0 {
+		t.Errorf("a withdrawn request is named: %v", tickets)
 	}
 }
 

@@ -6556,12 +6556,18 @@ type Unused struct {
 	Policy   string     `json:"policy"`
 
 	// Reason a text for users: its code is stable, docs/messages.md lists the codes, their parameters and their texts in each language
-	Reason     Message      `json:"reason"`
-	Resources  []CatalogRef `json:"resources"`
-	Sid        string       `json:"sid"`
-	Subjects   []CatalogRef `json:"subjects"`
-	Ticket     *string      `json:"ticket,omitempty"`
-	TicketItem *int         `json:"ticketItem,omitempty"`
+	Reason    Message      `json:"reason"`
+	Resources []CatalogRef `json:"resources"`
+
+	// RevocationTicket the ticket under way that requests the revocation of the grant
+	RevocationTicket *string `json:"revocationTicket,omitempty"`
+
+	// RevocationVisible whether the caller may see revocationTicket
+	RevocationVisible *bool        `json:"revocationVisible,omitempty"`
+	Sid               string       `json:"sid"`
+	Subjects          []CatalogRef `json:"subjects"`
+	Ticket            *string      `json:"ticket,omitempty"`
+	TicketItem        *int         `json:"ticketItem,omitempty"`
 
 	// TicketReason the reason of the ticket, if the caller may see it
 	TicketReason  *string `json:"ticketReason,omitempty"`
@@ -7926,6 +7932,9 @@ type ServerInterface interface {
 	// ListGroups Groups of the catalog
 	// (GET /groups)
 	ListGroups(c *gin.Context, params ListGroupsParams)
+	// GetGroup A group of the catalog
+	// (GET /groups/{id})
+	GetGroup(c *gin.Context, id Id)
 	// GetHome What waits for the caller, which requests of the caller are under way or expire soon, and what the caller's applications were denied
 	// (GET /home)
 	GetHome(c *gin.Context)
@@ -9968,6 +9977,31 @@ func (siw *ServerInterfaceWrapper) ListGroups(c *gin.Context) {
 	}
 
 	siw.Handler.ListGroups(c, params)
+}
+
+// GetGroup operation middleware
+func (siw *ServerInterfaceWrapper) GetGroup(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetGroup(c, id)
 }
 
 // GetHome operation middleware
@@ -12828,6 +12862,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/people", wrapper.ListPeople)
 	router.GET(options.BaseURL+"/people/:id", wrapper.GetPerson)
 	router.GET(options.BaseURL+"/groups", wrapper.ListGroups)
+	router.GET(options.BaseURL+"/groups/:id", wrapper.GetGroup)
 	router.POST(options.BaseURL+"/tickets/what-if", wrapper.WhatIf)
 	router.POST(options.BaseURL+"/tickets/decisions", wrapper.DecideMany)
 	router.GET(options.BaseURL+"/tickets/:id/change", wrapper.GetTicketChange)
@@ -14535,6 +14570,45 @@ type ListGroupsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListGroupsdefaultApplicationProblemPlusJSONResponse) VisitListGroupsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetGroupRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetGroupResponseObject interface {
+	VisitGetGroupResponse(w http.ResponseWriter) error
+}
+
+type GetGroup200JSONResponse Group
+
+func (response GetGroup200JSONResponse) VisitGetGroupResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetGroupdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetGroupdefaultApplicationProblemPlusJSONResponse) VisitGetGroupResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -18101,6 +18175,9 @@ type StrictServerInterface interface {
 	// ListGroups Groups of the catalog
 	// (GET /groups)
 	ListGroups(ctx context.Context, request ListGroupsRequestObject) (ListGroupsResponseObject, error)
+	// GetGroup A group of the catalog
+	// (GET /groups/{id})
+	GetGroup(ctx context.Context, request GetGroupRequestObject) (GetGroupResponseObject, error)
 	// GetHome What waits for the caller, which requests of the caller are under way or expire soon, and what the caller's applications were denied
 	// (GET /home)
 	GetHome(ctx context.Context, request GetHomeRequestObject) (GetHomeResponseObject, error)
@@ -19543,6 +19620,32 @@ func (sh *strictHandler) ListGroups(ctx *gin.Context, params ListGroupsParams) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListGroupsResponseObject); ok {
 		if err := validResponse.VisitListGroupsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetGroup operation middleware
+func (sh *strictHandler) GetGroup(ctx *gin.Context, id Id) {
+	var request GetGroupRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetGroup(ctx, request.(GetGroupRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetGroup")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetGroupResponseObject); ok {
+		if err := validResponse.VisitGetGroupResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

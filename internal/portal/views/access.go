@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,19 +29,52 @@ func (d *Data) OriginsOf(ctx context.Context, grants []policy.Grant) (Origins, e
 			numbers = append(numbers, n)
 		}
 	}
-	slices.Sort(numbers)
 	who, err := d.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
 	if err != nil {
 		return Origins{}, err
 	}
-	out := Origins{Who: who, tickets: map[int64]*approval.Ticket{}}
+	tickets, err := d.ticketsByNumber(ctx, approval.Filter{}, numbers)
+	return Origins{Who: who, tickets: tickets}, err
+}
+
+// RevocationsOf returns the tickets under way that request the revocation of grants. A grant without such a ticket is missing.
+func (d *Data) RevocationsOf(ctx context.Context, grants []approval.Target) (map[approval.Target]*approval.Ticket, error) {
+	out := map[approval.Target]*approval.Ticket{}
+	if len(grants) == 0 {
+		return out, nil
+	}
+	claims := make([]approval.Claim, 0, len(grants))
+	for _, g := range grants {
+		claims = append(claims, approval.RevocationClaim(g))
+	}
+	holders, err := d.Tickets.Store.Claimants(core.RequestContext(ctx), claims)
+	if err != nil {
+		return nil, err
+	}
+	tickets, err := d.ticketsByNumber(ctx, approval.Filter{OmitEvents: true}, slices.Collect(maps.Values(holders)))
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range grants {
+		if t := tickets[holders[claims[i]]]; t != nil {
+			out[g] = t
+		}
+	}
+	return out, nil
+}
+
+// ticketsByNumber reads tickets in as few queries as possible. It sorts the numbers.
+func (d *Data) ticketsByNumber(ctx context.Context, f approval.Filter, numbers []int64) (map[int64]*approval.Ticket, error) {
+	out := map[int64]*approval.Ticket{}
+	slices.Sort(numbers)
 	for part := range slices.Chunk(slices.Compact(numbers), numbersPerQuery) {
-		list, err := d.Tickets.Store.List(core.RequestContext(ctx), approval.Filter{Numbers: part})
+		f.Numbers = part
+		list, err := d.Tickets.Store.List(core.RequestContext(ctx), f)
 		if err != nil {
-			return Origins{}, err
+			return nil, err
 		}
 		for _, t := range list {
-			out.tickets[t.Number] = t
+			out[t.Number] = t
 		}
 	}
 	return out, nil

@@ -31,6 +31,7 @@ export const keys = {
     of: (q: string) => ["people", q],
   },
   groups: (q: string) => ["groups", q],
+  group: (id: string) => ["group", id],
   person: {
     all: ["person"],
     one: (id: string) => ["person", id],

@@ -67,12 +67,21 @@ export function usePeople(q: string, enabled = true) {
 }
 
 /** useGroups reads at most 20 groups that match the text. */
-export function useGroups(q: string, enabled = true) {
+export function useGroups(q: string) {
   return useQuery({
     queryKey: keys.groups(q),
     queryFn: ({ signal }) => unwrap(client.GET("/groups", { signal, params: { query: { limit: 20, ...(q ? { q } : {}) } } })),
-    enabled,
     placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });
+}
+
+/** useGroup reads one group by its id. */
+export function useGroup(id: string) {
+  return useQuery({
+    queryKey: keys.group(id),
+    queryFn: ({ signal }) => unwrap(client.GET("/groups/{id}", { signal, params: { path: { id } } })),
+    enabled: id !== "",
     staleTime: 60_000,
   });
 }

@@ -724,6 +724,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/groups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** A group of the catalog */
+        get: operations["getGroup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tickets/what-if": {
         parameters: {
             query?: never;
@@ -4580,6 +4600,10 @@ export interface components {
             /** @description the reason of the ticket, if the caller may see it */
             ticketReason?: string;
             canRevoke?: boolean;
+            /** @description the ticket under way that requests the revocation of the grant */
+            revocationTicket?: string;
+            /** @description whether the caller may see revocationTicket */
+            revocationVisible?: boolean;
         };
         UnusedList: {
             quietDays: number;
@@ -6945,6 +6969,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GroupList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getGroup: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Group"];
                 };
             };
             default: components["responses"]["Problem"];

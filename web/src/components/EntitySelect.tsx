@@ -6,7 +6,7 @@ import { useQueries } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Ref } from "react";
 import { useTranslation } from "react-i18next";
-import { applicationQuery, useApplication, useApplications, useGroups, usePeople, usePerson, useResource, useResources } from "../api/queries";
+import { applicationQuery, useApplication, useApplications, useGroup, useGroups, usePeople, usePerson, useResource, useResources } from "../api/queries";
 import { shortName } from "../lib/names";
 
 /** Choice is one entry of a select: an id, a title and a hint below the title. */
@@ -155,7 +155,7 @@ export function PersonSelect(props: Props) {
 export function GroupSelect(props: Props) {
   const { t } = useTranslation();
   const choice = ({ id, displayName, members }: { id: string; displayName: string; members: number }): Choice => ({ id, title: displayName, hint: `${id} · ${t("group.members", { count: members })}` });
-  const same = useGroups(props.value, props.value !== "").data?.items.find(({ id }) => id === props.value);
+  const same = useGroup(props.value).data;
   // A group that was not read (yet), or that the catalog does not have any more, is named by its id.
   const chosen = props.value === "" ? undefined : same ? choice(same) : { id: props.value, title: props.value, hint: "" };
   const typed = useTyped(chosen);

@@ -14,6 +14,7 @@ function start() {
   const calls = serve({
     "GET /me": () => ({ body: me({ roles: ["requester", "security"] }) }),
     "GET /classes": () => ({ body: { items: [] } }),
+    "GET /groups/data": () => ({ body: { id: "data", displayName: "Data platform", members: 3 } }),
     "GET /groups": () => ({ body: { items: [{ id: "data", displayName: "Data platform", members: 3 }, { id: "security", displayName: "Security", members: 1 }] } }),
     "POST /reviews/preview": () => ({ body: preview }),
     "POST /reviews": () => ({ status: 201, body: { id: "R-3", name: "Caches" } }),

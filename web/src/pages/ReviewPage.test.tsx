@@ -177,7 +177,8 @@ describe("a rule that names a group", () => {
       "GET /me": () => ({ body: me({ roles: ["auditor"] }) }),
       "GET /reviews/R-3": () => ({ body: review({ reviewers: ["application-leader", "group:dba", "group:gone"] }) }),
       "GET /reviews/R-3/lines": () => ({ body: { items: [line(1, { rule: "group:dba" })] } }),
-      "GET /groups": ({ search }) => ({ body: { items: search.get("q") === "dba" ? [{ id: "dba-night", displayName: "Night shift", members: 2 }, { id: "dba", displayName: "Database team", members: 3 }] : [] } }),
+      "GET /groups/dba": () => ({ body: { id: "dba", displayName: "Database team", members: 3 } }),
+      "GET /groups/gone": () => problem(404, "not-found"),
     });
     renderPage(<ReviewReportPage />, { path: "/reviews/:id/report", at: "/reviews/R-3/report" });
     const row = within(await screen.findByTestId("report-1"));

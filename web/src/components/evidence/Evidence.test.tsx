@@ -224,6 +224,17 @@ describe("unused grants", () => {
     expect([screen.queryByTestId("ask-revoke-2"), screen.queryByTestId("ask-revoke-3")]).toEqual([null, null]);
   });
 
+  it("does not offer to request what a ticket requests already", async () => {
+    serve({});
+    const open = { canRevoke: false, revocationTicket: "T-9" };
+    renderPage(<UnusedTable rows={[unused("1", { ...open, revocationVisible: true }), unused("2", { ...open, revocationVisible: false }), unused("3", { canRevoke: false })]} label="Unused" />, { path: "/", at: "/" });
+    expect(await screen.findByTestId("ask-revoke-3")).toBeVisible();
+    expect(within(screen.getByTestId("revocation-1")).getByRole("link", { name: "T-9" })).toHaveAttribute("href", "/tickets/T-9");
+    expect(screen.getByTestId("revocation-2")).toHaveTextContent("Revocation requestedT-9");
+    expect(within(screen.getByTestId("revocation-2")).queryByRole("link")).toBeNull();
+    expect([screen.queryByTestId("ask-revoke-1"), screen.queryByTestId("ask-revoke-2")]).toEqual([null, null]);
+  });
+
   it("are revoked together with one reason, and one that is refused keeps none of the others", async () => {
     const calls = serve({
       "POST /tickets/T-1/revoke": () => problem(409, "stale"),

@@ -89,15 +89,25 @@ export function UnusedTable({ rows, label, about, query }: Props) {
     { key: "ticket", header: t("access.ticket"), sortBy: (row) => row.ticket, nowrap: true, cell: ({ ticket, ticketVisible }) => <TicketLink of={{ ticket, ticketVisible }} /> },
     { key: "reason", header: t("access.reason"), cell: ({ ticket, ticketVisible, ticketReason }) => <Reason of={{ ticket, ticketVisible, reason: ticketReason }} /> },
   );
-  // A person who may not revoke the grant can request its revocation. The owners of the grant decide that request.
-  const requestable = (row: Unused) => row.ticket !== undefined && row.ticketItem !== undefined && !row.canRevoke && row.ticketVisible !== false;
-  if (mayRequest && rows.some(requestable)) {
+  // A person who may not revoke the grant can request its revocation, once. The owners of the grant decide that request.
+  const requestable = (row: Unused) => mayRequest && row.ticket !== undefined && row.ticketItem !== undefined && !row.canRevoke && row.ticketVisible !== false;
+  if (rows.some((row) => row.revocationTicket ?? requestable(row))) {
     columns.push({
       key: "ask",
       header: t("action.column"),
       silent: true,
       end: true,
-      cell: (row) => (requestable(row) ? <RequestAccessLink quiet kind="revoke" target={`${row.ticket}/${row.ticketItem}`} label={t("unused.askRevoke")} testId={`ask-revoke-${row.sid}`} /> : null),
+      cell: (row) => {
+        if (row.revocationTicket) {
+          return (
+            <span className={tables.stack} data-testid={`revocation-${row.sid}`}>
+              <span className={tables.muted}>{t("unused.revocation")}</span>
+              <TicketLink of={{ ticket: row.revocationTicket, ticketVisible: row.revocationVisible }} />
+            </span>
+          );
+        }
+        return requestable(row) ? <RequestAccessLink quiet kind="revoke" target={`${row.ticket}/${row.ticketItem}`} label={t("unused.askRevoke")} testId={`ask-revoke-${row.sid}`} /> : null;
+      },
     });
   }
   return (

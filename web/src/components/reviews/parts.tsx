@@ -1,6 +1,6 @@
 import { Fragment } from "react";
 import { Trans, useTranslation } from "react-i18next";
-import { useGroups } from "../../api/queries";
+import { useGroup } from "../../api/queries";
 import type { AccessReview, ReviewEvidence, ReviewLine, ReviewRecommendation, StatementScope } from "../../api/types";
 import { decidedOf } from "../../lib/reviews";
 import { secondsPerDay } from "../../lib/time";
@@ -139,7 +139,7 @@ export function useRule() {
 /** GroupRule names a group as the catalog does, with its id on hover. A group that was not read (yet), or that the catalog does not have any more, is named by its id. */
 function GroupRule({ group }: { group: string }) {
   const { t } = useTranslation();
-  const found = useGroups(group, group !== "").data?.items.find(({ id }) => id === group);
+  const found = useGroup(group).data;
   return <span title={group}>{t("accessReview.rule.group", { group: found?.displayName ?? group })}</span>;
 }
 

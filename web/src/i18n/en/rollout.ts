@@ -152,6 +152,7 @@ export const rollout = {
     unobserved_other: "Too few flows of {{count}} resources were collected to know what is unused, such as {{names}}.",
     empty: "Every grant was used.",
     askRevoke: "Request revocation",
+    revocation: "Revocation requested",
     review: "Begin an access review…",
     noMatch: "No unused grant matches these filters.",
     search: "Application, resource or statement",

@@ -139,6 +139,7 @@ export const rollout = {
     unobserved_other: "有 {{count}} 个资源的观测不够充分，无法判断哪些授权未使用，例如 {{names}}。",
     empty: "所有授权都在使用。",
     askRevoke: "申请回收",
+    revocation: "已申请回收",
     review: "发起访问复核…",
     noMatch: "没有符合筛选条件的未使用授权。",
     search: "应用、资源或语句",
