@@ -40,8 +40,11 @@ const (
 	perMember    = 8
 )
 
-// startLimit bounds the start of the host, with a margin for machines under load.
-const startLimit = 5 * time.Minute
+// Limits of starts, with a margin for machines under load. The adapter is ready when it has read all members, which takes minutes at the full size.
+const (
+	startLimit        = 5 * time.Minute
+	adapterStartLimit = 20 * time.Minute
+)
 
 // environment is a host with an adapter and many members.
 type environment struct {
@@ -223,7 +226,7 @@ func (e *environment) pprof() string { return e.fleet.Ports.Address(adapterProce
 
 // startAdapter starts the adapter and waits until it is ready.
 func (e *environment) startAdapter(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, startLimit)
+	limited, cancel := context.WithTimeout(ctx, adapterStartLimit)
 	defer cancel()
 	return e.supervisor.StartAndWait(limited, adapterProcess)
 }
