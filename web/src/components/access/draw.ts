@@ -15,6 +15,8 @@ const largestFit = 1.25;
 /** shapeOf returns the distances for a width in pixels. On a screen that is wider than needed at the largest fit, the columns are further apart. */
 const shapeOf = (width: number) => (width < 560 ? narrow : { ...wide, gap: Math.max(wide.gap, width / largestFit - 2 * wide.margin) });
 const radius = 5;
+/** ring is the width in pixels of the outline of a resource that does not refuse. */
+const ring = 1.5;
 /** readable is the size of names in pixels below which only those of selected nodes are drawn. */
 const readable = 8;
 /** many is the number of lines above which they are thin, faint and without dashes and openings. */
@@ -158,10 +160,18 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene, fit: NameFit
     const strong = isStrong(index);
     const [x, y] = [view.x + xOf(node, gap) * view.k, view.y + node.y * view.k];
     context.globalAlpha = active === undefined || strong ? 1 : 0.35;
-    context.fillStyle = index === active ? colors.accent : node.mode === "Enforce" ? colors.allow : colors.muted;
+    // A resource that refuses is full, and one that only observes is a ring, so that they differ without colours, too.
+    const open = node.mode !== undefined && node.mode !== "Enforce";
+    const color = index === active ? colors.accent : node.mode === "Enforce" ? colors.allow : colors.muted;
+    context.fillStyle = open ? colors.page : color;
     context.beginPath();
-    context.arc(x, y, Math.max(1.5, Math.min(radius, radius * view.k)) + (index === active ? 2 : 0), 0, 2 * Math.PI);
+    context.arc(x, y, Math.max(1.5, Math.min(radius, radius * view.k)) + (index === active ? 2 : 0) - (open ? ring / 2 : 0), 0, 2 * Math.PI);
     context.fill();
+    if (open) {
+      context.strokeStyle = color;
+      context.lineWidth = ring;
+      context.stroke();
+    }
     const font = Math.max(strong ? 11 : readable, pixels);
     if ((!readableNames && !strong) || !reserve(taken[node.side], y, Math.min(font + 1, Math.max(10, spread - 0.01)))) return;
     context.font = `${strong ? 600 : 400} ${font}px ${colors.font}`;

@@ -111,7 +111,7 @@ export const fleet = {
     picture: "{{clients}} clients, {{servers}} servers, {{links}} connections between them. The table has the same rows.",
     keys: "Drag or use the arrow keys to move, + and − or the wheel with Ctrl to zoom, 0 to fit. Click or find a name to select it.",
     cut: "Only the first {{shown}} of {{total}} connections are drawn. Narrow the filters.",
-    legend: { allow: "allowed", deny: "denied", idle: "no effect now" },
+    legend: { allow: "allowed", deny: "denied", idle: "no effect now", enforced: "resource in Enforce", open: "resource in Observe or Audit" },
     noTeam: "no owner",
     everyone: "anyone",
     outside: "outside the fleet",

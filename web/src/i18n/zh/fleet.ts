@@ -105,7 +105,7 @@ export const fleet = {
     picture: "{{clients}} 个客户端，{{servers}} 个服务端，{{links}} 条连接。表中有同样的内容。",
     keys: "拖动或用方向键移动；+ 和 −、或按住 Ctrl 滚动滚轮缩放；0 适应窗口。点击名称或用“查找”聚焦。",
     cut: "共 {{total}} 条连接，只画出前 {{shown}} 条。请缩小筛选范围。",
-    legend: { allow: "允许", deny: "拒绝", idle: "目前不起作用" },
+    legend: { allow: "允许", deny: "拒绝", idle: "目前不起作用", enforced: "处于强制模式的资源", open: "处于观察或审计模式的资源" },
     noTeam: "无负责人",
     everyone: "任何人",
     outside: "集群之外",
