@@ -259,3 +259,46 @@ func TestCatalogChangesNeedARecentLogin(t *testing.T) {
 		t.Errorf("a token after a fresh login: %d %s", a.Status, a.Body)
 	}
 }
+
+// TestOpeningResourcesNeedsARecentLogin checks that an old session lets nobody connect: neither by a temporary audit nor by a downgrade, nor by a
+// token that can begin one. It can end both.
+func TestOpeningResourcesNeedsARecentLogin(t *testing.T) {
+	x := sensitive(t)
+	dave := x.as("dave")
+	until := x.now().Add(time.Hour)
+	change := func(method, path string, body map[string]any) portaltest.Answer {
+		return dave.Call(method, "/api/v1"+path, body, http.Header{"X-Acp-Request": {"1"}})
+	}
+	calls := map[string]func() portaltest.Answer{
+		"temporary audit": func() portaltest.Answer {
+			return change(http.MethodPut, "/resources/bobs-cluster/temporary-audit", map[string]any{"until": until, "reason": "a job is cut off"})
+		},
+		"downgrade": func() portaltest.Answer {
+			return change(http.MethodPost, "/downgrade", map[string]any{"scope": "class", "class": "redis", "until": until, "reason": "an outage"})
+		},
+		"token": func() portaltest.Answer {
+			return change(http.MethodPost, "/me/tokens", map[string]any{"name": "mine", "scopes": []string{"rollout:write"}, "expiresInSeconds": 3600})
+		},
+	}
+	x.advance(16 * time.Minute)
+	for name, call := range calls {
+		var p problemBody
+		if a := call(); a.Status != http.StatusForbidden {
+			t.Errorf("%s with an old login: %d %s", name, a.Status, a.Body)
+		} else if a.Into(t, &p); p.Code != "login-too-old" {
+			t.Errorf("%s with an old login: %+v", name, p)
+		}
+	}
+	for name, path := range map[string]string{"temporary audit": "/resources/bobs-cluster/temporary-audit", "downgrade": "/downgrade"} {
+		a := change(http.MethodDelete, path, map[string]any{"scope": "all", "reason": "it is over"})
+		if a.Status == http.StatusForbidden {
+			t.Errorf("the end of a %s with an old login: %d %s", name, a.Status, a.Body)
+		}
+	}
+	x.freshLogin(t, dave, "dave", "/fleet")
+	for name, call := range calls {
+		if a := call(); a.Status >= http.StatusMultipleChoices && a.Status != http.StatusConflict {
+			t.Errorf("%s after a fresh login: %d %s", name, a.Status, a.Body)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func (a *API) ApproveDevice(ctx context.Context, r openapi.ApproveDeviceRequestO
 	if who := core.Caller(ctx); allow && who.Auditor && !a.Catalog().InGroup(who.ID, catalog.GroupAuditors) {
 		return nil, approval.AuditorsOnlyRead()
 	}
-	if allow && slices.Contains(credential.DeviceScopes(), credential.ScopeTicketsDecide) {
+	if allow && slices.ContainsFunc(credential.DeviceScopes(), needsRecentLogin) {
 		if err := a.CheckLogin(core.Caller(ctx)); err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func (a *API) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 	if core.Caller(ctx).Auditor && slices.ContainsFunc(req.Scopes, canModify) {
 		return nil, approval.AuditorsOnlyRead()
 	}
-	if slices.Contains(req.Scopes, credential.ScopeTicketsDecide) || slices.Contains(req.Scopes, credential.ScopeCatalogWrite) {
+	if slices.ContainsFunc(req.Scopes, needsRecentLogin) {
 		if err := a.CheckLogin(core.Caller(ctx)); err != nil {
 			return nil, err
 		}
@@ -52,6 +52,11 @@ func (a *API) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 		return nil, err
 	}
 	return openapi.CreateToken201JSONResponse{Token: tokenView(t), Secret: secret}, nil
+}
+
+// needsRecentLogin reports whether a token of a scope can do what a session can do after a recent login only.
+func needsRecentLogin(s credential.Scope) bool {
+	return s == credential.ScopeTicketsDecide || s == credential.ScopeCatalogWrite || s == credential.ScopeRollout
 }
 
 // RevokeToken implements openapi.StrictServerInterface.

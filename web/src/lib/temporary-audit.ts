@@ -13,6 +13,21 @@ export const auditChoices = [...(Object.keys(auditPresets) as AuditPreset[]), "c
 /** longest is the longest temporary audit in seconds, as in api/openapi.yaml. */
 const longest = 7 * secondsPerDay;
 
+/** AuditForm contains the values of the dialogs for a temporary audit and for a downgrade that are kept while the person logs in. */
+export interface AuditForm {
+  choice: AuditChoice;
+  /** The wall time of a custom end in the person's zone. */
+  wall: string;
+  reason: string;
+}
+
+/** isAuditForm reports whether a stored value has the shape of the form. */
+export function isAuditForm(value: unknown): value is AuditForm {
+  if (typeof value !== "object" || value === null) return false;
+  const { choice, wall, reason } = value as Record<string, unknown>;
+  return auditChoices.some((each) => each === choice) && typeof wall === "string" && typeof reason === "string";
+}
+
 /** AuditEnd is the value of the field for the end of a temporary audit. */
 export interface AuditEnd {
   choice: AuditChoice;

@@ -18,8 +18,7 @@ function start(role: Role, answer: Downgrade, post: () => Answer = () => ({ body
     "POST /downgrade": post,
     "DELETE /downgrade": () => ({ body: extent() }),
   });
-  renderPage(<DowngradePage />, { path: "/downgrade", at: "/downgrade" });
-  return calls;
+  return Object.assign(calls, renderPage(<DowngradePage />, { path: "/downgrade", at: "/downgrade" }));
 }
 
 async function fill(typed: string) {
@@ -50,6 +49,29 @@ describe("the downgrade", () => {
     await waitFor(() => expect(screen.getByTestId("extent-would")).toHaveTextContent("20"));
     await fill("redis");
     await waitFor(() => expect(calls.find(({ method }) => method === "POST")?.body).toMatchObject({ scope: "class", class: "redis" }));
+  });
+
+  it("keeps what was typed while the person logs in, except for the confirmation", async () => {
+    const { unmount } = start("security", extent(), () => problem(403, "login-too-old"));
+    await userEvent.click(await screen.findByTestId("downgrade-begin"));
+    await userEvent.click(screen.getByTestId("downgrade-4h"));
+    await userEvent.type(screen.getByTestId("downgrade-reason"), "redis is down");
+    await userEvent.type(screen.getByTestId("downgrade-typed"), "everything");
+    await userEvent.click(screen.getByTestId("downgrade-confirm"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    unmount();
+    const calls = start("security", extent());
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    expect(screen.getByTestId("downgrade-reason")).toHaveValue("redis is down");
+    expect(screen.getByTestId("downgrade-typed")).toHaveValue("");
+    const before = Date.now();
+    await userEvent.type(screen.getByTestId("downgrade-typed"), "everything");
+    await userEvent.click(screen.getByTestId("downgrade-confirm"));
+    await waitFor(() => expect(screen.queryByTestId("downgrade-dialog")).toBeNull());
+    const sent = calls.find(({ method }) => method === "POST")?.body as { until: string; reason: string };
+    expect(sent.reason).toBe("redis is down");
+    expect(Math.abs(Date.parse(sent.until) - before - 4 * 3_600_000)).toBeLessThan(60_000);
+    expect(sessionStorage).toHaveLength(0);
   });
 
   it("that is refused stays open to be corrected", async () => {

@@ -14,7 +14,9 @@ import { MemberLink } from "../components/govern/MemberParts";
 import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page, Section } from "../components/Page";
 import tables from "../components/Tables.module.css";
+import { isAuditForm } from "../lib/temporary-audit";
 import { useFilters } from "../lib/use-filters";
+import { useKeptDialog } from "../lib/use-kept-dialog";
 
 function Choose({ extent, scope, onChange }: { extent: Downgrade; scope: Scope; onChange: (scope: Scope) => void }) {
   const { t } = useTranslation();
@@ -55,7 +57,13 @@ function Marked() {
 function Content() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
+  const { opened, draft, kept, open, close } = useKeptDialog("downgrade", isAuditForm);
+  // The dialog shows what there was when it was opened. After a login, that is what there is now.
   const [opening, setOpening] = useState<Downgrade>();
+  const begin = (extent: Downgrade) => {
+    setOpening(extent);
+    open();
+  };
   const named = search.get("class") ?? "";
   const scope: Scope = search.get("scope") === "class" ? { scope: "class", ...(named ? { class: named } : {}) } : { scope: "all" };
   // Without a class nothing is requested, and the previous result stays visible.
@@ -69,7 +77,7 @@ function Content() {
           {extent.enforced === 0 && <EmptyState testId="nothing-enforced">{t("downgrade.nothing")}</EmptyState>}
           {extent.canAct ? (
             extent.enforced > extent.open && (
-              <Button my="md" color="red" disabled={scope.scope === "class" && !scope.class} onClick={() => setOpening(extent)} data-testid="downgrade-begin">
+              <Button my="md" color="red" disabled={scope.scope === "class" && !scope.class} onClick={() => begin(extent)} data-testid="downgrade-begin">
                 {t("downgrade.begin")}
               </Button>
             )
@@ -79,7 +87,7 @@ function Content() {
           {extent.run && <DowngradeProgress run={extent.run} />}
           <ActiveDowngrades extent={extent} />
           <Marked />
-          {opening && <DowngradeDialog extent={opening} onClose={() => setOpening(undefined)} />}
+          {opened && extent.canAct && <DowngradeDialog extent={opening ?? extent} draft={draft} kept={kept} onClose={close} />}
         </>
       )}
     </Loaded>

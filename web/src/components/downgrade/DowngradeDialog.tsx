@@ -4,7 +4,8 @@ import { useTranslation } from "react-i18next";
 import { useStartDowngrade } from "../../api/fleet";
 import type { Downgrade } from "../../api/types";
 import { auditChoices, auditEnd, auditEndError } from "../../lib/temporary-audit";
-import type { AuditChoice } from "../../lib/temporary-audit";
+import type { AuditChoice, AuditForm } from "../../lib/temporary-audit";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
 import { useZone } from "../../lib/use-zone";
 import { instantOf, wallTime } from "../../lib/zone";
@@ -13,16 +14,24 @@ import { useToast } from "../toast-context";
 
 const reasonLimit = 1_024;
 
+interface Props {
+  extent: Downgrade;
+  /** The values from before a login. The confirmation has to be typed again. */
+  draft: AuditForm | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
 /** DowngradeDialog opens many resources at once. It shows how many, and requires an end, a reason, and a typed confirmation. */
-export function DowngradeDialog({ extent, onClose }: { extent: Downgrade; onClose: () => void }) {
+export function DowngradeDialog({ extent, draft, kept, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const zone = useZone();
   const toast = useToast();
   const start = useStartDowngrade();
-  const [choice, setChoice] = useState<AuditChoice>("1h");
-  const [wall, setWall] = useState(() => wallTime(new Date(Date.now() + 2 * 3_600_000), zone));
-  const [reason, setReason] = useState("");
+  const [choice, setChoice] = useState<AuditChoice>(draft?.choice ?? "1h");
+  const [wall, setWall] = useState(() => draft?.wall ?? wallTime(new Date(Date.now() + 2 * 3_600_000), zone));
+  const [reason, setReason] = useState(draft?.reason ?? "");
   const [typed, setTyped] = useState("");
   const [wrong, setWrong] = useState<{ end?: "missing" | "past" | "long" | undefined; reason?: boolean; typed?: boolean }>({});
   const word = extent.class ?? t("downgrade.wordAll");
@@ -54,6 +63,7 @@ export function DowngradeDialog({ extent, onClose }: { extent: Downgrade; onClos
       pending={start.isPending}
       error={start.error}
       values={{ choice, wall, reason, typed }}
+      kept={kept}
       onClose={onClose}
     >
       {(fieldError) => (

@@ -16,8 +16,7 @@ describe("temporary audit", () => {
     resource({ protection: { mode: "Enforce", effectiveMode: "Enforce", statements: 1, realized: true, resourceVersion: "7", canToggle: true, clusters: [{ cluster: "m1", state: "Realized", mode: "Enforce" }], ...over } });
   const show = (of: Resource, over: Parameters<typeof serve>[0] = {}) => {
     const calls = serve(over);
-    renderPage(<TemporaryAudit resource={of} />, { path: "/", at: "/" });
-    return calls;
+    return Object.assign(calls, renderPage(<TemporaryAudit resource={of} />, { path: "/", at: "/" }));
   };
 
   it("begins with an end and a reason, on what the person saw", async () => {
@@ -33,6 +32,22 @@ describe("temporary audit", () => {
     const body = calls[0]?.body as { until: string; reason: string; resourceVersion: string };
     expect([body.reason, body.resourceVersion]).toEqual(["The job is cut off", "7"]);
     expect(Math.abs(Date.parse(body.until) - before - 4 * 3_600_000)).toBeLessThan(60_000);
+  });
+
+  it("keeps what was typed while the person logs in", async () => {
+    const path = "PUT /resources/bobs-cluster/temporary-audit";
+    const { unmount } = show(closed(), { [path]: () => problem(403, "login-too-old") });
+    await userEvent.click(screen.getByTestId("audit-begin"));
+    await userEvent.type(await screen.findByTestId("audit-reason"), "The job is cut off");
+    await userEvent.click(screen.getByTestId("audit-confirm"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    unmount();
+    const calls = show(closed(), { [path]: () => ({ body: closed() }) });
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    await userEvent.click(screen.getByTestId("audit-confirm"));
+    await waitFor(() => expect(calls.find(({ method }) => method === "PUT")?.body).toMatchObject({ reason: "The job is cut off" }));
+    await waitFor(() => expect(screen.queryByTestId("audit-dialog")).toBeNull());
+    expect(sessionStorage).toHaveLength(0);
   });
 
   it("says who switched it on, why and until when, and can be ended", async () => {

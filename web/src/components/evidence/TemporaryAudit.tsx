@@ -4,7 +4,8 @@ import { useEffect, useState } from "react";
 import { Trans, useTranslation } from "react-i18next";
 import { useEndTemporaryAudit } from "../../api/flow-mutations";
 import type { Resource, TemporaryAudit as Audit } from "../../api/types";
-import { timeLeft } from "../../lib/temporary-audit";
+import { isAuditForm, timeLeft } from "../../lib/temporary-audit";
+import { useKeptDialog } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
 import { PersonName } from "../Names";
 import { ReasonDialog } from "../ReasonDialog";
@@ -74,7 +75,8 @@ function Running({ audit }: { audit: Audit }) {
 /** TemporaryAudit shows who turned on temporary audit, why, and until when, with the buttons to begin, extend and end it. */
 export function TemporaryAudit({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
-  const [open, setOpen] = useState<"begin" | "end">();
+  const { opened, draft, kept, open, close } = useKeptDialog(`audit ${resource.id}`, isAuditForm);
+  const [ending, setEnding] = useState(false);
   const { protection } = resource;
   if (!protection) return null;
   const audit = protection.temporaryAudit;
@@ -88,10 +90,10 @@ export function TemporaryAudit({ resource }: { resource: Resource }) {
           <Running audit={audit} />
           {may && (
             <div className={classes.buttons}>
-              <Button size="xs" variant="default" onClick={() => setOpen("begin")} data-testid="audit-extend">
+              <Button size="xs" variant="default" onClick={open} data-testid="audit-extend">
                 {t("audit.extend")}
               </Button>
-              <Button size="xs" variant="default" onClick={() => setOpen("end")} data-testid="audit-end">
+              <Button size="xs" variant="default" onClick={() => setEnding(true)} data-testid="audit-end">
                 {t("audit.endNow")}
               </Button>
             </div>
@@ -104,12 +106,12 @@ export function TemporaryAudit({ resource }: { resource: Resource }) {
         </p>
       )}
       {!audit?.active && may && enforces && (
-        <Button mb="sm" size="xs" variant="default" leftSection={<IconEyeCheck size={15} aria-hidden />} onClick={() => setOpen("begin")} data-testid="audit-begin">
+        <Button mb="sm" size="xs" variant="default" leftSection={<IconEyeCheck size={15} aria-hidden />} onClick={open} data-testid="audit-begin">
           {t("audit.open")}
         </Button>
       )}
-      {open === "begin" && <TemporaryAuditDialog resource={resource} onClose={() => setOpen(undefined)} />}
-      {open === "end" && <EndDialog resource={resource} onClose={() => setOpen(undefined)} />}
+      {opened && may && <TemporaryAuditDialog resource={resource} draft={draft} kept={kept} onClose={close} />}
+      {ending && <EndDialog resource={resource} onClose={() => setEnding(false)} />}
     </>
   );
 }

@@ -4,8 +4,9 @@ import { useTranslation } from "react-i18next";
 import { useTemporaryAudit } from "../../api/flow-mutations";
 import type { Resource } from "../../api/types";
 import { auditChoices, auditEnd, auditEndError } from "../../lib/temporary-audit";
-import type { AuditChoice } from "../../lib/temporary-audit";
+import type { AuditChoice, AuditForm } from "../../lib/temporary-audit";
 import { dayAndTime } from "../../lib/time";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
 import { useZone } from "../../lib/use-zone";
 import { instantOf, wallTime } from "../../lib/zone";
@@ -14,17 +15,25 @@ import { useToast } from "../toast-context";
 
 const reasonLimit = 1_024;
 
+interface Props {
+  resource: Resource;
+  /** The values from before a login. */
+  draft: AuditForm | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
 /** TemporaryAuditDialog begins a temporary audit, or changes its end. */
-export function TemporaryAuditDialog({ resource, onClose }: { resource: Resource; onClose: () => void }) {
+export function TemporaryAuditDialog({ resource, draft, kept, onClose }: Props) {
   const { t, i18n } = useTranslation();
   const words = useWords();
   const zone = useZone();
   const toast = useToast();
   const audit = useTemporaryAudit(resource.id);
   const running = resource.protection?.temporaryAudit?.active ? resource.protection.temporaryAudit : undefined;
-  const [choice, setChoice] = useState<AuditChoice>("1h");
-  const [wall, setWall] = useState(() => wallTime(new Date(Date.now() + 2 * 3_600_000), zone));
-  const [reason, setReason] = useState(running?.reason ?? "");
+  const [choice, setChoice] = useState<AuditChoice>(draft?.choice ?? "1h");
+  const [wall, setWall] = useState(() => draft?.wall ?? wallTime(new Date(Date.now() + 2 * 3_600_000), zone));
+  const [reason, setReason] = useState(draft?.reason ?? running?.reason ?? "");
   const [wrong, setWrong] = useState<{ end?: "missing" | "past" | "long" | undefined; reason?: boolean }>({});
 
   const submit = () => {
@@ -54,6 +63,7 @@ export function TemporaryAuditDialog({ resource, onClose }: { resource: Resource
       pending={audit.isPending}
       error={audit.error}
       values={{ choice, wall, reason }}
+      kept={kept}
       onClose={onClose}
     >
       {(fieldError) => (
