@@ -164,7 +164,7 @@ func (r *Reconciler) write(ctx context.Context, subject string, writes []*federa
 			return err
 		}
 		if urgent && r.Engines != nil {
-			r.Engines.Expedite(written)
+			r.Engines.DeliverUrgent(written)
 		}
 		r.PendingWrites(written.Meta.Name)
 		log.FromContext(ctx).Info("Wrote federated group", "name", written.Meta.Name, "subject", subject,

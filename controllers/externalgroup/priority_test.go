@@ -24,9 +24,9 @@ func (g *growingMembers) Clusters() []federation.Cluster {
 }
 
 // engines records which objects are carried first.
-type engines struct{ expedited []string }
+type engines struct{ urgent []string }
 
-func (e *engines) Expedite(o *federation.Object)                { e.expedited = append(e.expedited, o.Meta.Name) }
+func (e *engines) DeliverUrgent(o *federation.Object)           { e.urgent = append(e.urgent, o.Meta.Name) }
 func (e *engines) WithoutPriorities(clusters []string) []string { return clusters }
 
 // TestAddressesOfDeniedSubjectsDoNotWait checks that a new address of a subject that a deny names is written at once, although KubeFed still has
@@ -87,8 +87,8 @@ func TestAddressesOfDeniedSubjectsDoNotWait(t *testing.T) {
 	}
 }
 
-// TestUnitsExpediteAddressesOfDeniedSubjects checks the same for a group that is written because a unit refers to it.
-func TestUnitsExpediteAddressesOfDeniedSubjects(t *testing.T) {
+// TestUnitsDeliverAddressesOfDeniedSubjectsUrgently checks the same for a group that is written because a unit refers to it.
+func TestUnitsDeliverAddressesOfDeniedSubjectsUrgently(t *testing.T) {
 	for effect, first := range map[v1alpha1.Effect]bool{v1alpha1.EffectDeny: true, v1alpha1.EffectAllow: false} {
 		t.Run(fmt.Sprint(effect), func(t *testing.T) {
 			m := newMachines(t, 0, 1)
@@ -103,8 +103,8 @@ func TestUnitsExpediteAddressesOfDeniedSubjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			group := v1alpha1.ObjectPrefix + policy.UnitID(subjectHead+"3")
-			if m.host.objects[group] == nil || slices.Contains(e.expedited, group) != first {
-				t.Errorf("the group is %v, expedited: %q, want it to be carried first: %t", m.host.objects[group], e.expedited, first)
+			if m.host.objects[group] == nil || slices.Contains(e.urgent, group) != first {
+				t.Errorf("the group is %v, delivered urgently: %q, want it to be carried first: %t", m.host.objects[group], e.urgent, first)
 			}
 		})
 	}

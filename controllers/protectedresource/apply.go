@@ -75,7 +75,7 @@ func (r *Reconciler) apply(ctx context.Context, out *outcome, priority writequeu
 		urgent := priority >= writequeue.Revocation && r.Engines != nil
 		out.ObjectWrites = append(out.ObjectWrites, objectWrite{Object: written, Begin: begin, End: end, Urgent: urgent})
 		if urgent {
-			r.Engines.Expedite(written)
+			r.Engines.DeliverUrgent(written)
 		}
 		r.recent.written(written.Key(), end)
 		r.UpdatePending(written.Key())

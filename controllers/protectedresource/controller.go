@@ -96,8 +96,8 @@ type Reconciler struct {
 
 // Engines is the part of the propagation engines that the package uses. propagation.Engines implements it.
 type Engines interface {
-	// Expedite distributes an object that was just written before everything that is not urgent.
-	Expedite(o *federation.Object)
+	// DeliverUrgent distributes an object that was just written before everything that is not urgent.
+	DeliverUrgent(o *federation.Object)
 	// WithoutPriorities returns those of some members whose engine does not write urgent objects before others.
 	WithoutPriorities(clusters []string) []string
 }

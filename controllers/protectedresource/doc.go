@@ -11,7 +11,7 @@
 // must wait (waiting.go). facts.clusterState in assess.go combines everything into the state of a member.
 //
 // The urgency of a write takes effect in three places: package policycache ranks the reconcile before it, writequeue admits the
-// write before others (admit in apply.go), and the engine of each member writes it first (propagation.Engine.Expedite; for
+// write before others (admit in apply.go), and the engine of each member writes it first (propagation.Engine.DeliverUrgent; for
 // KubeFed package memberwriter).
 //
 // The package owns the Federated objects, and the finalizer and the status of ProtectedResources. It writes neither

@@ -37,7 +37,7 @@ type tracedChange struct {
 type objectWrite struct {
 	Object     *federation.Object
 	Begin, End time.Time
-	// Urgent reports whether the engines distribute it before everything that is not urgent (Engines.Expedite).
+	// Urgent reports whether the engines distribute it before everything that is not urgent (Engines.DeliverUrgent).
 	Urgent bool
 }
 

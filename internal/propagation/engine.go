@@ -13,9 +13,9 @@ type Engine interface {
 	// placed. It does not block. The version that the host has by then counts, if it is newer than the given one. An engine never
 	// changes a member because of a record that it cannot read in full.
 	Deliver(o *federation.Object)
-	// Expedite is Deliver for an object whose present version revokes access or opens a resource, after Deliver. The engine distributes it
+	// DeliverUrgent is Deliver for an object whose present version revokes access or opens a resource, after Deliver. The engine distributes it
 	// before everything that is not urgent.
-	Expedite(o *federation.Object)
+	DeliverUrgent(o *federation.Object)
 	// Report returns the engine's record of the given version of an object in a member that uses it.
 	Report(o *federation.Object, cluster string) federation.Report
 	// Recheck makes the engine compare what a member has with the record: of an object, or of all objects for "". It is called for

@@ -94,8 +94,10 @@ func (e *Engines) WithoutPriorities(clusters []string) []string {
 // Deliver passes a recorded object to every engine.
 func (e *Engines) Deliver(o *federation.Object) { e.each(func(engine Engine) { engine.Deliver(o) }) }
 
-// Expedite passes an urgent object to every engine.
-func (e *Engines) Expedite(o *federation.Object) { e.each(func(engine Engine) { engine.Expedite(o) }) }
+// DeliverUrgent passes an urgent object to every engine.
+func (e *Engines) DeliverUrgent(o *federation.Object) {
+	e.each(func(engine Engine) { engine.DeliverUrgent(o) })
+}
 
 // Recheck passes an event in a member to every engine, because the member may have moved from one to another.
 func (e *Engines) Recheck(cluster, key string) {

@@ -152,7 +152,7 @@ func (s *scene) revokedWhileAway() {
 	s.record(s.object("888", m1, m2))
 	s.seen(m2, "888")
 	s.away(m2)
-	s.Store.Engines.Expedite(s.record(s.object("889", m1, m2)))
+	s.Store.Engines.DeliverUrgent(s.record(s.object("889", m1, m2)))
 	s.seen(m1, "889")
 	s.Reconnect(m2)
 	s.seen(m2, "889")

@@ -145,7 +145,7 @@ func (r relay) now() *direct.Engine {
 func (r relay) Name() federation.Engine                { return federation.EngineDirect }
 func (r relay) Capabilities() propagation.Capabilities { return r.now().Capabilities() }
 func (r relay) Deliver(o *federation.Object)           { r.now().Deliver(o) }
-func (r relay) Expedite(o *federation.Object)          { r.now().Expedite(o) }
+func (r relay) DeliverUrgent(o *federation.Object)     { r.now().DeliverUrgent(o) }
 func (r relay) Recheck(cluster, key string)            { r.now().Recheck(cluster, key) }
 func (r relay) Report(o *federation.Object, cluster string) federation.Report {
 	return r.now().Report(o, cluster)

@@ -130,8 +130,8 @@ func (*Engine) Capabilities() propagation.Capabilities {
 // Deliver enqueues an object for all members: one that has it although it was never placed there must lose it, too.
 func (e *Engine) Deliver(o *federation.Object) { e.enqueue(normal, e.used(), o.Key()) }
 
-// Expedite enqueues an urgent object for all members, before everything that is not urgent.
-func (e *Engine) Expedite(o *federation.Object) { e.enqueue(urgent, e.used(), o.Key()) }
+// DeliverUrgent enqueues an urgent object for all members, before everything that is not urgent.
+func (e *Engine) DeliverUrgent(o *federation.Object) { e.enqueue(urgent, e.used(), o.Key()) }
 
 // Recheck enqueues an object, or all objects for "", for a member, or for all members for "".
 func (e *Engine) Recheck(cluster, key string) {

@@ -30,8 +30,8 @@ func (Engine) Capabilities() propagation.Capabilities {
 // Deliver does nothing, because KubeFed watches the recorded objects.
 func (Engine) Deliver(*federation.Object) {}
 
-// Expedite passes the object to the urgent writer.
-func (e Engine) Expedite(o *federation.Object) {
+// DeliverUrgent passes the object to the urgent writer.
+func (e Engine) DeliverUrgent(o *federation.Object) {
 	if e.DirectWriter != nil {
 		e.DirectWriter.Send(o)
 	}

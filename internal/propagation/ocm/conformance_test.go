@@ -101,7 +101,7 @@ func (r relay) now() *ocm.Engine {
 func (r relay) Name() federation.Engine                { return federation.EngineOCM }
 func (r relay) Capabilities() propagation.Capabilities { return r.now().Capabilities() }
 func (r relay) Deliver(o *federation.Object)           { r.now().Deliver(o) }
-func (r relay) Expedite(o *federation.Object)          { r.now().Expedite(o) }
+func (r relay) DeliverUrgent(o *federation.Object)     { r.now().DeliverUrgent(o) }
 func (r relay) Recheck(cluster, key string)            { r.now().Recheck(cluster, key) }
 func (r relay) Retains(o *federation.Object, cluster string) bool {
 	return r.now().Retains(o, cluster)

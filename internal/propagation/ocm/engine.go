@@ -127,9 +127,9 @@ const (
 // Deliver enqueues an object for all members.
 func (e *Engine) Deliver(o *federation.Object) { e.enqueue(normal, e.used(""), o.Key()) }
 
-// Expedite enqueues an urgent object for all members. Its ManifestWorks are written first; the agents handle them in the order in which
+// DeliverUrgent enqueues an urgent object for all members. Its ManifestWorks are written first; the agents handle them in the order in which
 // they find them.
-func (e *Engine) Expedite(o *federation.Object) { e.enqueue(urgent, e.used(""), o.Key()) }
+func (e *Engine) DeliverUrgent(o *federation.Object) { e.enqueue(urgent, e.used(""), o.Key()) }
 
 // Recheck enqueues an object, or all objects for "", for a member, or for all members for "".
 func (e *Engine) Recheck(cluster, key string) {
