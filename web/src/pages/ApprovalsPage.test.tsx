@@ -122,6 +122,26 @@ describe("approvals", () => {
     expect(sessionStorage.getItem("acp-dialog-draft")).toBeNull();
   });
 
+  it("continues after the login with the tickets that needed it", async () => {
+    const first = start("/approvals", waiting, {
+      "POST /tickets/decisions": () => ({ body: { items: [{ ticket: "T-1", ok: true, state: "approved" }, { ticket: "T-3", ok: false, problem: problem(403, "login-too-old").body }] } }),
+    });
+    await userEvent.click(await screen.findByTestId("select-T-1"));
+    await userEvent.click(screen.getByTestId("select-T-3"));
+    await userEvent.click(screen.getByTestId("bulk-approve"));
+    await userEvent.click(await screen.findByTestId("bulk-confirm"));
+    expect(within(await screen.findByTestId("result-T-3")).getByTestId("login-again")).toBeVisible();
+    first.unmount();
+
+    const { calls } = start("/approvals", waiting, { "POST /tickets/decisions": () => ({ body: { items: [{ ticket: "T-3", ok: true, state: "approved" }] } }) });
+    const summary = within(await screen.findByTestId("bulk-summary"));
+    expect([summary.queryByText(/T-1/), summary.queryByText(/T-3/) === null]).toEqual([null, false]);
+    await userEvent.click(screen.getByTestId("bulk-confirm"));
+    await userEvent.click(await screen.findByTestId("bulk-close"));
+    expect(calls.find((call) => call.method === "POST")?.body).toEqual({ decision: "approve", items: [{ ticket: "T-3", version: 3 }] });
+    expect(sessionStorage.getItem("acp-dialog-draft")).toBeNull();
+  });
+
   it("says after the login that nothing is left to decide, and forgets the input when it is cancelled", async () => {
     const first = start("/approvals");
     await userEvent.click(await screen.findByTestId("select-T-3"));

@@ -1,6 +1,6 @@
 import { Button, Textarea } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { loginTooOld } from "../../api/client";
@@ -69,6 +69,14 @@ function Results({ results, tickets }: { results: BulkResult["items"]; tickets: 
   );
 }
 
+/** useKeepRefused stores the decision about the tickets that need a newer login, so that the dialog is open with them after the login. */
+function useKeepRefused(kept: KeptInput, input: BulkDraft, results: BulkResult["items"] | undefined) {
+  useEffect(() => {
+    const refused = new Set(results?.filter(({ problem }) => problem?.code === loginTooOld).map(({ ticket }) => ticket));
+    if (refused.size > 0) kept.save({ ...input, tickets: [...refused] });
+  });
+}
+
 interface Props {
   verb: BulkVerb;
   tickets: Ticket[];
@@ -88,6 +96,7 @@ export function BulkDecisionDialog({ verb, tickets, draft, kept, onClose }: Prop
   const [missing, setMissing] = useState(false);
   const results = decide.data;
   const input: BulkDraft = { verb, tickets: shown.map(({ id }) => id), comment };
+  useKeepRefused(kept, input, results);
   const items = shown.reduce((sum, ticket) => sum + itemsThatMay(ticket, verb).length, 0);
 
   const submit = () => {
