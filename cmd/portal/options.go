@@ -186,7 +186,8 @@ func settingsFor(program, about string, o *options) *configuration.Settings {
 		&o.loginMaxAge,
 		"sensitive-login-max-age",
 		15*time.Minute,
-		"`duration` for which a login suffices to decide a sensitive request, or to create a token that may decide (0 for any login, or at least 1m); "+
+		"`duration` for which a login suffices to decide a sensitive request, to change the catalog, to begin a temporary audit or a downgrade, or to "+
+			"create a token that may do so (0 for any login, or at least 1m); "+
 			"the OIDC provider must support max_age and auth_time",
 	)
 
