@@ -18,6 +18,26 @@ func noArguments(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// onlyCommands refuses what is no command, for commands that consist of others.
+func onlyCommands(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownCommand(cmd, args[0])
+	}
+	return nil
+}
+
+// similarity is the number of letters by which a name may differ from that of a command that is suggested for it.
+const similarity = 2
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	hint := ""
+	cmd.SuggestionsMinimumDistance = similarity
+	if similar := cmd.SuggestionsFor(name); len(similar) > 0 {
+		hint = ": did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return usage("unknown command %q%s", name, hint)
+}
+
 // oneArgument requires exactly one argument, such as "the name of the member".
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -21,7 +21,11 @@ func TestWrongCallsAreOneLine(t *testing.T) {
 	}{
 		{"bogus", ExitUsage, `unknown command "bogus"`},
 		{"--bogus", ExitUsage, "unknown flag: --bogus"},
+		{"bogus --flag", ExitUsage, `unknown command "bogus"`},
+		{"tikets", ExitUsage, `unknown command "tikets": did you mean tickets?`},
 		{"cluster bogus", ExitUsage, `unknown command "bogus"`},
+		{"cluster bogus --flag", ExitUsage, `unknown command "bogus"`},
+		{"cluster chek m1", ExitUsage, `unknown command "chek": did you mean check?`},
 		{"cluster join", ExitUsage, "the name of the member is missing"},
 		{"cluster join m1 m2", ExitUsage, `unexpected argument "m2"`},
 		{"cluster check", ExitUsage, "the name of the member is missing"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,13 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	s.Err = plainWriter{s.Err}
 	root := newRoot(s) //nolint:contextcheck // the commands are given ctx by cobra
 	root.SetArgs(args)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// cobra parses the flags first, so that the flag of a command that does not exist would be reported in place of the command.
+		if _, rest, _ := root.Find(args); cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			return unknownCommand(cmd, rest[0])
+		}
+		return err
+	})
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return ExitFine
@@ -96,7 +104,7 @@ or is invalid, 4 the portal refused the call or could not be reached, 130 and 14
 		CompletionOptions: cobra.CompletionOptions{
 			HiddenDefaultCmd: true,
 		},
-		Args: cobra.NoArgs,
+		Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(s.In)

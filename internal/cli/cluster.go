@@ -126,7 +126,7 @@ func withRemedy(name string, err error) error {
 }
 
 func newCluster(s Streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "List the members, register clusters as members, check them, and remove them", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "cluster", Short: "List the members, register clusters as members, check them, and remove them", Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(newClusterCheck(s), newClusterJoin(s), newClusterLeave(s), newClusterList(s))
 	return cmd
