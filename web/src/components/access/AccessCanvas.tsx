@@ -179,8 +179,12 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
         <span data-look="allow">{t("accessMap.legend.allow")}</span>
         <span data-look="deny">{t("accessMap.legend.deny")}</span>
         <span data-look="idle">{t("accessMap.legend.idle")}</span>
-        <span data-look="enforced">{t("accessMap.legend.enforced")}</span>
-        <span data-look="open">{t("accessMap.legend.open")}</span>
+        {picture.nodes.some(({ mode }) => mode) && (
+          <>
+            <span data-look="enforced">{t("accessMap.legend.enforced")}</span>
+            <span data-look="open">{t("accessMap.legend.open")}</span>
+          </>
+        )}
         <p id={hint}>{t("accessMap.keys")}</p>
       </div>
     </div>
