@@ -26,8 +26,8 @@ import (
 )
 
 // Probing configures how an unreachable member is detected: by Failures failed probes in a row, each started Interval
-// after the previous one and aborted after Timeout. With the defaults that takes at most ten seconds. An unreachable
-// member is probed every Interval.
+// after the previous one and aborted after Timeout. With the defaults that takes at most ten seconds, and more only on machines that are too
+// busy (maxSlowProbes). An unreachable member is probed every Interval.
 type Probing struct {
 	Interval, Timeout time.Duration
 	Failures          int
@@ -170,6 +170,12 @@ func (m *member[T]) run(ctx context.Context) {
 	}
 }
 
+// maxSlowProbes is the number of probes that may take too long without being counted as failed, because the API server answered the list or the
+// watch of the same kind meanwhile. On a machine that is too busy, a lost member is listed again, which would take the time that the next
+// probes need, so that more members would be lost. The number is bounded, because events may have waited in a buffer since before an outage:
+// with DefaultProbing, an outage is found up to half a minute later then.
+const maxSlowProbes = 6
+
 func (m *member[T]) watchWhileAlive(ctx context.Context) {
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -182,11 +188,16 @@ func (m *member[T]) watchWhileAlive(ctx context.Context) {
 		<-done
 		m.http.CloseIdleConnections()
 	}()
-	failures, stale := 0, 0
+	failures, stale, slow := 0, 0, 0
 	for backoff.Pause(ctx, clock.RealClock{}, m.probing.Interval) {
+		before := m.watch.answers.Load()
 		err := m.probe(ctx)
 		if err == nil {
-			failures, stale = 0, m.staleFor(stale)
+			failures, stale, slow = 0, m.staleFor(stale), 0
+			continue
+		}
+		if slow < maxSlowProbes && errors.Is(err, context.DeadlineExceeded) && m.watch.answers.Load() != before {
+			slow++
 			continue
 		}
 		if failures++; failures >= m.probing.Failures {

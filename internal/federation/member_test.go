@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+
+	"github.com/acp-io/acp/internal/backoff"
 )
 
 // halfDead answers probes, and whole lists only while it is well.
@@ -148,6 +153,114 @@ func TestProbeOfAServerThatFailsSometimes(t *testing.T) {
 				}
 				if server.requests != c.requests {
 					t.Errorf("%d requests were made, want %d", server.requests, c.requests)
+				}
+			})
+		})
+	}
+}
+
+// busyServer is an API server on a machine that is too busy.
+type busyServer struct {
+	dynamic.ResourceInterface
+	slow      atomic.Bool // no probe is answered in time
+	slowPages bool        // each page of a list takes two seconds
+	events    *watch.FakeWatcher
+	lists     atomic.Int32 // lists of all objects that were begun
+}
+
+// pages is the number of pages of a list of all objects.
+const pages = 12
+
+func (b *busyServer) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
+	if o.Limit == 1 {
+		if b.slow.Load() {
+			<-ctx.Done()
+			return nil, fmt.Errorf("list: %w", ctx.Err())
+		}
+		return list, nil
+	}
+	if o.Continue == "" {
+		b.lists.Add(1)
+	}
+	if b.slowPages && !backoff.Pause(ctx, clock.RealClock{}, 2*time.Second) {
+		return nil, fmt.Errorf("list: %w", ctx.Err())
+	}
+	page, _ := strconv.Atoi(o.Continue)
+	name := fmt.Sprint("acp-", page)
+	list.Items = []unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": name, "resourceVersion": "6"}}}}
+	if page++; page < pages {
+		list.SetContinue(strconv.Itoa(page))
+	}
+	return list, nil
+}
+
+func (b *busyServer) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return b.events, nil
+}
+
+// TestBusyServerIsNotLost checks that a member whose probes take too long is kept while its API server answers the list or the watch, for a
+// limited time, and that it is lost as soon as ever if nothing is answered.
+func TestBusyServerIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		listing bool          // whether it is busy from the first list on
+		events  time.Duration // the time for which it sends an event each second
+		kept    time.Duration // it is reachable until then
+		lost    time.Duration // it is not reachable any more then
+	}{
+		"nothing is answered":               {lost: 11 * time.Second},
+		"events are sent for a while":       {events: 20 * time.Second, kept: 20 * time.Second, lost: 31 * time.Second},
+		"events are sent again and again":   {events: time.Hour, kept: 29 * time.Second, lost: 41 * time.Second},
+		"the list is answered page by page": {listing: true, kept: 25 * time.Second, lost: 36 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &busyServer{events: watch.NewFake(), slowPages: c.listing}
+				m := &member[Observed]{cluster: Cluster{Name: "m1"}, probing: DefaultProbing, log: logr.Discard(), changed: func(string) {}, client: server,
+					http: &http.Client{}, why: errNotProbed}
+				m.watch = NewWatch(m.client, "policies", logr.Discard(), Revision(func(map[string]any) string { return "r" }).parse, m.changed)
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					m.run(ctx)
+				}()
+				defer func() {
+					cancel()
+					<-done
+				}()
+				if c.listing {
+					time.Sleep(time.Millisecond) // the first probe is answered
+					server.slow.Store(true)
+				}
+				synctest.Wait()
+				if !c.listing {
+					time.Sleep(5 * time.Second)
+					synctest.Wait()
+					server.slow.Store(true)
+				}
+				began := time.Now()
+				alive := func() bool {
+					m.mu.RLock()
+					defer m.mu.RUnlock()
+					return m.alive
+				}
+				for version := 8; time.Since(began) < c.lost; version++ {
+					if time.Since(began) < c.events && alive() {
+						server.events.Modify(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "acp-0",
+							"resourceVersion": strconv.Itoa(version)}}})
+					}
+					time.Sleep(time.Second)
+					synctest.Wait()
+					if since := time.Since(began); since <= c.kept && !alive() {
+						t.Fatalf("it is lost after %v", since)
+					}
+				}
+				if alive() {
+					t.Errorf("it is not lost after %v", c.lost)
+				}
+				if n := server.lists.Load(); n != 1 {
+					t.Errorf("it was listed %d times", n)
 				}
 			})
 		})

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,6 +49,9 @@ type Watch[T any] struct {
 	err    error
 	// asOf is the version up to which the objects were read.
 	asOf string
+
+	// answers counts the pages of lists and the events that the API server sent.
+	answers atomic.Uint64
 }
 
 type item[T any] struct {
@@ -273,6 +277,7 @@ func (s *reflectorStore[T]) list(ctx context.Context) (version string, err error
 		if err != nil {
 			return "", err
 		}
+		s.w.answers.Add(1)
 		for i := range list.Items {
 			u := &list.Items[i]
 			value, err := s.w.parse(u)
@@ -301,6 +306,7 @@ func (s *reflectorStore[T]) each(obj any, do func(*unstructured.Unstructured)) e
 	if !ok {
 		return fmt.Errorf("%s: unexpected %T", s.w.what, obj)
 	}
+	s.w.answers.Add(1)
 	do(u)
 	return nil
 }
