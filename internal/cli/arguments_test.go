@@ -26,6 +26,7 @@ func TestWrongCallsAreOneLine(t *testing.T) {
 		{"cluster bogus", ExitUsage, `unknown command "bogus"`},
 		{"cluster bogus --flag", ExitUsage, `unknown command "bogus"`},
 		{"cluster chek m1", ExitUsage, `unknown command "chek": did you mean check?`},
+		{"rollout paus x --reason y", ExitUsage, `unknown command "paus": did you mean pause?`},
 		{"cluster join", ExitUsage, "the name of the member is missing"},
 		{"cluster join m1 m2", ExitUsage, `unexpected argument "m2"`},
 		{"cluster check", ExitUsage, "the name of the member is missing"},

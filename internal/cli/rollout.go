@@ -37,7 +37,7 @@ func newRollout(s Streams) *cobra.Command {
 		Long: `If a class has waves (spec.rollout), a change of a resource to Enforce, and a change of the class, reach the members in waves. These
 commands show how far it has come, and instruct the adapter. They work with the host cluster, without the portal, and need the right to
 patch ProtectedResources or ResourceClasses there. The portal has the same actions for resources, for their owners and the security team.`,
-		Args: noArguments,
+		Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	r := &rolloutFlags{streams: s}

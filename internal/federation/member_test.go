@@ -168,8 +168,8 @@ type busyServer struct {
 	lists     atomic.Int32 // lists of all objects that were begun
 }
 
-// pages is the number of pages of a list of all objects.
-const pages = 12
+// busyPages is the number of pages of a list of all objects of a busyServer.
+const busyPages = 12
 
 func (b *busyServer) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
@@ -189,7 +189,7 @@ func (b *busyServer) List(ctx context.Context, o metav1.ListOptions) (*unstructu
 	page, _ := strconv.Atoi(o.Continue)
 	name := fmt.Sprint("acp-", page)
 	list.Items = []unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": name, "resourceVersion": "6"}}}}
-	if page++; page < pages {
+	if page++; page < busyPages {
 		list.SetContinue(strconv.Itoa(page))
 	}
 	return list, nil

@@ -229,8 +229,7 @@ func (a *API) DeleteEntity(ctx context.Context, r openapi.DeleteEntityRequestObj
 	revision := a.Directory.Revision()
 	x, ok := a.Directory.Entity(ref)
 	if !ok {
-		_, err := views.EntityOrNotFound(catalog.Entity{}, false)
-		return nil, err
+		return nil, views.NotInCatalog()
 	}
 	switch {
 	case x.Gone.IsZero():

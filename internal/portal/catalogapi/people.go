@@ -40,8 +40,7 @@ func (a *API) GetPerson(_ context.Context, r openapi.GetPersonRequestObject) (op
 	c := a.Catalog()
 	p, ok := c.Person(r.Id)
 	if !ok {
-		_, err := views.EntityOrNotFound(catalog.Entity{}, false)
-		return nil, err
+		return nil, views.NotInCatalog()
 	}
 	out := openapi.GetPerson200JSONResponse{Person: views.Person(c, p.ID), Groups: []openapi.OwnerRef{}, Owns: []openapi.SearchHit{}}
 	if l, ok := c.Leader(p.ID); ok {
@@ -84,8 +83,7 @@ func (a *API) GetGroup(_ context.Context, r openapi.GetGroupRequestObject) (open
 	c := a.Catalog()
 	g, ok := c.Group(r.Id)
 	if !ok {
-		_, err := views.EntityOrNotFound(catalog.Entity{}, false)
-		return nil, err
+		return nil, views.NotInCatalog()
 	}
 	return openapi.GetGroup200JSONResponse(group(c, g)), nil
 }

@@ -31,11 +31,11 @@ func (a *API) ListResourceUnused(ctx context.Context, r openapi.ListResourceUnus
 	if err != nil {
 		return nil, err
 	}
-	out, _, err := a.unused(ctx, r.Params.QuietDays, []string{e.Name}, func(v1alpha1.Statement) bool { return true })
+	out, who, err := a.unused(ctx, r.Params.QuietDays, []string{e.Name}, func(v1alpha1.Statement) bool { return true })
 	if err != nil {
 		return nil, err
 	}
-	return openapi.ListResourceUnused200JSONResponse(out), a.addRevocations(ctx, out.Items)
+	return openapi.ListResourceUnused200JSONResponse(out), a.addRevocations(ctx, who, out.Items)
 }
 
 // ListApplicationUnused implements openapi.StrictServerInterface.
@@ -48,7 +48,7 @@ func (a *API) ListApplicationUnused(ctx context.Context, r openapi.ListApplicati
 	if err != nil {
 		return nil, err
 	}
-	out, _, err := a.unused(
+	out, who, err := a.unused(
 		ctx,
 		r.Params.QuietDays,
 		reached(snap, e.Name, a.Now()),
@@ -57,7 +57,7 @@ func (a *API) ListApplicationUnused(ctx context.Context, r openapi.ListApplicati
 	if err != nil {
 		return nil, err
 	}
-	return openapi.ListApplicationUnused200JSONResponse(out), a.addRevocations(ctx, out.Items)
+	return openapi.ListApplicationUnused200JSONResponse(out), a.addRevocations(ctx, who, out.Items)
 }
 
 // reached returns the resources in the statements about a subject.
@@ -97,25 +97,25 @@ func (a *API) ListUnused(ctx context.Context, r openapi.ListUnusedRequestObject)
 	}
 	slices.Sort(resources)
 	slices.Sort(own)
-	out, found, err := a.unused(ctx, r.Params.QuietDays, slices.Compact(resources), func(s v1alpha1.Statement) bool {
+	out, who, err := a.unused(ctx, r.Params.QuietDays, slices.Compact(resources), func(s v1alpha1.Statement) bool {
 		return slices.ContainsFunc(s.Subjects, func(x v1alpha1.Subject) bool { return slices.Contains(apps, x) }) ||
 			slices.ContainsFunc(s.Resources, func(x v1alpha1.ResourceName) bool { return covers(string(x), own) })
 	})
 	if err != nil {
 		return nil, err
 	}
-	shown, next, err := core.Page(listUnused, found, func(u openapi.Unused) string { return u.Policy + "/" + u.Sid }, func(u openapi.Unused, part string) bool {
+	shown, next, err := core.Page(listUnused, out.Items, func(u openapi.Unused) string { return u.Policy + "/" + u.Sid }, func(u openapi.Unused, part string) bool {
 		return strings.Contains(strings.ToLower(u.Policy+"\n"+u.Sid+"\n"+refsText(u.Subjects)+refsText(u.Resources)), part)
 	}, r.Params.Q, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
 	out.Items, out.NextCursor = shown, next
-	return openapi.ListUnused200JSONResponse(out), a.addRevocations(ctx, shown)
+	return openapi.ListUnused200JSONResponse(out), a.addRevocations(ctx, who, shown)
 }
 
 // addRevocations adds to each row the ticket under way that requests the revocation of its grant.
-func (a *API) addRevocations(ctx context.Context, rows []openapi.Unused) error {
+func (a *API) addRevocations(ctx context.Context, who approval.Actor, rows []openapi.Unused) error {
 	var grants []approval.Target
 	of := make([]approval.Target, len(rows))
 	for i, row := range rows {
@@ -127,10 +127,6 @@ func (a *API) addRevocations(ctx context.Context, rows []openapi.Unused) error {
 	}
 	revocations, err := a.RevocationsOf(ctx, grants)
 	if err != nil || len(revocations) == 0 {
-		return err
-	}
-	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
-	if err != nil {
 		return err
 	}
 	c := a.Catalog()
@@ -157,19 +153,19 @@ func refsText(refs []openapi.CatalogRef) string {
 	return out.String()
 }
 
-// unused returns the unused statements about some resources, in the order of the cursor.
-func (a *API) unused(ctx context.Context, days *int, resources []string, include func(v1alpha1.Statement) bool) (openapi.UnusedList, []openapi.Unused, error) {
+// unused returns the unused statements about some resources, in the order of the cursor, and the caller with the people whom they represent.
+func (a *API) unused(ctx context.Context, days *int, resources []string, include func(v1alpha1.Statement) bool) (openapi.UnusedList, approval.Actor, error) {
 	quiet := views.DefaultQuietDays
 	if days != nil {
 		quiet = *days
 	}
 	out := openapi.UnusedList{QuietDays: quiet, Items: []openapi.Unused{}}
 	if quiet < 1 || quiet > maxQuietDays {
-		return out, nil, core.InvalidParameter("quietDays", message.FieldRange(1, maxQuietDays))
+		return out, approval.Actor{}, core.InvalidParameter("quietDays", message.FieldRange(1, maxQuietDays))
 	}
 	snap, err := a.Snapshot()
 	if err != nil || len(resources) == 0 {
-		return out, nil, err
+		return out, approval.Actor{}, err
 	}
 	limited, cancel := context.WithTimeout(core.RequestContext(ctx), views.FlowTimeout)
 	defer cancel()
@@ -178,7 +174,7 @@ func (a *API) unused(ctx context.Context, days *int, resources []string, include
 	fleet := insight.FleetOf(a.Host.Members())
 	watch, err := insight.Watched(limited, a.Flows, now.Add(-window), now, nil)
 	if err != nil {
-		return out, nil, err
+		return out, approval.Actor{}, err
 	}
 	var unobserved []string
 	resources = slices.DeleteFunc(slices.Clone(resources), func(name string) bool {
@@ -192,11 +188,11 @@ func (a *API) unused(ctx context.Context, days *int, resources []string, include
 		out.Unobserved = new(unobserved[:min(len(unobserved), maxUnobserved)])
 	}
 	if len(resources) == 0 {
-		return out, nil, nil
+		return out, approval.Actor{}, nil
 	}
 	from, grants, err := a.originsOfStatements(ctx, snap, resources)
 	if err != nil {
-		return out, nil, err
+		return out, approval.Actor{}, err
 	}
 	found, err := insight.Unused(
 		limited,
@@ -211,7 +207,7 @@ func (a *API) unused(ctx context.Context, days *int, resources []string, include
 			}},
 	)
 	if err != nil {
-		return out, nil, err
+		return out, approval.Actor{}, err
 	}
 	c := a.Catalog()
 	for _, u := range found {
@@ -224,7 +220,7 @@ func (a *API) unused(ctx context.Context, days *int, resources []string, include
 		}
 	}
 	slices.SortFunc(out.Items, func(x, y openapi.Unused) int { return cmp.Compare(x.Policy+"/"+x.Sid, y.Policy+"/"+y.Sid) })
-	return out, out.Items, nil
+	return out, from.Who, nil
 }
 
 // originsOfStatements returns the tickets of the statements about some resources, and each statement as a grant.

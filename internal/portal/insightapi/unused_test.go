@@ -65,7 +65,7 @@ func TestRevocationsOfUnused(t *testing.T) {
 	read := func(who string) (tickets []string, visible bool) {
 		t.Helper()
 		rows := []openapi.Unused{{Sid: "by-hand"}, {Ticket: new("T-7"), TicketItem: new(0)}, {Ticket: new("T-7"), TicketItem: new(1)}}
-		if err := a.addRevocations(featuretest.Context(t, approval.Actor{ID: who}), rows); err != nil {
+		if err := a.addRevocations(featuretest.Context(t, approval.Actor{ID: who}), approval.Actor{ID: who}, rows); err != nil {
 			t.Fatal(err)
 		}
 		for _, row := range rows {

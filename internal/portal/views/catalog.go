@@ -13,9 +13,14 @@ import (
 // EntityOrNotFound returns an entity of the catalog, or an error if it was not found.
 func EntityOrNotFound(e catalog.Entity, ok bool) (catalog.Entity, error) {
 	if !ok {
-		return e, &approval.Error{Code: approval.CodeNotFound, Message: message.CatalogUnknown()}
+		return e, NotInCatalog()
 	}
 	return e, nil
+}
+
+// NotInCatalog returns the error about something that the catalog does not have, or that the caller may not see.
+func NotInCatalog() error {
+	return &approval.Error{Code: approval.CodeNotFound, Message: message.CatalogUnknown()}
 }
 
 // Names returns the resource names of entities.

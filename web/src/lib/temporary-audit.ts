@@ -13,11 +13,15 @@ export const auditChoices = [...(Object.keys(auditPresets) as AuditPreset[]), "c
 /** longest is the longest temporary audit in seconds, as in api/openapi.yaml. */
 const longest = 7 * secondsPerDay;
 
-/** AuditForm contains the values of the dialogs for a temporary audit and for a downgrade that are kept while the person logs in. */
-export interface AuditForm {
+/** AuditEndForm contains the values of the field for the end of a temporary audit or of a downgrade. */
+export interface AuditEndForm {
   choice: AuditChoice;
   /** The wall time of a custom end in the person's zone. */
   wall: string;
+}
+
+/** AuditForm contains the values of the dialogs for a temporary audit and for a downgrade that are kept while the person logs in. */
+export interface AuditForm extends AuditEndForm {
   reason: string;
 }
 

@@ -1,14 +1,15 @@
-import { Chip, Group, Input, Text, Textarea, TextInput } from "@mantine/core";
+import { Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useStartDowngrade } from "../../api/fleet";
 import type { Downgrade } from "../../api/types";
-import { auditChoices, auditEnd, auditEndError } from "../../lib/temporary-audit";
-import type { AuditChoice, AuditForm } from "../../lib/temporary-audit";
+import { auditEnd, auditEndError } from "../../lib/temporary-audit";
+import type { AuditEndForm, AuditForm } from "../../lib/temporary-audit";
 import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
 import { useZone } from "../../lib/use-zone";
 import { instantOf, wallTime } from "../../lib/zone";
+import { AuditEndField } from "../AuditEndField";
 import { FormDialog } from "../FormDialog";
 import { useToast } from "../toast-context";
 
@@ -29,8 +30,7 @@ export function DowngradeDialog({ extent, draft, kept, onClose }: Props) {
   const zone = useZone();
   const toast = useToast();
   const start = useStartDowngrade();
-  const [choice, setChoice] = useState<AuditChoice>(draft?.choice ?? "1h");
-  const [wall, setWall] = useState(() => draft?.wall ?? wallTime(new Date(Date.now() + 2 * 3_600_000), zone));
+  const [end, setEnd] = useState<AuditEndForm>(() => draft ?? { choice: "1h", wall: wallTime(new Date(Date.now() + 2 * 3_600_000), zone) });
   const [reason, setReason] = useState(draft?.reason ?? "");
   const [typed, setTyped] = useState("");
   const [wrong, setWrong] = useState<{ end?: "missing" | "past" | "long" | undefined; reason?: boolean; typed?: boolean }>({});
@@ -39,12 +39,12 @@ export function DowngradeDialog({ extent, draft, kept, onClose }: Props) {
 
   const submit = () => {
     const now = Date.now();
-    const end = auditEnd({ choice, at: instantOf(wall, zone) }, now);
-    const next = { end: auditEndError(end, now), reason: reason.trim() === "", typed: typed.trim() !== word };
+    const until = auditEnd({ choice: end.choice, at: instantOf(end.wall, zone) }, now);
+    const next = { end: auditEndError(until, now), reason: reason.trim() === "", typed: typed.trim() !== word };
     setWrong(next);
-    if (next.end || end === undefined || next.reason || next.typed) return false;
+    if (next.end || until === undefined || next.reason || next.typed) return false;
     start.mutate(
-      { scope: extent.scope, ...(extent.class ? { class: extent.class } : {}), until: end.toISOString(), reason: reason.trim() },
+      { scope: extent.scope, ...(extent.class ? { class: extent.class } : {}), until: until.toISOString(), reason: reason.trim() },
       {
         onSuccess: () => {
           toast(t("downgrade.started"));
@@ -62,7 +62,7 @@ export function DowngradeDialog({ extent, draft, kept, onClose }: Props) {
       submit={{ label: t("downgrade.confirm"), danger: true, testId: "downgrade-confirm", onSubmit: submit }}
       pending={start.isPending}
       error={start.error}
-      values={{ choice, wall, reason, typed }}
+      values={{ ...end, reason, typed }}
       kept={kept}
       onClose={onClose}
     >
@@ -71,18 +71,7 @@ export function DowngradeDialog({ extent, draft, kept, onClose }: Props) {
           <Text size="sm" data-testid="downgrade-extent">
             {t("downgrade.beginText", { count, number: words.number(count), members: extent.members.length > 0 ? words.list(extent.members) : t("downgrade.noMember") })}
           </Text>
-          <Input.Wrapper label={t("audit.end")} description={t("audit.zone", { zone })} error={wrong.end ? t(`audit.error.${wrong.end}`) : fieldError("until")} required labelElement="div">
-            <Chip.Group value={choice} onChange={(next) => setChoice(auditChoices.find((each) => each === next) ?? "1h")}>
-              <Group gap={8} mt={6} role="radiogroup" aria-label={t("audit.end")}>
-                {auditChoices.map((each) => (
-                  <Chip key={each} value={each} variant="light" radius="sm" size="sm" data-testid={`downgrade-${each}`}>
-                    {t(`audit.choice.${each}`)}
-                  </Chip>
-                ))}
-              </Group>
-            </Chip.Group>
-            {choice === "custom" && <TextInput mt="sm" type="datetime-local" aria-label={t("audit.until")} value={wall} onChange={(event) => setWall(event.currentTarget.value)} data-testid="downgrade-until" />}
-          </Input.Wrapper>
+          <AuditEndField label={t("audit.end")} value={end} onChange={setEnd} error={wrong.end ? t(`audit.error.${wrong.end}`) : fieldError("until")} testId="downgrade" />
           <Textarea label={t("decide.reason")} description={t("downgrade.reasonHint")} required autosize minRows={2} maxLength={reasonLimit} value={reason} onChange={(event) => setReason(event.currentTarget.value)} error={wrong.reason && reason.trim() === "" ? t("decide.reasonNeeded") : fieldError("reason")} data-autofocus data-testid="downgrade-reason" />
           <TextInput label={t("downgrade.type", { word })} required autoComplete="off" spellCheck={false} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} error={wrong.typed && typed.trim() !== word ? t("downgrade.typeWrong") : undefined} data-testid="downgrade-typed" />
         </>
