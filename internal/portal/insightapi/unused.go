@@ -104,9 +104,17 @@ func (a *API) ListUnused(ctx context.Context, r openapi.ListUnusedRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	shown, next, err := core.Page(listUnused, out.Items, func(u openapi.Unused) string { return u.Policy + "/" + u.Sid }, func(u openapi.Unused, part string) bool {
-		return strings.Contains(strings.ToLower(u.Policy+"\n"+u.Sid+"\n"+refsText(u.Subjects)+refsText(u.Resources)), part)
-	}, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	shown, next, err := core.Page(
+		listUnused,
+		out.Items,
+		func(u openapi.Unused) string { return u.Policy + "/" + u.Sid },
+		func(u openapi.Unused, part string) bool {
+			return strings.Contains(strings.ToLower(u.Policy+"\n"+u.Sid+"\n"+refsText(u.Subjects)+refsText(u.Resources)), part)
+		},
+		r.Params.Q,
+		r.Params.Cursor,
+		r.Params.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}
