@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/gaissmai/bart"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Registered is a workload as the host cluster has it.
@@ -36,6 +37,24 @@ type State struct {
 // NewState returns a State that is empty and not ready.
 func NewState() *State {
 	return &State{objects: map[string]Registered{}, counts: map[string]int{}}
+}
+
+// Has reports whether the state has an object in exactly this version.
+func (s *State) Has(object, version string) bool {
+	x, known := s.get(object)
+	return known && x.Version == version
+}
+
+// Reached reports whether the state has an object in this version or a newer one.
+func (s *State) Reached(object, version string) bool {
+	x, known := s.get(object)
+	return known && !older(x.Version, version)
+}
+
+// older reports whether version a precedes b. Versions of one kind are increasing integers.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 // SetReady records that all objects were read once.

@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +31,9 @@ const (
 	workloadWriters   = 16
 	workloadsASecond  = 1000
 	workloadConflicts = 5
+	// watchTimeout is the longest time that a write waits for the watch to return it.
+	watchTimeout      = 2 * time.Second
+	watchPollInterval = 5 * time.Millisecond
 )
 
 // Workloads stores the registered workloads in the host cluster. It implements workloads.Cluster.
@@ -94,20 +99,40 @@ func registered(o *v1alpha1.ExternalWorkload) workloads.Registered {
 	return r
 }
 
-// Put implements workloads.Cluster.
+// Put implements workloads.Cluster. It waits until the watch has returned what was written, so that callers who read their own write find it.
 func (w *Workloads) Put(ctx context.Context, in []workloads.Workload) []error {
-	return w.each(ctx, len(in), func(i int) error { return w.put(ctx, in[i]) })
+	versions := make([]string, len(in)) // after the write; "" if nothing was written
+	errs := w.each(ctx, len(in), func(i int) (err error) {
+		versions[i], err = w.put(ctx, in[i])
+		return err
+	})
+	w.awaitWatch(ctx, len(in), func(i int) bool { return versions[i] == "" || w.State.Reached(in[i].Name(), versions[i]) })
+	return errs
 }
 
-// Delete implements workloads.Cluster.
+// Delete implements workloads.Cluster. It waits until the watch has returned the deletions, for the same reason as Put.
 func (w *Workloads) Delete(ctx context.Context, in []workloads.Registered) []error {
-	return w.each(ctx, len(in), func(i int) error {
+	errs := w.each(ctx, len(in), func(i int) error {
 		o := &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: in[i].Object}}
 		err := w.client.Delete(ctx, o, client.Preconditions{ResourceVersion: &in[i].Version})
 		if apierrors.IsConflict(err) {
 			err = w.deleteChanged(ctx, in[i])
 		}
 		return w.userError(in[i].Object, client.IgnoreNotFound(err))
+	})
+	w.awaitWatch(ctx, len(in), func(i int) bool { return errs[i] != nil || !w.State.Has(in[i].Object, in[i].Version) })
+	return errs
+}
+
+// awaitWatch waits until the watch has returned n writes. It gives up after watchTimeout: the writes are done, and the watch returns them later.
+func (w *Workloads) awaitWatch(ctx context.Context, n int, returned func(i int) bool) {
+	next := 0 // All before it were returned.
+	//nolint:errcheck // a watch that is late fails no write
+	_ = wait.PollUntilContextTimeout(ctx, watchPollInterval, watchTimeout, true, func(context.Context) (bool, error) {
+		for next < n && returned(next) {
+			next++
+		}
+		return next == n, nil
 	})
 }
 
@@ -148,18 +173,19 @@ func (w *Workloads) each(ctx context.Context, n int, f func(i int) error) []erro
 	return errs
 }
 
-// put writes a workload with the resource version that was read. It tries the version of the cache first, which is nearly always current.
-func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
+// put writes a workload with the resource version that was read, and returns the version after the write, or "" if nothing had to be written. It
+// tries the version of the cache first, which is nearly always current.
+func (w *Workloads) put(ctx context.Context, x workloads.Workload) (version string, err error) {
 	reader := w.cached
 	for range workloadConflicts {
 		o := &v1alpha1.ExternalWorkload{}
-		err := reader.Get(ctx, client.ObjectKey{Name: x.Name()}, o)
+		err = reader.Get(ctx, client.ObjectKey{Name: x.Name()}, o)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return w.userError(x.Name(), err)
+			return "", w.userError(x.Name(), err)
 		}
 		exists := err == nil
 		if exists && (o.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal || o.Labels[labelSource] != x.Source) {
-			return message.WorkloadObjectNotRegisteredHere(o.Name).Err()
+			return "", message.WorkloadObjectNotRegisteredHere(o.Name).Err()
 		}
 		before := o.DeepCopy()
 		write(o, x)
@@ -167,16 +193,19 @@ func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
 		case !exists:
 			err = w.client.Create(ctx, o)
 		case equality.Semantic.DeepEqual(before, o):
-			return nil
+			return "", nil
 		default:
 			err = w.client.Update(ctx, o)
 		}
-		if err == nil || !isConflict(exists, err) {
-			return w.userError(x.Name(), err)
+		if err == nil {
+			return o.ResourceVersion, nil
+		}
+		if !isConflict(exists, err) {
+			return "", w.userError(x.Name(), err)
 		}
 		reader = w.client
 	}
-	return errChanged
+	return "", errChanged
 }
 
 func write(o *v1alpha1.ExternalWorkload, x workloads.Workload) {

@@ -264,6 +264,31 @@ func TestWorkloadsAreDeletedAsTheyWereSeen(t *testing.T) {
 	}
 }
 
+// TestWorkloadsAreReadAsTheyWereWritten checks that who reads their own write finds it: a client such as Terraform takes a workload that it cannot read for
+// removed.
+func TestWorkloadsAreReadAsTheyWereWritten(t *testing.T) {
+	x := newRegistration(t)
+	for i := range 20 {
+		m := workloads.Workload{ID: fmt.Sprintf("vm-%d", i), Subject: "trnv1:rsc:trip-com:iam:sa:app/1"}
+		for n := range 3 {
+			m.Addresses = []string{fmt.Sprintf("10.240.%d.%d", n, i)}
+			if got, err := x.Put(t.Context(), platform, "vms", []workloads.Workload{m}); err != nil || got[0].Outcome == workloads.Refused {
+				t.Fatal(got, err)
+			}
+			list, _, err := x.List(platform, workloads.Query{Limit: 1})
+			if err != nil || len(list) != 1 || !slices.Equal(list[0].Addresses, m.Addresses) {
+				t.Fatalf("after write %d of %s: %+v, %v", n, m.ID, list, err)
+			}
+		}
+		if got, err := x.Remove(t.Context(), platform, "vms", []string{m.ID}); err != nil || got[0].Outcome != workloads.Removed {
+			t.Fatal(got, err)
+		}
+		if list, _, err := x.List(platform, workloads.Query{Limit: 1}); err != nil || len(list) != 0 {
+			t.Fatalf("after the removal of %s: %+v, %v", m.ID, list, err)
+		}
+	}
+}
+
 // BenchmarkWorkloadsSync is the first full sync of 40,000 machines, and one in which a hundredth has changed.
 func BenchmarkWorkloadsSync(b *testing.B) {
 	const n = 40_000
