@@ -33,6 +33,8 @@ func start(ctx context.Context) error {
 	flag.IntVar(&o.Grants, "grants", o.Grants, "number of grants of each resource")
 	flag.IntVar(&o.Changes, "changes", o.Changes, "number of revocations of each series")
 	flag.IntVar(&o.Workloads, "workloads", o.Workloads, "number of external workloads; with more than 0, the bulk figures are not comparable with others")
+	flag.IntVar(&o.People, "people", o.People, "number of people who request and decide access in the portal while revocations are measured")
+	flag.IntVar(&o.Flows, "flows", o.Flows, "number of the members' connections per second that the collector follows meanwhile")
 	flag.Float64Var(&o.Errors, "errors", o.Errors, "share of requests that the failing member answers with an internal error, from 0 to 1")
 	flag.DurationVar(&o.Slow, "slow", o.Slow, "latency of the slow member")
 	flag.StringVar(&o.Profile, "profile", o.Profile, "`file` for a profile of the adapter's processor time in the bulk push, for go tool pprof")

@@ -156,8 +156,13 @@ func (p *person) events(ctx context.Context) (<-chan ticketEvent, error) {
 
 // await waits for an event with the state of a ticket and returns the time at which it arrived.
 func await(ctx context.Context, events <-chan ticketEvent, id, state string) (time.Time, error) {
-	limit := time.NewTimer(30 * time.Second)
-	defer limit.Stop()
+	return awaitWithin(ctx, events, id, state, 30*time.Second)
+}
+
+// awaitWithin does what await does, with a time limit.
+func awaitWithin(ctx context.Context, events <-chan ticketEvent, id, state string, limit time.Duration) (time.Time, error) {
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
 	for {
 		select {
 		case e, ok := <-events:
@@ -169,8 +174,8 @@ func await(ctx context.Context, events <-chan ticketEvent, id, state string) (ti
 			case e.ID == id && e.State == "failed":
 				return time.Time{}, fmt.Errorf("ticket %s failed", id)
 			}
-		case <-limit.C:
-			return time.Time{}, fmt.Errorf("ticket %s was not %s after 30 s", id, state)
+		case <-timeout.C:
+			return time.Time{}, fmt.Errorf("ticket %s was not %s after %s", id, state, limit)
 		case <-ctx.Done():
 			return time.Time{}, ctx.Err()
 		}

@@ -30,13 +30,8 @@ func (r *run) changes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name  string
-		times []time.Duration
-	}{{"revoke", all.observed}, {"revoke_written", all.written}} {
-		r.figure(f.name+"_p50", bench.Millis(bench.Quantile(f.times, 0.50)), "ms")
-		r.figure(f.name+"_p99", bench.Millis(bench.Quantile(f.times, 0.99)), "ms")
-	}
+	r.quantiles("revoke", all.observed)
+	r.quantiles("revoke_written", all.written)
 	healthy, err := r.series(ctx, "", nil, without)
 	if err != nil {
 		return err

@@ -86,7 +86,8 @@ func start(ctx context.Context, o Options, dir string) (_ *environment, err erro
 		}
 	}()
 	e.fleet, err = fleet.New(fleet.Config{Layout: layout, Repo: o.Repo, Built: built, Supervisor: e.supervisor, HostOnly: true,
-		ExtraPorts: []string{adapterProcess + "-health", adapterProcess + "-metrics", adapterProcess + "-pprof"}})
+		ExtraPorts: []string{adapterProcess + "-health", adapterProcess + "-metrics", adapterProcess + "-pprof", portalProcess, oidcPort,
+			collectorProcess + "-health"}})
 	if err != nil {
 		return nil, err
 	}
@@ -238,13 +239,16 @@ func (e *environment) quiet(ctx context.Context, from time.Time) (time.Duration,
 }
 
 // rss returns the adapter's resident memory in bytes.
-func (e *environment) rss() (int64, error) {
+func (e *environment) rss() (int64, error) { return e.rssOf(adapterProcess) }
+
+// rssOf returns the resident memory of a process in bytes.
+func (e *environment) rssOf(process string) (int64, error) {
 	for _, s := range e.supervisor.Status() {
-		if s.Name == adapterProcess && s.State == supervisor.StateUp {
+		if s.Name == process && s.State == supervisor.StateUp {
 			return s.RSSBytes, nil
 		}
 	}
-	return 0, fmt.Errorf("the adapter does not run; its log is in %s", e.fleet.Layout.Logs())
+	return 0, fmt.Errorf("the process %s does not run; its log is in %s", process, e.fleet.Layout.Logs())
 }
 
 // client returns a client of a member as the adapter has one, with the account that writes.

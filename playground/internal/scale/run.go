@@ -51,7 +51,7 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 		return err
 	}
 	defer r.stop()
-	for _, part := range []func(context.Context) error{r.push, r.restart, r.statuses, r.changes, r.bulk} {
+	for _, part := range []func(context.Context) error{r.push, r.restart, r.statuses, r.changes, r.together, r.bulk} {
 		if err := part(ctx); err != nil {
 			return err
 		}

@@ -43,9 +43,9 @@ func (o Options) sizes() []size {
 		{name: "applications with grants", here: min(o.Resources*o.Grants, applications), full: applications},
 		{name: "external workloads", here: o.Workloads, full: fullWorkloads,
 			elsewhere: "make bench measures 40,000 without members (adapter_workload_40k, cidrgroups_40k, workloads_sync_40k)"},
-		{name: "people deciding", full: fullPeople,
+		{name: "people deciding", here: o.People, full: fullPeople,
 			elsewhere: "make bench measures the portal with 190 people logged in, without members (portal_write_p99)"},
-		{name: "flows per second", full: fullFlows,
+		{name: "flows per second", here: o.Flows, full: fullFlows,
 			elsewhere: "make bench measures the collector with 100 members and as many flows, without the adapter (collector_rss_100, collector_cpu_100)"},
 	}
 }
