@@ -139,17 +139,21 @@ func Resolve(p v1alpha1.Placement, clusters []Cluster) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: clusterSelector: %w", ErrPlacement, err)
 		}
-		for _, c := range clusters {
-			if selector.Matches(labels.Set(c.Labels)) {
-				names = append(names, c.Name)
+		for i := range clusters {
+			if selector.Matches(labels.Set(clusters[i].Labels)) {
+				names = append(names, clusters[i].Name)
 			}
 		}
 	default:
 		return nil, fmt.Errorf("%w: it needs exactly one of clusters and clusterSelector", ErrPlacement)
 	}
-	names = slices.DeleteFunc(names, func(n string) bool {
-		return slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Name == n && c.Leaving })
-	})
+	var leaving []string // nearly always none
+	for i := range clusters {
+		if clusters[i].Leaving {
+			leaving = append(leaving, clusters[i].Name)
+		}
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(leaving, n) })
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }

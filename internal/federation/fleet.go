@@ -280,7 +280,7 @@ func (f *fleet[T]) connect(c Cluster, tokenValue string) (*member[T], message.Me
 func (f *fleet[T]) Registry() (bool, error) { return f.clusters.State() }
 
 // Clusters returns the registered members by name. It is called for every event in a member, so that the sorted list is kept until a
-// registration changes.
+// registration changes, and not copied: callers must not change it.
 func (f *fleet[T]) Clusters() []Cluster {
 	version := f.clusters.version()
 	f.mu.RLock()
@@ -293,7 +293,7 @@ func (f *fleet[T]) Clusters() []Cluster {
 		f.sorted, f.sortedOf = sorted, version+1
 		f.mu.Unlock()
 	}
-	return slices.Clone(sorted) // callers may change it
+	return slices.Clip(sorted) // what a caller appends goes into a list of its own
 }
 
 // Cluster returns a registered member.

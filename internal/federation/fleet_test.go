@@ -43,7 +43,8 @@ func TestChangesOfUnreadableMember(t *testing.T) {
 	}
 }
 
-// TestClustersAreKept checks that the list of members follows the registrations, and that callers may change what they get.
+// TestClustersAreKept checks that the list of members follows the registrations, that what a caller got stays as it was, and that nothing is copied:
+// the list is asked for at every event in a member, and grows with the fleet.
 func TestClustersAreKept(t *testing.T) {
 	f := &fleet[Observed]{clusters: NewWatch[Cluster](nil, "kubefedclusters", logr.Discard(), nil, nil)}
 	register := func(name, endpoint, version string) {
@@ -66,10 +67,17 @@ func TestClustersAreKept(t *testing.T) {
 	register("b", "", "1")
 	register("a", "", "2")
 	expect("a", "b")
-	f.Clusters()[0] = Cluster{Name: "changed"}
+	before := f.Clusters()
+	_ = append(before, Cluster{Name: "c"})
 	expect("a", "b")
 	register("b", "/new", "3")
 	expect("a", "b/new")
+	if before[1].Endpoint != "" {
+		t.Error("a list that was returned before has changed")
+	}
+	if n := testing.AllocsPerRun(100, func() { f.Clusters() }); n > 0 {
+		t.Errorf("asking for the members allocates %v times", n)
+	}
 	f.clusters.mu.Lock()
 	f.clusters.unset("a")
 	f.clusters.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // Members is a read view of the members. Fleet implements it.
 type Members interface {
 	Registry() (bool, error)
-	// Clusters returns the registered members, sorted by name.
+	// Clusters returns the registered members, sorted by name. Callers must not change them.
 	Clusters() []Cluster
 	Observe(cluster, object string) Observation
 	Absent(ctx context.Context, cluster, object string) (bool, error)

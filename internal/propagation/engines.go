@@ -3,6 +3,7 @@ package propagation
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -11,10 +12,19 @@ import (
 type Engines struct {
 	engines map[federation.Engine]Engine
 	members Registry
+	// kubeFed is the last answer of UsesKubeFed, which is asked for at every event in a member.
+	kubeFed atomic.Pointer[kubeFedUse]
+}
+
+// kubeFedUse is whether KubeFed distributes objects to one of some members.
+type kubeFedUse struct {
+	of   []federation.Cluster
+	uses bool
 }
 
 // Registry returns the registered members, which name their engines. federation.Fleet implements it.
 type Registry interface {
+	// Clusters returns a list that nobody changes, and the same one until a registration changes.
 	Clusters() []federation.Cluster
 	Cluster(name string) (federation.Cluster, bool)
 }
@@ -80,7 +90,18 @@ func (e *Engines) dependsOnKubeFed(cluster string) bool {
 }
 
 // UsesKubeFed reports whether KubeFed distributes objects to a registered member, or to no member yet.
-func (e *Engines) UsesKubeFed() bool { return federation.UsesKubeFed(e.members.Clusters()) }
+func (e *Engines) UsesKubeFed() bool {
+	clusters := e.members.Clusters()
+	if last := e.kubeFed.Load(); last != nil && sameList(last.of, clusters) {
+		return last.uses
+	}
+	now := &kubeFedUse{clusters, federation.UsesKubeFed(clusters)}
+	e.kubeFed.Store(now)
+	return now.uses
+}
+
+// sameList reports whether two lists of members that nobody changes are one and the same.
+func sameList(a, b []federation.Cluster) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // WithoutPriorities returns those of some members whose engine does not write urgent objects before others, or is not known. For these,
 // the write queue has to hold back objects that are not urgent.

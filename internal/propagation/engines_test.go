@@ -159,3 +159,33 @@ func TestWithoutPriorities(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestUsesKubeFedFollowsRegistrations checks that the answer, which is kept, is that about the present registrations.
+func TestUsesKubeFedFollowsRegistrations(t *testing.T) {
+	direct := federation.Cluster{Name: "m1", Engine: federation.EngineDirect, Secret: federation.DirectSecretName("m1")}
+	fleet := &changing{}
+	e := propagation.NewEngines(fleet)
+	for _, tc := range []struct {
+		members registry
+		want    bool
+	}{
+		{nil, true},
+		{registry{direct}, false},
+		{registry{direct, {Name: "m2"}}, true},
+		{registry{{Name: "m2"}}, true},
+		{registry{direct}, false},
+	} {
+		fleet.registry = tc.members
+		for range 2 {
+			if got := e.UsesKubeFed(); got != tc.want {
+				t.Errorf("with %d members: %v, want %v", len(tc.members), got, tc.want)
+			}
+		}
+		if n := testing.AllocsPerRun(10, func() { e.UsesKubeFed() }); n > 0 {
+			t.Errorf("with %d members, the answer allocates %v times", len(tc.members), n)
+		}
+	}
+}
+
+// changing is a fleet whose registrations change.
+type changing struct{ registry }
