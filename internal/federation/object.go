@@ -178,8 +178,9 @@ func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
 	o.Written = written(u, o.Meta.CreationTimestamp.Time)
 	o.ForeignFields = w.Spec.Placement.Clusters == nil || w.Spec.Placement.ClusterSelector != nil
 	o.ForeignFields = o.ForeignFields || moreThanWritten(u)
+	o.Placement = slices.Grow(o.Placement, len(w.Spec.Placement.Clusters))
 	for _, c := range w.Spec.Placement.Clusters {
-		o.Placement = append(o.Placement, c.Name)
+		o.Placement = append(o.Placement, shared.share(c.Name))
 	}
 	for _, ov := range w.Spec.Overrides {
 		parsed, known := parseOverride(ov.ClusterOverrides)

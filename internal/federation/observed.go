@@ -82,7 +82,7 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 		}
 	}
 	labels := u.GetLabels()
-	revision, writer := r(spec), LastWriter{}
+	revision, writer := shared.share(r(spec)), LastWriter{}
 	if revision != labels[v1alpha1.LabelRevision] { // groups have no such label; whether they were changed is decided later
 		writer = lastWriterOf(u)
 	}
@@ -92,7 +92,7 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 	}
 	return Observed{
 		LastWriter: writer, WrittenDirectly: writtenDirectly(u) || labels[LabelWorkAgent] == "true",
-		Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
+		Name: shared.share(u.GetName()), Revision: revision, Label: shared.share(labels[v1alpha1.LabelRevision]),
 		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, KubeFed: labels[LabelKubeFed] == "true",
 		Invalid: rejection, Ztunnel: istio.ZtunnelStatusOf(u.Object), Waypoint: istio.WaypointStatusOf(u.Object),
 	}, nil

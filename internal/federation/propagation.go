@@ -32,7 +32,7 @@ type wireClusterStatus struct {
 func (s wireStatus) propagation(generation int64) Propagation {
 	p := Propagation{Clusters: map[string]string{}, Seen: s.ObservedGeneration == generation && generation > 0}
 	for _, c := range s.Clusters {
-		p.Clusters[c.Name] = c.Status
+		p.Clusters[shared.share(c.Name)] = shared.share(c.Status)
 	}
 	return p
 }

@@ -50,8 +50,8 @@ type Watch[T any] struct {
 	// asOf is the version up to which the objects were read.
 	asOf string
 
-	// answers counts the pages of lists and the events that the API server sent.
-	answers atomic.Uint64
+	// answers counts the pages of lists and the events that the API server sent, perhaps together with those of other watches.
+	answers *atomic.Uint64
 }
 
 type item[T any] struct {
@@ -63,7 +63,7 @@ type item[T any] struct {
 // changed or was deleted, and with "" when the watch itself began to work or failed.
 func NewWatch[T any](client dynamic.ResourceInterface, what string, log logr.Logger,
 	parse func(*unstructured.Unstructured) (T, error), changed func(name string)) *Watch[T] {
-	return &Watch[T]{client: client, pages: pagesOf(client), what: what, parse: parse, changed: changed, log: log,
+	return &Watch[T]{client: client, pages: pagesOf(client), what: what, parse: parse, changed: changed, log: log, answers: &atomic.Uint64{},
 		items: map[string]item[T]{}, groups: map[string]sets.Set[string]{}}
 }
 
@@ -155,9 +155,9 @@ func (w *Watch[T]) version() uint64 {
 // key returns the key by which an object is found.
 func (w *Watch[T]) key(u *unstructured.Unstructured) string {
 	if w.everyNamespace {
-		return u.GetNamespace() + "/" + u.GetName()
+		return shared.share(u.GetNamespace() + "/" + u.GetName())
 	}
-	return u.GetName()
+	return shared.share(u.GetName())
 }
 
 // Offer adds an object that the API server just returned, so that the writer reads its own writes.
