@@ -143,6 +143,8 @@ type setup struct {
 	cache   *policycache.Cache
 	queues  policycache.Queues
 	reports *statuscache.Cache
+	// answers counts what the members' API servers answer to everything that reads them.
+	answers *federation.Answers
 
 	// objects and fleet are those of the first kind of policies, Cilium's, and istio those of Istio's. stores combines all kinds of policies.
 	objects *federation.Objects
@@ -184,7 +186,7 @@ func newSetup(mgr manager.Manager, config Config) (*setup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
 	}
-	s := &setup{mgr: mgr, config: config, host: host, core: core, queues: policycache.NewQueues(config.Clock), reports: statuscache.New(),
+	s := &setup{mgr: mgr, config: config, host: host, core: core, queues: policycache.NewQueues(config.Clock), reports: statuscache.New(), answers: federation.NewAnswers(),
 		distributes: map[federation.Kind]func() bool{}}
 	s.cache = policycache.New(s.queues)
 	return s, nil
@@ -194,7 +196,7 @@ func newSetup(mgr manager.Manager, config Config) (*setup, error) {
 func (s *setup) fleetConfig(purpose string, changed func(cluster, object string)) federation.FleetConfig {
 	return federation.FleetConfig{
 		Host: s.host, KubeFedNamespace: s.config.KubeFedNamespace, CredentialsNamespace: s.config.CredentialsNamespace, Revision: enforcer.Revision,
-		Probing: s.config.Probing, Log: s.mgr.GetLogger().WithName(purpose), Changed: changed,
+		Probing: s.config.Probing, Answers: s.answers, Log: s.mgr.GetLogger().WithName(purpose), Changed: changed,
 	}
 }
 

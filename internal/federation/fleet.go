@@ -35,6 +35,8 @@ type FleetConfig struct {
 	Revision Revision
 	// Probing configures the probes; the zero value means DefaultProbing.
 	Probing Probing
+	// Answers counts the answers of the members' API servers, also those to others that read the same members; nil means that nothing else reads them.
+	Answers *Answers
 	Log     logr.Logger
 	// Changed is called when an object of a member appeared, changed or was deleted; with object "" when the member was
 	// registered, removed, became unreachable or reachable; and with cluster "" when the registry as a whole began to
@@ -267,7 +269,7 @@ func (f *fleet[T]) connect(c Cluster, tokenValue string) (*member[T], message.Me
 		}
 		return nil, message.MemberNoSecret(f.config.CredentialsNamespace+"/"+SecretName(c.Name), secretKey, c.Name)
 	}
-	m, err := newMember(c, tokenValue, f.config.Kind, f.parse, f.config.Probing, f.config.Log.WithValues("member", c.Name),
+	m, err := newMember(c, tokenValue, f.config.Kind, f.parse, f.config.Probing, f.config.Log.WithValues("member", c.Name), f.config.Answers.of(c),
 		func(object string) { f.config.Changed(c.Name, object) })
 	if err != nil {
 		return nil, message.Of(err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -74,9 +75,9 @@ var errNotProbed = errors.New("not contacted yet")
 // errKindAbsent means that the API server of a member answered, and does not serve the kind, so that the member has no object of the kind.
 var errKindAbsent = errors.New("the API server does not serve the kind")
 
-// newMember prepares the watch of a member without contacting it.
+// newMember prepares the watch of a member without contacting it. answers counts what the API server answers.
 func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructured.Unstructured) (T, error), probing Probing, log logr.Logger,
-	changed func(object string)) (*member[T], error) {
+	answers *atomic.Uint64, changed func(object string)) (*member[T], error) {
 	config, err := RESTConfig(c, token)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructur
 		}
 	}
 	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, parse, changed)
-	m.watch.everyNamespace, m.watch.only = kind.Namespaced, kind.Selector()
+	m.watch.everyNamespace, m.watch.only, m.watch.answers = kind.Namespaced, kind.Selector(), answers
 	if m.watch.pages, err = newPageReader(config, httpClient, kind); err != nil {
 		return nil, fmt.Errorf("the registration of member %s is unusable: %w", c.Name, err)
 	}
@@ -170,8 +171,8 @@ func (m *member[T]) run(ctx context.Context) {
 	}
 }
 
-// maxSlowProbes is the number of probes that may take too long without being counted as failed, because the API server answered the list or the
-// watch of the same kind meanwhile. On a machine that is too busy, a lost member is listed again, which would take the time that the next
+// maxSlowProbes is the number of probes that may take too long without being counted as failed, because the API server answered something else
+// meanwhile: a list, a watch or a probe, of this kind or of another one of the same member. On a machine that is too busy, a lost member is listed again, which would take the time that the next
 // probes need, so that more members would be lost. The number is bounded, because events may have waited in a buffer since before an outage:
 // with DefaultProbing, an outage is found up to half a minute later then.
 const maxSlowProbes = 6
@@ -193,6 +194,7 @@ func (m *member[T]) watchWhileAlive(ctx context.Context) {
 		before := m.watch.answers.Load()
 		err := m.probe(ctx)
 		if err == nil {
+			m.watch.answers.Add(1)
 			failures, stale, slow = 0, m.staleFor(stale), 0
 			continue
 		}

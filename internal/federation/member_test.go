@@ -205,12 +205,14 @@ func TestBusyServerIsNotLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		listing bool          // whether it is busy from the first list on
 		events  time.Duration // the time for which it sends an event each second
+		others  time.Duration // the time for which it answers something about another kind each second
 		kept    time.Duration // it is reachable until then
 		lost    time.Duration // it is not reachable any more then
 	}{
 		"nothing is answered":               {lost: 11 * time.Second},
 		"events are sent for a while":       {events: 20 * time.Second, kept: 20 * time.Second, lost: 31 * time.Second},
 		"events are sent again and again":   {events: time.Hour, kept: 29 * time.Second, lost: 41 * time.Second},
+		"another kind is answered":          {others: time.Hour, kept: 29 * time.Second, lost: 41 * time.Second},
 		"the list is answered page by page": {listing: true, kept: 25 * time.Second, lost: 36 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,6 +221,8 @@ func TestBusyServerIsNotLost(t *testing.T) {
 				m := &member[Observed]{cluster: Cluster{Name: "m1"}, probing: DefaultProbing, log: logr.Discard(), changed: func(string) {}, client: server,
 					http: &http.Client{}, why: errNotProbed}
 				m.watch = NewWatch(m.client, "policies", logr.Discard(), Revision(func(map[string]any) string { return "r" }).parse, m.changed)
+				answers := NewAnswers()
+				m.watch.answers = answers.of(m.cluster)
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -249,6 +253,9 @@ func TestBusyServerIsNotLost(t *testing.T) {
 					if time.Since(began) < c.events && alive() {
 						server.events.Modify(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "acp-0",
 							"resourceVersion": strconv.Itoa(version)}}})
+					}
+					if time.Since(began) < c.others {
+						answers.of(Cluster{Name: "m1 by another name"}).Add(1)
 					}
 					time.Sleep(time.Second)
 					synctest.Wait()
@@ -347,7 +354,7 @@ func TestMemberWithoutIstioHasNoObjects(t *testing.T) {
 			defer server.Close()
 			authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 			m, err := newMember(Cluster{Name: "m1", Endpoint: server.URL, CABundle: authority, Istio: c.declared}, "token", c.kind,
-				Revision(nil).parse, DefaultProbing, logr.Discard(), func(string) {})
+				Revision(nil).parse, DefaultProbing, logr.Discard(), new(atomic.Uint64), func(string) {})
 			if err != nil {
 				t.Fatal(err)
 			}
