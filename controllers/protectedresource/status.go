@@ -34,7 +34,7 @@ func (r *Reconciler) report(ctx context.Context, done *outcome) {
 	} else {
 		r.Reports.Put(report)
 	}
-	r.Policies.Add(requestqueue.Observed, slices.Concat(report.Policies(), before.Policies(), r.Reports.Awaited(f.Resource))...)
+	r.Policies.Add(policyPriority(before.Clusters, report.Clusters), slices.Concat(report.Policies(), before.Policies(), r.Reports.Awaited(f.Resource))...)
 	done.RolloutDelay = f.rolloutDelay(&report)
 	r.emitEvents(f, before, had, &report)
 	r.measure(f, &report)
@@ -65,6 +65,17 @@ func (r *Reconciler) report(ctx context.Context, done *outcome) {
 		}
 	}
 	done.StatusErr = errors.Join(errs...)
+}
+
+// policyPriority returns the priority with which the policies of a unit are reported. When a member is lost or found, that concerns every policy: those of
+// units that members have another revision of come first.
+func policyPriority(before, now []v1alpha1.ClusterState) int {
+	if len(before) > 0 && slices.EqualFunc(before, now, func(a, b v1alpha1.ClusterState) bool {
+		return a.Name == b.Name && a.Mode == b.Mode && a.DesiredRevision == b.DesiredRevision && a.ObservedRevision == b.ObservedRevision
+	}) {
+		return requestqueue.StatusUpdate
+	}
+	return requestqueue.Observed
 }
 
 // statusDeferral returns how long the status may be deferred because it only shows progress; 0 if it shows something else, as

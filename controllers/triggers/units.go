@@ -69,7 +69,7 @@ func (u *Units) OnMemberObject(cluster, object string) {
 		u.RequeueAll()
 		return
 	}
-	if u.requeueUnitOf(object) {
+	if u.requeueUnitOf(requestqueue.Observed, object) {
 		return
 	}
 	if listed, _ := u.Stores.State(); !listed {
@@ -81,11 +81,12 @@ func (u *Units) OnMemberObject(cluster, object string) {
 	}
 }
 
-// OnReport handles the event that an engine reports something else about an object.
-func (u *Units) OnReport(object string) { u.requeueUnitOf(object) }
+// OnReport handles the event that an engine reports something else about an object. When a member is lost or found, engines report it of every object
+// there: what was read back from the other members comes first.
+func (u *Units) OnReport(object string) { u.requeueUnitOf(requestqueue.StatusUpdate, object) }
 
-// requeueUnitOf updates the backlog with an object, and enqueues its unit. It returns false if no unit has the object.
-func (u *Units) requeueUnitOf(object string) bool {
+// requeueUnitOf updates the backlog with an object, and enqueues its unit with a priority. It returns false if no unit has the object.
+func (u *Units) requeueUnitOf(priority int, object string) bool {
 	u.Backlog.Update(object)
 	resource, ok := u.Reports.ResourceOf(object)
 	if !ok {
@@ -96,7 +97,7 @@ func (u *Units) requeueUnitOf(object string) bool {
 	if resource == "" {
 		return false
 	}
-	u.Queue.Add(requestqueue.Observed, resource)
+	u.Queue.Add(priority, resource)
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/backlog"
@@ -77,6 +78,31 @@ func TestObjectsEnqueueTheirUnits(t *testing.T) {
 			}
 		}
 		requests.ShutDown()
+	}
+}
+
+// TestReadBackComesBeforeReports checks that what was read back in a member is handled before what engines report: they report a lost member for every
+// object there, and the status of a change that a person waits for would come after the statuses of all units.
+func TestReadBackComesBeforeReports(t *testing.T) {
+	reports := statuscache.New()
+	for _, unit := range []string{"lost-1", "lost-2", "changed"} {
+		reports.Put(statuscache.Report{Resource: unit, Objects: []string{"acp-" + unit}})
+	}
+	stores := federation.KindStores{{Kind: federation.CiliumPolicy, Host: host{}, Members: members{}}}
+	queue := requestqueue.New(clock.RealClock{})
+	u := &Units{Reports: reports, Queue: queue, Stores: stores, Log: logr.Discard(),
+		Backlog: &backlog.Tracker{Queue: writequeue.New("test", writequeue.DefaultLimits), Objects: stores, Members: stores, Clock: clock.RealClock{}}}
+	requests := priorityqueue.New[string]("test")
+	defer requests.ShutDown()
+	if err := queue.Source(func(context.Context) error { return nil }).Start(t.Context(), requests); err != nil {
+		t.Fatal(err)
+	}
+	u.OnReport("acp-lost-1")
+	u.OnReport("acp-changed")
+	u.OnReport("acp-lost-2")
+	u.OnMemberObject("m1", "acp-changed")
+	if first, _ := requests.Get(); first != "changed" {
+		t.Errorf("%s comes first", first)
 	}
 }
 
