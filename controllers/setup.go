@@ -186,8 +186,8 @@ func newSetup(mgr manager.Manager, config Config) (*setup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
 	}
-	s := &setup{mgr: mgr, config: config, host: host, core: core, queues: policycache.NewQueues(config.Clock), reports: statuscache.New(), answers: federation.NewAnswers(),
-		distributes: map[federation.Kind]func() bool{}}
+	s := &setup{mgr: mgr, config: config, host: host, core: core, queues: policycache.NewQueues(config.Clock), reports: statuscache.New(),
+		answers: federation.NewAnswers(), distributes: map[federation.Kind]func() bool{}}
 	s.cache = policycache.New(s.queues)
 	return s, nil
 }

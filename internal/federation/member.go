@@ -172,9 +172,9 @@ func (m *member[T]) run(ctx context.Context) {
 }
 
 // maxSlowProbes is the number of probes that may take too long without being counted as failed, because the API server answered something else
-// meanwhile: a list, a watch or a probe, of this kind or of another one of the same member. On a machine that is too busy, a lost member is listed again, which would take the time that the next
-// probes need, so that more members would be lost. The number is bounded, because events may have waited in a buffer since before an outage:
-// with DefaultProbing, an outage is found up to half a minute later then.
+// meanwhile: a list, a watch or a probe, of this kind or of another one of the same member. On a machine that is too busy, a lost member is listed
+// again, which would take the time that the next probes need, so that more members would be lost. The number is bounded, because events may have
+// waited in a buffer since before an outage: with DefaultProbing, an outage is found up to half a minute later then.
 const maxSlowProbes = 6
 
 func (m *member[T]) watchWhileAlive(ctx context.Context) {

@@ -101,7 +101,9 @@ func (e *Engines) UsesKubeFed() bool {
 }
 
 // sameList reports whether two lists of members that nobody changes are one and the same.
-func sameList(a, b []federation.Cluster) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+func sameList(a, b []federation.Cluster) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
 
 // WithoutPriorities returns those of some members whose engine does not write urgent objects before others, or is not known. For these,
 // the write queue has to hold back objects that are not urgent.
