@@ -74,7 +74,9 @@ func (r *run) startPortal(ctx context.Context) (*people, error) {
 	}
 	if err := r.supervisor.Add(supervisor.Spec{
 		Name: portalProcess, Layer: fleet.LayerControlPlane, Path: filepath.Join(r.BinDir, "portal"), Args: args,
-		Ready: func(ctx context.Context) error { return fleet.GetOK(ctx, http.DefaultClient, r.portalURL()+"/readyz", "") },
+		Ready: func(ctx context.Context) error {
+			return fleet.GetOK(ctx, http.DefaultClient, r.portalURL()+"/readyz", "")
+		},
 	}); err != nil {
 		return nil, err
 	}
@@ -181,10 +183,10 @@ func (p *people) decide(ctx context.Context) error {
 		})
 	}
 	running.Wait()
-	if ctx.Err() != nil { // what was under way was interrupted
-		return nil
+	if ctx.Err() == nil { // otherwise what was under way was interrupted
+		return errors.Join(errs...)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 type ticket struct {
@@ -199,9 +201,9 @@ func (p *people) ticket(ctx context.Context, person, n int) error {
 	// The owner's resources, one after another.
 	resource := p.run.Resources/2 + owner + n*len(p.sessions)%(p.run.requestable()/len(p.sessions)*len(p.sessions))
 	var t ticket
+	item := map[string]any{"application": fmt.Sprint("app-", firstApplication+person), "resource": resourceName(resource), "actions": []string{"redis:connect"}}
 	if err := p.sessions[person].Call(ctx, http.MethodPost, "/tickets", map[string]any{
-		"items":  []any{map[string]any{"application": fmt.Sprint("app-", firstApplication+person), "resource": resourceName(resource), "actions": []string{"redis:connect"}}},
-		"reason": fmt.Sprintf("measurement %d", n+1),
+		"items": []any{item}, "reason": fmt.Sprintf("measurement %d", n+1),
 	}, &t); err != nil {
 		return err
 	}
