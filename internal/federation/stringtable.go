@@ -7,6 +7,7 @@ import (
 
 // stringTable returns one copy of equal strings, as long as they are among those that were asked for most recently. Each of many members contains the
 // same names and revisions; the garbage collector would otherwise visit a copy for each object of each member.
+// Package unique would keep a copy only as long as something holds its Handle, which the readers of these objects do not.
 type stringTable struct {
 	// limit is the largest number of recent strings.
 	limit int

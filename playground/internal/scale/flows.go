@@ -99,7 +99,7 @@ func (r *run) flowsOfMembers() []*relaytest.Flows {
 	return out
 }
 
-// stored lets no more flows happen, waits until the collector has read those that did, ends it, and returns the numbers of connections that are in the
+// stored lets no more flows happen, waits until the collector has stored those that did, and returns the numbers of connections that are in the
 // store, and of those among them that the policies decide.
 func (r *run) stored(ctx context.Context, relays *relaytest.Relays) (all, decided int64, err error) {
 	relays.Stop()
@@ -151,17 +151,22 @@ func (r *run) delay(ctx context.Context) (time.Duration, error) {
 	defer answer.Body.Close()
 	var body struct {
 		Members []struct {
+			Name     string     `json:"name"`
 			Position *time.Time `json:"position"`
 		} `json:"members"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
 		return 0, fmt.Errorf("read the answer of the collector: %w", err)
 	}
+	if len(body.Members) != r.Members {
+		return 0, fmt.Errorf("the collector follows %d of %d members", len(body.Members), r.Members)
+	}
 	var longest time.Duration
 	for _, m := range body.Members {
-		if m.Position != nil {
-			longest = max(longest, time.Since(*m.Position))
+		if m.Position == nil {
+			return 0, fmt.Errorf("the collector has read nothing of member %s", m.Name)
 		}
+		longest = max(longest, time.Since(*m.Position))
 	}
 	return longest, nil
 }

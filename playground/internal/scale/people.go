@@ -176,17 +176,17 @@ func (p *people) decide(ctx context.Context) error {
 					return
 				}
 				next.Reset(ticketInterval)
-				if errs[i] = p.ticket(ctx, i, n); errs[i] != nil {
+				if err := p.ticket(ctx, i, n); err != nil {
+					if ctx.Err() == nil { // otherwise it was interrupted
+						errs[i] = fmt.Errorf("request %d of %s: %w", n+1, personName(i), err)
+					}
 					return
 				}
 			}
 		})
 	}
 	running.Wait()
-	if ctx.Err() == nil { // otherwise what was under way was interrupted
-		return errors.Join(errs...)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 type ticket struct {
