@@ -30,15 +30,16 @@ type Queues struct {
 	Groups *requestqueue.Queue
 }
 
-// NewQueues returns empty queues with the clock of their controllers.
+// NewQueues returns empty queues with the clock of their controllers. An individual request in one of them delays the background requests of all.
 func NewQueues(c clock.PassiveClock) Queues {
+	background := requestqueue.NewBackground()
 	return Queues{
-		Units:           requestqueue.New(c),
-		Policies:        requestqueue.New(c),
-		ResourceClasses: requestqueue.New(c),
-		SubjectClasses:  requestqueue.New(c),
-		Workloads:       requestqueue.New(c),
-		Groups:          requestqueue.New(c),
+		Units:           requestqueue.NewSharing(c, background),
+		Policies:        requestqueue.NewSharing(c, background),
+		ResourceClasses: requestqueue.NewSharing(c, background),
+		SubjectClasses:  requestqueue.NewSharing(c, background),
+		Workloads:       requestqueue.NewSharing(c, background),
+		Groups:          requestqueue.NewSharing(c, background),
 	}
 }
 

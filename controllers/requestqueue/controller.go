@@ -40,8 +40,13 @@ type Controller struct {
 // AddController registers a controller with the manager. It starts when ready returns.
 func (q *Queue) AddController(mgr manager.Manager, c Controller, ready func(context.Context) error) error {
 	base := mgr.GetLogger().WithValues("controller", c.Name)
+	q.limit(c)
 	made, err := controller.NewTyped(c.Name, mgr, controller.TypedOptions[string]{
-		Reconciler: c.Reconciler, MaxConcurrentReconciles: c.Workers,
+		Reconciler: reconcile.TypedFunc[string](func(ctx context.Context, name string) (reconcile.Result, error) {
+			defer q.reconciled(name)
+			return c.Reconciler.Reconcile(ctx, name)
+		}),
+		MaxConcurrentReconciles: c.Workers,
 		RateLimiter: retries(), ReconciliationTimeout: reconcileTimeout, CacheSyncTimeout: startLimit,
 		LogConstructor: func(request *string) logr.Logger {
 			if request == nil {
@@ -54,4 +59,11 @@ func (q *Queue) AddController(mgr manager.Manager, c Controller, ready func(cont
 		return err
 	}
 	return made.Watch(q.Source(ready))
+}
+
+// limit makes the queue pass background requests only as fast as the controller handles them.
+func (q *Queue) limit(c Controller) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.maxPassed, q.gauge = max(c.Workers, 1), waitingGauge.WithLabelValues(c.Name)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -39,10 +41,11 @@ const (
 // bulk change, for which no single name is urgent.
 const MaxIndividual = 40
 
-// Queue collects names until its controller starts, and passes them to the controller's queue from then on. It is safe for
-// concurrent use.
+// Queue collects names until its controller starts, and passes them to the controller's queue from then on. It passes background requests only as fast as
+// the controller handles them, and not while Background delays them. It is safe for concurrent use.
 type Queue struct {
-	clock clock.PassiveClock
+	clock      clock.PassiveClock
+	background *Background
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[string]
@@ -50,6 +53,17 @@ type Queue struct {
 	// pending are the names that were requested individually, and when.
 	pending map[string]pendingRequest
 	last    uint64
+	// recent are the names whose background requests are passed at once, because they may complete a change.
+	recent recent
+	// waiting are the background requests that were not passed yet, and passed are the names of those that were and are not reconciled yet.
+	waiting waiting
+	passed  sets.Set[string]
+	// maxPassed bounds the number of these names; 0 means that background requests are passed at once.
+	maxPassed int
+	// resumes reports whether a timer runs that ends with the pause.
+	resumes bool
+	// gauge shows the number of the requests that wait.
+	gauge prometheus.Gauge
 }
 
 // pendingRequest is the last of several requests for one name.
@@ -59,8 +73,11 @@ type pendingRequest struct {
 }
 
 // New returns an empty queue. PendingSince returns times of the clock, which therefore has to be that of the controller.
-func New(c clock.PassiveClock) *Queue {
-	return &Queue{clock: c, early: map[string]int{}, pending: map[string]pendingRequest{}}
+func New(c clock.PassiveClock) *Queue { return NewSharing(c, NewBackground()) }
+
+// NewSharing returns a queue as New does, whose background requests are delayed together with those of other queues.
+func NewSharing(c clock.PassiveClock, b *Background) *Queue {
+	return &Queue{clock: c, background: b, early: map[string]int{}, pending: map[string]pendingRequest{}, passed: sets.New[string]()}
 }
 
 // Add requests the reconciliation of names with a priority. More than MaxIndividual grants at once get the priority Bulk.
@@ -78,14 +95,70 @@ func (q *Queue) Add(priority int, names ...string) {
 		}
 		return
 	}
-	if priority >= Grant && priority != Admitted && len(names) <= MaxIndividual {
+	if priority >= Grant && priority != Admitted && len(names) > 0 && len(names) <= MaxIndividual {
 		q.last++
 		now := q.clock.Now()
 		for _, n := range names {
 			q.pending[n] = pendingRequest{q.last, now}
 		}
+		q.background.request()
 	}
-	push(q.queue, priority, names)
+	q.pass(priority, names)
+}
+
+// pass passes requests to the controller's queue, or keeps them until it has time for them. The caller must hold the lock.
+func (q *Queue) pass(priority int, names []string) {
+	if q.maxPassed == 0 {
+		push(q.queue, priority, names)
+		return
+	}
+	for _, n := range names {
+		switch {
+		case priority >= Observed:
+			q.waiting.remove(n)
+			q.recent.add(n)
+			push(q.queue, priority, []string{n})
+		case q.recent.has(n), q.passed.Has(n):
+			push(q.queue, priority, []string{n})
+		default:
+			q.waiting.add(priority, n)
+		}
+	}
+	q.passWaiting()
+}
+
+// passWaiting passes background requests that wait, as many as the controller can begin to reconcile. The caller must hold the lock.
+func (q *Queue) passWaiting() {
+	defer func() { q.gauge.Set(float64(len(q.waiting.priorities))) }()
+	for len(q.passed) < q.maxPassed && !q.resumes {
+		if len(q.waiting.priorities) == 0 {
+			return
+		}
+		if pause := q.background.pause(); pause > 0 {
+			q.resumes = true
+			time.AfterFunc(pause, func() {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				q.resumes = false
+				q.passWaiting()
+			})
+			return
+		}
+		name, priority, ok := q.waiting.next()
+		if !ok {
+			return
+		}
+		q.passed.Insert(name)
+		push(q.queue, priority, []string{name})
+	}
+}
+
+// reconciled records that the controller reconciled a name.
+func (q *Queue) reconciled(name string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.passed.Delete(name)
+	q.passWaiting()
 }
 
 // Pending returns the number of the last individual request for a name, which Complete takes, or 0.
@@ -129,7 +202,7 @@ func (q *Queue) Source(ready func(context.Context) error) source.TypedSource[str
 		}
 		q.early = nil
 		for priority, names := range byPriority {
-			push(queue, priority, names)
+			q.pass(priority, names)
 		}
 		return nil
 	})

@@ -47,6 +47,7 @@ acp_certificate_end_timestamp_seconds{setting="webhook-address",instance="a"} 77
 acp_member_authority_end_timestamp_seconds{cluster="m1",instance="a"} 7776000x60
 controller_runtime_reconcile_errors_total{controller="protectedresource"} 5x60
 workqueue_depth{controller="protectedresource",priority="0"} 3x60
+acp_requests_waiting{controller="protectedresource"} 4x60
 acp_identities_used{cluster="m1"} 9000x60
 acp_identities_limit{cluster="m1"} 65536x60
 acp_policymap_entries{cluster="m1"} 900x60
@@ -94,7 +95,7 @@ var wrong = map[string]string{
 	"ACPExpiryLate":        `acp_expiry_lag_seconds_bucket{le="60.0"} 0x60`,
 	"ACPClockBehind":       `acp_clock_behind_seconds{instance="a"} 600x60`,
 	"ACPReconcileErrors":   `controller_runtime_reconcile_errors_total{controller="protectedresource"} 0+60x60`,
-	"ACPQueueLong":         `workqueue_depth{controller="protectedresource",priority="0"} 800x60`,
+	"ACPQueueLong":         `acp_requests_waiting{controller="protectedresource"} 800x60`,
 	"ACPIdentitiesFilling": `acp_identities_used{cluster="m1"} 50000x60`,
 	"ACPIdentitiesFull":    `acp_identities_used{cluster="m1"} 60000x60`,
 	"ACPPolicyMapFilling":  `acp_policymap_entries{cluster="m1"} 9000x60`,

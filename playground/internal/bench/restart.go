@@ -173,7 +173,7 @@ func activityOf(ctx context.Context, metrics string) (activity, error) {
 			a.writes += value
 		case strings.HasPrefix(line, "controller_runtime_reconcile_total{"):
 			a.reconciles += value
-		case strings.HasPrefix(line, "workqueue_depth{"), strings.HasPrefix(line, "acp_units_waiting{"):
+		case strings.HasPrefix(line, "workqueue_depth{"), strings.HasPrefix(line, "acp_requests_waiting{"), strings.HasPrefix(line, "acp_units_waiting{"):
 			a.waiting += value
 		}
 	}
