@@ -68,7 +68,8 @@ func (t times) and(other times) times {
 	return times{slices.Concat(t.written, other.written), slices.Concat(t.observed, other.observed)}
 }
 
-// series measures revocations while members have faults, which what describes, or while none has, and prints what each of them cost.
+// series measures revocations while members have faults, which what describes, or while none has, and prints what each of them cost. Afterwards the
+// members have no faults.
 func (r *run) series(ctx context.Context, what string, faults map[int]memberapi.Faults, without map[int]bool) (times, error) {
 	if what == "" {
 		what = "no faults"
@@ -78,7 +79,13 @@ func (r *run) series(ctx context.Context, what string, faults map[int]memberapi.
 	if err != nil {
 		return times{}, err
 	}
-	out, err := r.faulty(ctx, without, faults)
+	began, silent := time.Now(), false
+	for i, f := range faults {
+		r.members.All()[i].SetFaults(f)
+		defer r.members.All()[i].SetFaults(memberapi.Faults{})
+		silent = silent || f.Silent
+	}
+	out, err := r.oneByOne(ctx, without)
 	if err != nil {
 		return times{}, err
 	}
@@ -87,16 +94,10 @@ func (r *run) series(ctx context.Context, what string, faults map[int]memberapi.
 		return times{}, err
 	}
 	after.Print(r.progress, "a revocation and a grant with "+what, before, r.Changes)
-	return out, nil
-}
-
-// faulty measures revocations while members have faults. Afterwards the members have none.
-func (r *run) faulty(ctx context.Context, without map[int]bool, faults map[int]memberapi.Faults) (times, error) {
-	for i, f := range faults {
-		r.members.All()[i].SetFaults(f)
-		defer r.members.All()[i].SetFaults(memberapi.Faults{})
+	if silent {
+		err = r.reportsLoss(ctx, began)
 	}
-	return r.oneByOne(ctx, without)
+	return out, err
 }
 
 // compare prints the ratios of the medians of a series of revocations to those of the series before and after it together: other work on the
