@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,8 @@ const (
 // Denials counts default-denied connections and requests of clients with a name to a resource in one member, in a
 // window. A client that was refused on the same port before a given instant is not new, and does not count.
 type Denials interface {
+	// Suspected returns the resources, in members, with at least one connection in a window that Refused or Contradicted may count.
+	Suspected(ctx context.Context, since, until time.Time) (map[MemberResource]bool, error)
 	Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error)
 	// RefusedIn counts the same for every resource in every member that a function selects, leaving out those with none.
 	RefusedIn(ctx context.Context, of func(resource, cluster string) bool, before, since, until time.Time) (map[MemberResource]int64, error)
@@ -111,6 +114,12 @@ func (w *Watcher) CheckAll(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
+	// Nearly all resources have no denials in any member. To count those of each in each member, one after another, takes longer than the time
+	// between two checks.
+	suspected := sync.OnceValues(func() (map[MemberResource]bool, error) {
+		now := w.Now()
+		return w.Denials.Suspected(ctx, now.Add(-longestWindow(states)), now)
+	})
 	for _, name := range names {
 		e, ok := w.Catalog().Resource(idOf(w.Catalog(), name))
 		if !ok {
@@ -120,11 +129,20 @@ func (w *Watcher) CheckAll(ctx context.Context) error {
 			failed = fmt.Errorf("watch %s: %w", name, StateUnreadable(name))
 			continue
 		}
-		if err := w.checkResource(ctx, e, states[name]); err != nil {
+		if err := w.checkResource(ctx, e, states[name], suspected); err != nil {
 			failed = fmt.Errorf("watch %s: %w", name, err)
 		}
 	}
 	return failed
+}
+
+// longestWindow returns the longest window in which denials of a resource are counted.
+func longestWindow(states map[string]State) time.Duration {
+	longest := DefaultGuardWindow
+	for _, st := range states {
+		longest = max(longest, st.Guard.DenialWindow())
+	}
+	return longest
 }
 
 func idOf(c *catalog.Catalog, name string) string {
@@ -132,7 +150,8 @@ func idOf(c *catalog.Catalog, name string) string {
 	return e.ID
 }
 
-func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State) error {
+// checkResource checks one resource. suspected returns Denials.Suspected of the longest window.
+func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State, suspected func() (map[MemberResource]bool, error)) error {
 	p := w.Host.Protection(e.Name)
 	if p == nil {
 		return nil
@@ -168,6 +187,13 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State)
 	}
 	for cluster, since := range st.Enforced {
 		if !st.guarded(cluster, now) {
+			continue
+		}
+		found, err := suspected()
+		if err != nil {
+			return err
+		}
+		if !found[MemberResource{e.Name, cluster}] {
 			continue
 		}
 		before := since

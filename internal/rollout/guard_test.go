@@ -37,6 +37,30 @@ func (w *world) look() {
 	}
 }
 
+// TestOnlySuspectedMembersAreCounted checks that the denials of a resource are counted in the members in which it has any: after a change of a class, the
+// guard watches all its resources in all members, and a query for each would take longer than the time between two checks.
+func TestOnlySuspectedMembersAreCounted(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeAudit)
+	w.members("m1", "m2", "m3")
+	w.look()
+	w.pass(30 * time.Second)
+	w.object.Spec.Mode = v1alpha1.ModeEnforce
+	w.report()
+	w.look()
+	w.pass(time.Minute)
+	w.see("m1", cart, policy.Allowed, 500)
+	w.see("m2", "", policy.DefaultDenied, 500)
+	w.pass(time.Minute)
+	if w.look(); len(w.counted) != 0 {
+		t.Errorf("without denials of known clients, they were counted in %q", w.counted)
+	}
+	w.see("m3", cart, policy.DefaultDenied, 1)
+	w.pass(time.Minute)
+	if w.look(); !cmp.Equal(w.counted, []string{"m3"}) {
+		t.Errorf("denials were counted in %q, want m3", w.counted)
+	}
+}
+
 func TestGuard(t *testing.T) {
 	one := int64(1)
 	for name, tc := range map[string]struct {

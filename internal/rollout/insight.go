@@ -265,6 +265,25 @@ func (i *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 	return worst, nil
 }
 
+// Suspected implements Denials.
+func (i *Insight) Suspected(ctx context.Context, since, until time.Time) (map[MemberResource]bool, error) {
+	window := audit.Filter{Since: since.Truncate(audit.BucketWidth), Until: until.Add(1)}
+	refused, contradicted := window, window
+	refused.Decisions, contradicted.Disagree = []policy.Verdict{policy.DefaultDenied}, true
+	out := map[MemberResource]bool{}
+	for _, in := range []audit.Filter{refused, contradicted} {
+		if err := i.Flows.Totals(ctx, in, func(t audit.Total) error {
+			if t.Subject != "" {
+				out[MemberResource{t.Resource, t.Cluster}] = true
+			}
+			return nil
+		}); err != nil {
+			return nil, fmt.Errorf("find refused and contradicted connections: %w", err)
+		}
+	}
+	return out, nil
+}
+
 // Contradicted implements Denials.
 func (i *Insight) Contradicted(ctx context.Context, resource, cluster string, since, until time.Time) (int64, error) {
 	found, err := i.contradicted(ctx, audit.Filter{Resources: []string{resource}, Clusters: []string{cluster}}, everyOne, since, until)

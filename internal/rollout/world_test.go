@@ -91,6 +91,7 @@ type world struct {
 	insight       *rollout.Insight
 	fleet         insight.Fleet
 	missing       map[string]rollout.GapKind // members whose flows the guard does not see
+	counted       []string                   // the members of the resource in which the guard counted denials
 	organizations []*v1alpha1.Organization
 }
 
@@ -336,6 +337,11 @@ func (w *world) watcher(name string) *rollout.Watcher {
 type sight struct {
 	*rollout.Insight
 	w *world
+}
+
+func (s sight) Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error) {
+	s.w.counted = append(s.w.counted, cluster)
+	return s.Insight.Refused(ctx, resource, cluster, before, since, until)
 }
 
 func (s sight) Missing(_ context.Context, clusters []string, _ time.Time) (map[string]rollout.GapKind, error) {
