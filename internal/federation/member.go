@@ -152,6 +152,7 @@ func RESTConfig(c Cluster, token string) (*rest.Config, error) {
 		}
 		config.Proxy = http.ProxyURL(proxy)
 	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return repeatReads{next} })
 	return config, nil
 }
 
@@ -225,26 +226,13 @@ func (m *member[T]) staleFor(probes int) int {
 	return probes
 }
 
-// An API server that answers some requests with errors of its own would otherwise be lost and found again every few seconds, and each time
-// the statuses of all resources would be written.
-const (
-	// probeAttempts is the number of requests of one probe that the API server may answer with an error of its own.
-	probeAttempts = 3
-	// probeRetryDelay is the time between them.
-	probeRetryDelay = 100 * time.Millisecond
-)
-
 // probe reads one object, without the API server's cache: it needs the same network, credentials, permission, kind and
 // storage as the watch.
 func (m *member[T]) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
 	defer cancel()
-	for attempt := 1; ; attempt++ {
-		_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: m.watch.only})
-		if attempt == probeAttempts || !isServerError(err) || !backoff.Pause(ctx, clock.RealClock{}, probeRetryDelay) {
-			return m.confirmAbsence(ctx, err)
-		}
-	}
+	_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: m.watch.only})
+	return m.confirmAbsence(ctx, err)
 }
 
 // confirmAbsence wraps errKindAbsent if an error may be about a kind that the API server does not serve, and its lists of resources lack the kind. The
@@ -287,12 +275,6 @@ func servesResource(ctx context.Context, c rest.Interface, resource schema.Group
 		}
 	}
 	return false, nil
-}
-
-// isServerError reports whether an API server answered a request with an error of its own, so that the next request may succeed.
-func isServerError(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
 func (m *member[T]) setAlive(alive bool, why error) {

@@ -108,57 +108,6 @@ func TestViewThatCannotBeRenewedIsNotShown(t *testing.T) {
 	until("it is read again", func(o Observation) bool { return o.Reachable && o.Object != nil })
 }
 
-// failing answers requests with errors, and then with an empty list.
-type failing struct {
-	dynamic.ResourceInterface
-	errors   []error
-	requests int
-}
-
-func (f *failing) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	f.requests++
-	if len(f.errors) == 0 {
-		return &unstructured.UnstructuredList{}, nil
-	}
-	err := f.errors[0]
-	f.errors = f.errors[1:]
-	return nil, err
-}
-
-// TestProbeOfAServerThatFailsSometimes checks that a probe repeats a request that the API server answered with an error of its own, and no
-// other one.
-func TestProbeOfAServerThatFailsSometimes(t *testing.T) {
-	internal := apierrors.NewInternalError(errors.New("injected"))
-	lost := errors.New("connection refused")
-	for name, c := range map[string]struct {
-		errors   []error
-		want     error
-		requests int
-	}{
-		"it answers":                       {nil, nil, 1},
-		"one error of the server":          {[]error{internal}, nil, 2},
-		"errors in all attempts":           {[]error{internal, internal, internal}, internal, 3},
-		"an answer about the request":      {[]error{apierrors.NewUnauthorized("no")}, apierrors.NewUnauthorized("no"), 1},
-		"no answer":                        {[]error{lost}, lost, 1},
-		"no answer after an error of it":   {[]error{internal, lost}, lost, 2},
-		"an overloaded server, for a time": {[]error{apierrors.NewServiceUnavailable("later")}, nil, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server := &failing{errors: c.errors}
-				m := &member[Observed]{cluster: Cluster{Name: "m1"}, probing: DefaultProbing, client: server, watch: &Watch[Observed]{}}
-				err := m.probe(t.Context())
-				if (err == nil) != (c.want == nil) || err != nil && err.Error() != c.want.Error() {
-					t.Errorf("probe: %v, want %v", err, c.want)
-				}
-				if server.requests != c.requests {
-					t.Errorf("%d requests were made, want %d", server.requests, c.requests)
-				}
-			})
-		})
-	}
-}
-
 // busyServer is an API server on a machine that is too busy.
 type busyServer struct {
 	dynamic.ResourceInterface
