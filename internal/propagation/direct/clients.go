@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -33,12 +34,15 @@ type Clients struct {
 
 	mu      sync.Mutex
 	clients map[string]memberClient
+	// reads combines the reads of a token by all workers of a member, whose client ends at the same time for all of them.
+	reads singleflight.Group
 }
 
 type memberClient struct {
 	dynamic dynamic.Interface
-	// of is the registration that the client was created from.
+	// of and token are the registration and the token that the client was created from.
 	of    federation.Cluster
+	token string
 	until time.Time
 }
 
@@ -50,30 +54,55 @@ func (s *Clients) Of(ctx context.Context, c federation.Cluster) (dynamic.Interfa
 	if ok && s.now().Before(have.until) && have.of.SameConnection(c) {
 		return have.dynamic, nil
 	}
-	name := federation.DirectSecretName(c.Name)
-	secret, err := s.Secrets.Secrets(s.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("%w: read Secret %s/%s: %w", errNoCredentials, s.Namespace, name, err)
-	}
-	token := string(secret.Data["token"])
-	if token == "" {
-		return nil, fmt.Errorf("%w: Secret %s/%s has no key token", errNoCredentials, s.Namespace, name)
-	}
-	config, err := federation.RESTConfig(c, token)
+	token, err := s.token(ctx, c.Name)
 	if err != nil {
 		return nil, err
 	}
-	made, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client of %s: %w", c.Name, err)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	have, ok = s.clients[c.Name]
+	if !ok || have.token != token || !have.of.SameConnection(c) {
+		config, err := federation.RESTConfig(c, token)
+		if err != nil {
+			return nil, err
+		}
+		made, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("make a client of %s: %w", c.Name, err)
+		}
+		have = memberClient{dynamic: made, of: c, token: token}
+	}
+	have.until = s.now().Add(clientLifetime)
 	if s.clients == nil {
 		s.clients = map[string]memberClient{}
 	}
-	s.clients[c.Name] = memberClient{made, c, s.now().Add(clientLifetime)}
-	return made, nil
+	s.clients[c.Name] = have
+	return have.dynamic, nil
+}
+
+// token reads the token of the engine's account in a member.
+func (s *Clients) token(ctx context.Context, cluster string) (string, error) {
+	name := federation.DirectSecretName(cluster)
+	read := s.reads.DoChan(name, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout) // others may wait for it longer than the caller
+		defer cancel()
+		secret, err := s.Secrets.Secrets(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return "", fmt.Errorf("%w: read Secret %s/%s: %w", errNoCredentials, s.Namespace, name, err)
+		}
+		token := string(secret.Data["token"])
+		if token == "" {
+			return "", fmt.Errorf("%w: Secret %s/%s has no key token", errNoCredentials, s.Namespace, name)
+		}
+		return token, nil
+	})
+	select {
+	case got := <-read:
+		token, _ := got.Val.(string)
+		return token, got.Err
+	case <-ctx.Done():
+		return "", fmt.Errorf("%w: read Secret %s/%s: %w", errNoCredentials, s.Namespace, name, ctx.Err())
+	}
 }
 
 func (s *Clients) now() time.Time {
@@ -85,4 +114,5 @@ func (s *Clients) Forget(cluster string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, cluster)
+	s.reads.Forget(federation.DirectSecretName(cluster)) // a read that has begun may return the token that was refused
 }
