@@ -27,8 +27,8 @@ const (
 	// firstApplication is the number of the application of the first person. It is none of the clients that have grants.
 	firstApplication = 200_000
 	// ticketInterval is the time from one request of a person to the next. Each request is decided by two others, so that each person decides
-	// every 20 s.
-	ticketInterval = 40 * time.Second
+	// every two minutes.
+	ticketInterval = 4 * time.Minute
 )
 
 // people are the people who request and decide access. Person p has an application of their own, the next person is their leader, and the resources
