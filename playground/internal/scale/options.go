@@ -28,16 +28,13 @@ type Options struct {
 }
 
 const (
-	// defaultFlows is a rate that two cores can handle beside the adapter, the host and the members.
-	defaultFlows = 4_000
-
 	maxPeople = 1_000
 	maxFlows  = 1_000_000
 )
 
 // DefaultOptions returns the sizes that two cores can handle within minutes.
 func DefaultOptions() Options {
-	return Options{Members: fullMembers, Resources: 1_000, Grants: fullGrants, Changes: fullChanges, People: fullPeople, Flows: defaultFlows,
+	return Options{Members: fullMembers, Resources: 1_000, Grants: fullGrants, Changes: fullChanges, People: fullPeople, Flows: fullFlows,
 		Slow: 2 * time.Second, Errors: 0.3}
 }
 
