@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -20,17 +21,21 @@ type page struct {
 	Version, Next string
 }
 
-// pageReader reads the objects of a kind page by page.
-type pageReader func(ctx context.Context, o metav1.ListOptions) (page, error)
+// pageReader reads the objects of a kind page by page. The returned function decodes what was read, which takes ten times the memory.
+type pageReader func(ctx context.Context, o metav1.ListOptions) (decode func() (page, error), err error)
+
+// decoding has room for the pages that are decoded at the same time. At the start of the adapter all members are listed, and more pages at a time than
+// there are processors would only take memory. To wait for a member's answer takes no room here, so that no member can delay the others.
+var decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // pagesOf returns a reader that uses a dynamic client.
 func pagesOf(client dynamic.ResourceInterface) pageReader {
-	return func(ctx context.Context, o metav1.ListOptions) (page, error) {
+	return func(ctx context.Context, o metav1.ListOptions) (func() (page, error), error) {
 		list, err := client.List(ctx, o)
 		if err != nil {
-			return page{}, err
+			return nil, err
 		}
-		return page{list.Items, list.GetResourceVersion(), list.GetContinue()}, nil
+		return func() (page, error) { return page{list.Items, list.GetResourceVersion(), list.GetContinue()}, nil }, nil
 	}
 }
 
@@ -51,7 +56,7 @@ func newPageReader(config *rest.Config, client *http.Client, kind Kind) (pageRea
 		path = append(path, "namespaces", kind.Namespace)
 	}
 	path = append(path, kind.TargetResource.Resource)
-	return func(ctx context.Context, o metav1.ListOptions) (page, error) {
+	return func(ctx context.Context, o metav1.ListOptions) (func() (page, error), error) {
 		request := c.Get().AbsPath(path...).Param("limit", strconv.FormatInt(o.Limit, 10))
 		for name, value := range map[string]string{"continue": o.Continue, "fieldSelector": o.FieldSelector} {
 			if value != "" {
@@ -60,13 +65,13 @@ func newPageReader(config *rest.Config, client *http.Client, kind Kind) (pageRea
 		}
 		result := request.Do(ctx)
 		if err := result.Error(); err != nil {
-			return page{}, err
+			return nil, err
 		}
 		body, err := result.Raw()
 		if err != nil {
-			return page{}, err
+			return nil, err
 		}
-		return parsePage(body)
+		return func() (page, error) { return parsePage(body) }, nil
 	}, nil
 }
 

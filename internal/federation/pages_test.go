@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,10 +83,10 @@ func TestPages(t *testing.T) {
 		}
 		asked = nil
 		direct, client := of(c.kind)
-		want, wantErr := client(context.Background(), c.options)
+		want, wantErr := readPage(t, client, c.options)
 		before := slices.Clone(asked)
 		asked = nil
-		got, err := direct(context.Background(), c.options)
+		got, err := readPage(t, direct, c.options)
 		if diff := cmp.Diff(before, asked); diff != "" {
 			t.Errorf("%s: requests (-want +got):\n%s", c.reason, diff)
 		}
@@ -96,6 +101,62 @@ func TestPages(t *testing.T) {
 		if _, err := parsePage([]byte(text)); err == nil {
 			t.Errorf("%q was read", text)
 		}
+	}
+}
+
+// readPage reads and decodes a page.
+func readPage(t *testing.T, read pageReader, o metav1.ListOptions) (page, error) {
+	t.Helper()
+	decode, err := read(t.Context(), o)
+	if err != nil {
+		return page{}, err
+	}
+	return decode()
+}
+
+// TestFewPagesAreDecodedAtATime checks that many members that are listed at the same time do not have all their pages decoded at the same time, and that
+// a member which does not answer delays no other.
+func TestFewPagesAreDecodedAtATime(t *testing.T) {
+	const members = 50
+	var decoded, most atomic.Int32
+	parse := func(*unstructured.Unstructured) (int, error) {
+		n := decoded.Add(1)
+		defer decoded.Add(-1)
+		for {
+			m := most.Load()
+			if n <= m || most.CompareAndSwap(m, n) {
+				break
+			}
+		}
+		time.Sleep(time.Millisecond) // long enough for all others to begin
+		return 0, nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var listed, silent sync.WaitGroup
+	for i := range 2 * members {
+		w := NewWatch(nil, "policies", logr.Discard(), parse, func(string) {})
+		w.pages = func(ctx context.Context, _ metav1.ListOptions) (func() (page, error), error) {
+			if i >= members {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return func() (page, error) { return page{Items: []unstructured.Unstructured{{Object: map[string]any{}}}, Version: "7"}, nil }, nil
+		}
+		wait := &listed
+		if i >= members {
+			wait = &silent
+		}
+		wait.Go(func() {
+			if _, err := (&reflectorStore[int]{w: w}).list(ctx); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		})
+	}
+	listed.Wait()
+	cancel()
+	silent.Wait()
+	if n := int(most.Load()); n > runtime.GOMAXPROCS(0) {
+		t.Errorf("%d pages were decoded at the same time on %d processors", n, runtime.GOMAXPROCS(0))
 	}
 }
 

@@ -265,7 +265,7 @@ type reflectorStore[T any] struct {
 }
 
 // pageSize is the number of objects that are read and parsed at a time. Unparsed objects take ten times the memory of
-// what is stored, and at startup the objects of all members are listed at the same time.
+// what is stored, and at startup the objects of all members are listed at the same time (decoding).
 const pageSize = 500
 
 // list reads all objects, without the API server's cache, which does not support pages, and returns their common
@@ -273,25 +273,40 @@ const pageSize = 500
 func (s *reflectorStore[T]) list(ctx context.Context) (version string, err error) {
 	fresh, o := map[string]item[T]{}, metav1.ListOptions{FieldSelector: s.w.only, Limit: pageSize}
 	for {
-		list, err := s.w.pages(ctx, o)
+		decode, err := s.w.pages(ctx, o)
 		if err != nil {
 			return "", err
 		}
 		s.w.answers.Add(1)
-		for i := range list.Items {
-			u := &list.Items[i]
-			value, err := s.w.parse(u)
-			if err != nil {
-				s.w.log.Error(err, "Unreadable object", "resource", s.w.what, "name", s.w.key(u))
-				continue
-			}
-			fresh[s.w.key(u)] = item[T]{value, u.GetResourceVersion()}
+		version, next, err := s.collect(decode, fresh)
+		if err != nil {
+			return "", err
 		}
-		if o.Continue = list.Next; o.Continue == "" {
+		if o.Continue = next; next == "" {
 			s.fresh = fresh
-			return list.Version, nil
+			return version, nil
 		}
 	}
+}
+
+// collect decodes a page, and adds what its objects are parsed to. It returns the version of the list, and the token of the following page.
+func (s *reflectorStore[T]) collect(decode func() (page, error), into map[string]item[T]) (version, next string, err error) {
+	decoding <- struct{}{}
+	defer func() { <-decoding }()
+	list, err := decode()
+	if err != nil {
+		return "", "", err
+	}
+	for i := range list.Items {
+		u := &list.Items[i]
+		value, err := s.w.parse(u)
+		if err != nil {
+			s.w.log.Error(err, "Unreadable object", "resource", s.w.what, "name", s.w.key(u))
+			continue
+		}
+		into[s.w.key(u)] = item[T]{value, u.GetResourceVersion()}
+	}
+	return list.Version, list.Next, nil
 }
 
 func (s *reflectorStore[T]) Add(obj any) error {
