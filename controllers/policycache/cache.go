@@ -195,7 +195,7 @@ func (x *Cache) SetGroupsSupported(groups bool) {
 		x.since[p] = x.version
 	}
 	x.mu.Unlock()
-	x.EnqueueAll(requestqueue.Bulk)
+	x.EnqueueAll(requestqueue.BulkChange)
 	x.EnqueueWorkloads()
 }
 

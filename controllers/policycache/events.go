@@ -260,7 +260,7 @@ func classChanged[T interface {
 	x.mu.Unlock()
 	own.Add(requestqueue.Observed, append(all, name)...)
 	x.EnqueueWorkloads()
-	x.EnqueueAll(requestqueue.Bulk)
+	x.EnqueueAll(requestqueue.BulkChange)
 }
 
 // EnqueueAll enqueues all units and policies.
@@ -313,7 +313,7 @@ func (x *Cache) EnqueueWorkloads() {
 	}
 	x.mu.RUnlock()
 	x.queues.Workloads.Add(requestqueue.Observed, names...)
-	x.queues.Groups.Add(requestqueue.Bulk, subjects...)
+	x.queues.Groups.Add(requestqueue.BulkChange, subjects...)
 }
 
 // EnqueueChanges enqueues what changes by time in (from, to]: statements that begin or end, temporary audits that end.

@@ -31,18 +31,19 @@ func (x *Cache) SetLabels(labels map[string][]string, complete bool) {
 	}
 }
 
-// SetClusters sets the members, by name. Estimates count an identity of each subject in each of them.
-func (x *Cache) SetClusters(clusters []policy.Cluster) {
+// SetClusters sets the members, by name, and reports whether that affects decisions. Estimates count an identity of each subject in each of them.
+func (x *Cache) SetClusters(clusters []policy.Cluster) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	same := func(a, b policy.Cluster) bool {
 		return a.Name == b.Name && a.Istio == b.Istio && a.IstioRoot == b.IstioRoot && maps.Equal(a.Labels, b.Labels)
 	}
 	if x.clusters != nil && slices.EqualFunc(x.clusters, clusters, same) {
-		return
+		return false
 	}
 	x.clusters = clusters
 	x.nextVersion()
+	return true
 }
 
 // fleet returns the registered members with the reports about their dataplanes, as other programs read them. The caller
@@ -64,7 +65,7 @@ func (x *Cache) memberChanged(old, now *v1alpha1.MemberCluster) {
 	}
 	x.mu.Unlock()
 	if !same {
-		x.EnqueueAll(requestqueue.Bulk)
+		x.EnqueueAll(requestqueue.BulkChange)
 	}
 }
 

@@ -19,13 +19,17 @@ const (
 	recentAge = 10 * time.Second
 )
 
-// Background delays background requests, which are those with a lower priority than Observed, while a change that a person requested is handled. When
-// a member is lost, the status of every resource and of every policy is written; the host's API server and the adapter have less time for a change
-// then. Several queues share a Background: an individual request in one of them delays the background requests of all. It is safe for concurrent use.
+// isBackground reports whether requests with a priority are background requests, which only report something.
+func isBackground(priority int) bool { return priority == StatusUpdate || priority == Bulk }
+
+// Background delays background requests while an individual request is handled, which is one of at most MaxIndividual names at a time with the
+// priority Grant or a higher one. When a member is lost, the status of every resource and of every policy is written; the host's API server and the adapter
+// have less time for a change then. Several queues share a Background: an individual request in one of them delays the background requests of all.
+// It is safe for concurrent use.
 type Background struct {
 	mu sync.Mutex
-	// requested is when the pause ends that the last individual request asks for, and until when the pause ends that was begun.
-	requested, until time.Time
+	// requestedUntil is the end of the pause that the last individual request requires, and pausedUntil the end of the current pause.
+	requestedUntil, pausedUntil time.Time
 	// reserve is the time, in milliseconds, for which background requests may still pause.
 	reserve *rate.Limiter
 }
@@ -39,7 +43,7 @@ func NewBackground() *Background {
 func (b *Background) request() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.requested = clock.RealClock{}.Now().Add(pauseAfterRequest)
+	b.requestedUntil = clock.RealClock{}.Now().Add(pauseAfterRequest)
 }
 
 // pause returns how long background requests that wait have to pause from now on; if they may be passed, it is not positive. It begins a pause, or
@@ -48,24 +52,24 @@ func (b *Background) pause() time.Duration {
 	now := clock.RealClock{}.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.until.Before(now) {
-		b.until = now
+	if b.pausedUntil.Before(now) {
+		b.pausedUntil = now
 	}
-	if more := b.requested.Sub(b.until); more > 0 && b.reserve.AllowN(now, int(more.Milliseconds())) {
-		b.until = b.requested
+	if more := b.requestedUntil.Sub(b.pausedUntil); more > 0 && b.reserve.AllowN(now, int(more.Milliseconds())) {
+		b.pausedUntil = b.requestedUntil
 	}
-	return b.until.Sub(now)
+	return b.pausedUntil.Sub(now)
 }
 
-// waiting are the background requests of a queue that were not passed to its controller yet: one for each name, with the higher of its priorities.
-type waiting struct {
+// backgroundRequests are the background requests of a queue that were not passed to its controller yet: one for each name, with the higher of its priorities.
+type backgroundRequests struct {
 	priorities map[string]int
 	// order contains the names of each priority in the order in which they were added, and names that do not wait any more.
 	order map[int][]string
 }
 
 // add adds a request. A name that waits with a lower priority waits with the new one.
-func (w *waiting) add(priority int, name string) {
+func (w *backgroundRequests) add(priority int, name string) {
 	if had, ok := w.priorities[name]; ok && had >= priority {
 		return
 	}
@@ -77,10 +81,10 @@ func (w *waiting) add(priority int, name string) {
 }
 
 // remove removes the request for a name, if there is one.
-func (w *waiting) remove(name string) { delete(w.priorities, name) }
+func (w *backgroundRequests) remove(name string) { delete(w.priorities, name) }
 
 // next removes and returns the oldest of the requests with the highest priority.
-func (w *waiting) next() (name string, priority int, ok bool) {
+func (w *backgroundRequests) next() (name string, priority int, ok bool) {
 	for _, priority := range []int{StatusUpdate, Bulk} {
 		for names := w.order[priority]; len(names) > 0; {
 			name, names = names[0], names[1:]
@@ -94,14 +98,14 @@ func (w *waiting) next() (name string, priority int, ok bool) {
 	return "", 0, false
 }
 
-// recent are the names that were added within recentAge, and perhaps those of twice that time.
-type recent struct {
+// recentNames are the names that were added recently. A name stays recent for at least recentAge, and for less than twice that time.
+type recentNames struct {
 	since         time.Time
 	current, last sets.Set[string]
 }
 
 // add adds a name.
-func (r *recent) add(name string) {
+func (r *recentNames) add(name string) {
 	r.expire()
 	if r.current == nil {
 		r.current = sets.New[string]()
@@ -110,12 +114,12 @@ func (r *recent) add(name string) {
 }
 
 // has reports whether a name was added recently.
-func (r *recent) has(name string) bool {
+func (r *recentNames) has(name string) bool {
 	r.expire()
 	return r.current.Has(name) || r.last.Has(name)
 }
 
-func (r *recent) expire() {
+func (r *recentNames) expire() {
 	now := clock.RealClock{}.Now()
 	switch age := now.Sub(r.since); {
 	case age >= 2*recentAge:

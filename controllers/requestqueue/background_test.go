@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// controlled is a queue with a controller of two workers, which reconcile what reconcile says.
+// controlled is a queue whose controller has two workers, which work when reconcile is called.
 type controlled struct {
 	*Queue
 	requests priorityqueue.PriorityQueue[string]
@@ -22,7 +22,7 @@ func background(t *testing.T, test func(t *testing.T, c controlled)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := controlled{New(clock.RealClock{}), priorityqueue.New[string]("test")}
 		defer c.requests.ShutDown()
-		c.limit(Controller{Name: "test", Workers: 2})
+		c.limitBackground(Controller{Name: "test", Workers: 2})
 		if err := c.Source(func(context.Context) error { return nil }).Start(t.Context(), c.requests); err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +65,18 @@ func TestBackgroundRequestsPause(t *testing.T) {
 		c.expect(t, "before the end of the pause", "x")
 		time.Sleep(pauseAfterRequest)
 		c.expect(t, "after the pause", "e", "c", "d")
+	})
+}
+
+// TestBulkChangesDoNotPause checks that a change of many names, such as the removal of a class, is passed to the controller at once: it may revoke.
+func TestBulkChangesDoNotPause(t *testing.T) {
+	background(t, func(t *testing.T, c controlled) {
+		c.Add(Grant, "x")
+		c.Add(Bulk, "a", "b")
+		c.Add(BulkChange, "b", "c", "d", "e")
+		c.expect(t, "after a grant and a change of many names", "x", "b", "c", "d", "e")
+		time.Sleep(pauseAfterRequest)
+		c.expect(t, "after the pause", "a")
 	})
 }
 
@@ -140,7 +152,7 @@ func TestManyBackgroundRequests(t *testing.T) {
 // TestRecentNames checks for how long a name is recent.
 func TestRecentNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r recent
+		var r recentNames
 		r.add("a")
 		time.Sleep(recentAge - 1)
 		if r.add("b"); !r.has("a") || !r.has("b") || r.has("c") {

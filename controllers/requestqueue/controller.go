@@ -40,7 +40,7 @@ type Controller struct {
 // AddController registers a controller with the manager. It starts when ready returns.
 func (q *Queue) AddController(mgr manager.Manager, c Controller, ready func(context.Context) error) error {
 	base := mgr.GetLogger().WithValues("controller", c.Name)
-	q.limit(c)
+	q.limitBackground(c)
 	made, err := controller.NewTyped(c.Name, mgr, controller.TypedOptions[string]{
 		Reconciler: reconcile.TypedFunc[string](func(ctx context.Context, name string) (reconcile.Result, error) {
 			defer q.reconciled(name)
@@ -61,8 +61,8 @@ func (q *Queue) AddController(mgr manager.Manager, c Controller, ready func(cont
 	return made.Watch(q.Source(ready))
 }
 
-// limit makes the queue pass background requests only as fast as the controller handles them.
-func (q *Queue) limit(c Controller) {
+// limitBackground makes the queue pass background requests only as fast as the controller handles them.
+func (q *Queue) limitBackground(c Controller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.maxPassed, q.gauge = max(c.Workers, 1), waitingGauge.WithLabelValues(c.Name)

@@ -6,6 +6,6 @@ import (
 )
 
 var waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_requests_waiting",
-	Help: "Requests that nobody waits for and that are not in the queue of their controller (workqueue_depth) yet."}, []string{"controller"})
+	Help: "Background requests that are not in the queue of their controller (workqueue_depth) yet."}, []string{"controller"})
 
 func init() { metrics.Registry.MustRegister(waitingGauge) }

@@ -33,7 +33,10 @@ const (
 	// StatusUpdate is the priority of a reconcile that reports only progress. It is low, so that intermediate progress is not
 	// reported if the change is complete first.
 	StatusUpdate = -50
-	// Bulk is the priority of a reconcile of everything, for example at the start.
+	// BulkChange is the priority of a change that concerns more than MaxIndividual names, such as that of a class, and of everything at the start. Some
+	// of it may open or revoke, which is known only when the unit was compiled.
+	BulkChange = -75
+	// Bulk is the priority of a reconcile of everything to report something else, for example that a member was lost.
 	Bulk = -100
 )
 
@@ -54,14 +57,14 @@ type Queue struct {
 	pending map[string]pendingRequest
 	last    uint64
 	// recent are the names whose background requests are passed at once, because they may complete a change.
-	recent recent
+	recent recentNames
 	// waiting are the background requests that were not passed yet, and passed are the names of those that were and are not reconciled yet.
-	waiting waiting
+	waiting backgroundRequests
 	passed  sets.Set[string]
 	// maxPassed bounds the number of these names; 0 means that background requests are passed at once.
 	maxPassed int
-	// resumes reports whether a timer runs that ends with the pause.
-	resumes bool
+	// resumeScheduled reports whether a timer runs that ends with the pause.
+	resumeScheduled bool
 	// gauge shows the number of the requests that wait.
 	gauge prometheus.Gauge
 }
@@ -80,10 +83,10 @@ func NewSharing(c clock.PassiveClock, b *Background) *Queue {
 	return &Queue{clock: c, background: b, early: map[string]int{}, pending: map[string]pendingRequest{}, passed: sets.New[string]()}
 }
 
-// Add requests the reconciliation of names with a priority. More than MaxIndividual grants at once get the priority Bulk.
+// Add requests the reconciliation of names with a priority. More than MaxIndividual grants at once get the priority BulkChange.
 func (q *Queue) Add(priority int, names ...string) {
 	if priority == Grant && len(names) > MaxIndividual {
-		priority = Bulk
+		priority = BulkChange
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,6 +121,9 @@ func (q *Queue) pass(priority int, names []string) {
 			q.waiting.remove(n)
 			q.recent.add(n)
 			push(q.queue, priority, []string{n})
+		case !isBackground(priority):
+			q.waiting.remove(n)
+			push(q.queue, priority, []string{n})
 		case q.recent.has(n), q.passed.Has(n):
 			push(q.queue, priority, []string{n})
 		default:
@@ -130,16 +136,16 @@ func (q *Queue) pass(priority int, names []string) {
 // passWaiting passes background requests that wait, as many as the controller can begin to reconcile. The caller must hold the lock.
 func (q *Queue) passWaiting() {
 	defer func() { q.gauge.Set(float64(len(q.waiting.priorities))) }()
-	for len(q.passed) < q.maxPassed && !q.resumes {
+	for len(q.passed) < q.maxPassed && !q.resumeScheduled {
 		if len(q.waiting.priorities) == 0 {
 			return
 		}
 		if pause := q.background.pause(); pause > 0 {
-			q.resumes = true
+			q.resumeScheduled = true
 			time.AfterFunc(pause, func() {
 				q.mu.Lock()
 				defer q.mu.Unlock()
-				q.resumes = false
+				q.resumeScheduled = false
 				q.passWaiting()
 			})
 			return
@@ -196,7 +202,7 @@ func (q *Queue) Source(ready func(context.Context) error) source.TypedSource[str
 		byPriority := map[int][]string{}
 		for n, priority := range q.early {
 			if priority < Revocation {
-				priority = Bulk // it was requested of the previous leader
+				priority = BulkChange // it was requested of the previous leader
 			}
 			byPriority[priority] = append(byPriority[priority], n)
 		}

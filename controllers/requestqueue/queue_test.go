@@ -49,7 +49,7 @@ func TestManyGrantsAreBulk(t *testing.T) {
 	f.Add(Observed, "seen")
 	f.Add(Admitted, "turn")
 	got := drain(t, q, MaxIndividual+5)
-	for name, want := range map[string]int{"bulk0": Bulk, "grant": Grant, "revocation": Revocation, "seen": Observed, "turn": Admitted} {
+	for name, want := range map[string]int{"bulk0": BulkChange, "grant": Grant, "revocation": Revocation, "seen": Observed, "turn": Admitted} {
 		if got[name] != want {
 			t.Errorf("%s has priority %d, want %d", name, got[name], want)
 		}
@@ -102,7 +102,7 @@ func TestRequestsBeforeStart(t *testing.T) {
 	f.Add(Opening, "opening")
 	q := started(t, f)
 	got := drain(t, q, 4)
-	for name, want := range map[string]int{"grant": Bulk, "both": Revocation, "revocation": Revocation, "opening": Opening} {
+	for name, want := range map[string]int{"grant": BulkChange, "both": Revocation, "revocation": Revocation, "opening": Opening} {
 		if got[name] != want {
 			t.Errorf("%s has priority %d, want %d", name, got[name], want)
 		}

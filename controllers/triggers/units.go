@@ -64,7 +64,9 @@ func (u *Units) OnMemberObject(cluster, object string) {
 		if cluster != "" {
 			u.logMember(cluster)
 		}
-		u.Cache.SetClusters(policyClusters(u.Fleet.Clusters()))
+		if u.Cache.SetClusters(policyClusters(u.Fleet.Clusters())) {
+			u.Cache.EnqueueAll(requestqueue.BulkChange)
+		}
 		u.FleetChanged()
 		u.RequeueAll()
 		return
@@ -110,7 +112,7 @@ func (u *Units) OnNodeReport(objects []string) {
 	}
 }
 
-// RequeueAll enqueues every unit, with low priority. Its work grows with the units and the members, and each member causes several calls
+// RequeueAll enqueues every unit as a background request. Its work grows with the units and the members, and each member causes several calls
 // when it is found or lost, so that the calls are combined.
 func (u *Units) RequeueAll() {
 	u.all.call(cmp.Or[clock.WithTicker](u.Pauses, clock.RealClock{}), u.requeueAll)

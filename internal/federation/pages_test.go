@@ -117,7 +117,7 @@ func readPage(t *testing.T, read pageReader, o metav1.ListOptions) (page, error)
 // TestFewPagesAreDecodedAtATime checks that many members that are listed at the same time do not have all their pages decoded at the same time, and that
 // a member which does not answer delays no other.
 func TestFewPagesAreDecodedAtATime(t *testing.T) {
-	const members = 50
+	members := runtime.GOMAXPROCS(0) + 50
 	var decoded, most atomic.Int32
 	parse := func(*unstructured.Unstructured) (int, error) {
 		n := decoded.Add(1)

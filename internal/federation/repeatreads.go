@@ -15,12 +15,14 @@ const (
 	readAttempts = 5
 	// readRetryDelay is the time between two of them.
 	readRetryDelay = 100 * time.Millisecond
+	// readRetryTime is the time after the first of them in which another one may begin: the read of an API server that takes long to fail must fail, too.
+	readRetryTime = time.Second
 	// maxDrained is the number of bytes of an answer that are read so that its connection can be used again.
 	maxDrained = 64 << 10
 )
 
-// repeatReads repeats reads that the API server of a member answers with an error of its own. Each fact that is not read changes the statuses of all
-// resources of the member, and again when it is read: an API server that fails sometimes would take the time of the host's API server that the
+// repeatReads repeats reads that the API server of a member answers with an error of its own. A failed read changes the status of every resource of the
+// member, and the next successful read changes it back: an API server that fails sometimes would take the time of the host's API server that the
 // other members need, and its member would be lost or quarantined every few seconds.
 //
 // Watches are not repeated, because their callers do so.
@@ -28,9 +30,12 @@ type repeatReads struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (r repeatReads) RoundTrip(req *http.Request) (*http.Response, error) {
+	real := clock.RealClock{}
+	began := real.Now()
 	for attempt := 1; ; attempt++ {
 		res, err := r.next.RoundTrip(req)
-		if err != nil || attempt == readAttempts || !isRepeated(req, res) || !backoff.Pause(req.Context(), clock.RealClock{}, readRetryDelay) {
+		if err != nil || attempt == readAttempts || !isRepeated(req, res) || real.Since(began)+readRetryDelay > readRetryTime ||
+			!backoff.Pause(req.Context(), real, readRetryDelay) {
 			return res, err
 		}
 		io.Copy(io.Discard, io.LimitReader(res.Body, maxDrained)) //nolint:errcheck // only the connection depends on it
@@ -47,7 +52,7 @@ func isRepeated(req *http.Request, res *http.Response) bool {
 	switch {
 	case req.Method != http.MethodGet || req.URL.Query().Has("watch"):
 		return false
-	case res.StatusCode < http.StatusInternalServerError || res.StatusCode == http.StatusNotImplemented:
+	case res.StatusCode < http.StatusInternalServerError || res.StatusCode == http.StatusNotImplemented || res.StatusCode == http.StatusGatewayTimeout:
 		return false
 	default:
 		return res.Header.Get("Retry-After") == ""

@@ -20,6 +20,7 @@ import (
 type answers struct {
 	status     []int
 	retryAfter string
+	delay      time.Duration // before each answer
 	requests   int
 	unclosed   int
 }
@@ -28,6 +29,7 @@ var errLost = errors.New("connection refused")
 
 func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	a.requests++
+	time.Sleep(a.delay)
 	code, body := http.StatusOK, `{"kind":"CiliumClusterwideNetworkPolicyList","apiVersion":"cilium.io/v2","metadata":{"resourceVersion":"7"},"items":[]}`
 	if len(a.status) > 0 {
 		if code, a.status = a.status[0], a.status[1:]; code == 0 {
@@ -58,11 +60,15 @@ func TestReadsAreRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, query, retryAfter string
 		status                    []int
+		delay                     time.Duration
 		want, requests            int
 	}{
 		"it answers":                             {want: 200, requests: 1},
 		"one error of the server":                {status: []int{500}, want: 200, requests: 2},
-		"an overloaded server":                   {status: []int{503, 503, 504}, want: 200, requests: 4},
+		"an overloaded server":                   {status: []int{503, 503, 502}, want: 200, requests: 4},
+		"a time limit of the server":             {status: []int{504}, want: 504, requests: 1},
+		"errors after some time":                 {status: []int{500, 500, 500, 500, 500}, delay: 450 * time.Millisecond, want: 500, requests: 2},
+		"an error after a long time":             {status: []int{500}, delay: 59 * time.Second, want: 500, requests: 1},
 		"errors in all attempts":                 {status: []int{500, 502, 503, 500, 500, 500}, want: 500, requests: readAttempts},
 		"an answer about the request":            {status: []int{401}, want: 401, requests: 1},
 		"what the server does not do":            {status: []int{501}, want: 501, requests: 1},
@@ -74,7 +80,7 @@ func TestReadsAreRepeated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &answers{status: c.status, retryAfter: c.retryAfter}
+				server := &answers{status: c.status, retryAfter: c.retryAfter, delay: c.delay}
 				req, err := http.NewRequestWithContext(t.Context(), c.method, "https://m1/apis/cilium.io/v2/ciliumclusterwidenetworkpolicies?"+c.query, nil)
 				if err != nil {
 					t.Fatal(err)

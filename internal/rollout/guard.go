@@ -37,8 +37,9 @@ const (
 // Denials counts default-denied connections and requests of clients with a name to a resource in one member, in a
 // window. A client that was refused on the same port before a given instant is not new, and does not count.
 type Denials interface {
-	// Suspected returns the resources, in members, with at least one connection in a window that Refused or Contradicted may count.
-	Suspected(ctx context.Context, since, until time.Time) (map[MemberResource]bool, error)
+	// HaveDenials returns which of some resources, in which members, have at least one connection that Refused or Contradicted may count in a window, or
+	// in a part of it. It may return others.
+	HaveDenials(ctx context.Context, resources []string, since, until time.Time) (map[MemberResource]bool, error)
 	Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error)
 	// RefusedIn counts the same for every resource in every member that a function selects, leaving out those with none.
 	RefusedIn(ctx context.Context, of func(resource, cluster string) bool, before, since, until time.Time) (map[MemberResource]int64, error)
@@ -114,12 +115,7 @@ func (w *Watcher) CheckAll(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	// Nearly all resources have no denials in any member. To count those of each in each member, one after another, takes longer than the time
-	// between two checks.
-	suspected := sync.OnceValues(func() (map[MemberResource]bool, error) {
-		now := w.Now()
-		return w.Denials.Suspected(ctx, now.Add(-longestWindow(states)), now)
-	})
+	denials := sync.OnceValues(func() (denialsOfAll, error) { return w.denialsOf(ctx, states) })
 	for _, name := range names {
 		e, ok := w.Catalog().Resource(idOf(w.Catalog(), name))
 		if !ok {
@@ -129,20 +125,43 @@ func (w *Watcher) CheckAll(ctx context.Context) error {
 			failed = fmt.Errorf("watch %s: %w", name, StateUnreadable(name))
 			continue
 		}
-		if err := w.checkResource(ctx, e, states[name], suspected); err != nil {
+		if err := w.checkResource(ctx, e, states[name], denials); err != nil {
 			failed = fmt.Errorf("watch %s: %w", name, err)
 		}
 	}
 	return failed
 }
 
-// longestWindow returns the longest window in which denials of a resource are counted.
-func longestWindow(states map[string]State) time.Duration {
-	longest := DefaultGuardWindow
-	for _, st := range states {
-		longest = max(longest, st.Guard.DenialWindow())
+// denialsOfAll are the resources with denials, read once for all resources of a check. Nearly all have none in any member; to count those of each in each
+// member, one after another, would take longer than the time between two checks.
+type denialsOfAll struct {
+	// read are the resources that were read, and found those with denials, in each member.
+	read  map[string]bool
+	found map[MemberResource]bool
+}
+
+// mayHave reports whether a resource may have denials in a member.
+func (d denialsOfAll) mayHave(resource, cluster string) bool {
+	return !d.read[resource] || d.found[MemberResource{resource, cluster}]
+}
+
+// denialsOf reads which of the guarded resources have denials in the longest of their windows.
+func (w *Watcher) denialsOf(ctx context.Context, states map[string]State) (denialsOfAll, error) {
+	d, now, window := denialsOfAll{read: map[string]bool{}}, w.Now(), time.Duration(0)
+	for name, st := range states {
+		if st.Guard.Off {
+			continue
+		}
+		for cluster := range st.Enforced {
+			if st.guarded(cluster, now) {
+				d.read[name], window = true, max(window, st.Guard.DenialWindow())
+				break
+			}
+		}
 	}
-	return longest
+	var err error
+	d.found, err = w.Denials.HaveDenials(ctx, slices.Sorted(maps.Keys(d.read)), now.Add(-window), now)
+	return d, err
 }
 
 func idOf(c *catalog.Catalog, name string) string {
@@ -150,8 +169,7 @@ func idOf(c *catalog.Catalog, name string) string {
 	return e.ID
 }
 
-// checkResource checks one resource. suspected returns Denials.Suspected of the longest window.
-func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State, suspected func() (map[MemberResource]bool, error)) error {
+func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State, denials func() (denialsOfAll, error)) error {
 	p := w.Host.Protection(e.Name)
 	if p == nil {
 		return nil
@@ -189,11 +207,11 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State,
 		if !st.guarded(cluster, now) {
 			continue
 		}
-		found, err := suspected()
+		all, err := denials()
 		if err != nil {
 			return err
 		}
-		if !found[MemberResource{e.Name, cluster}] {
+		if !all.mayHave(e.Name, cluster) {
 			continue
 		}
 		before := since

@@ -37,16 +37,17 @@ func (w *world) look() {
 	}
 }
 
-// TestOnlySuspectedMembersAreCounted checks that the denials of a resource are counted in the members in which it has any: after a change of a class, the
+// TestOnlyMembersWithDenialsAreCounted checks that the denials of a resource are counted in the members in which it has any: after a change of a class, the
 // guard watches all its resources in all members, and a query for each would take longer than the time between two checks.
-func TestOnlySuspectedMembersAreCounted(t *testing.T) {
+func TestOnlyMembersWithDenialsAreCounted(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeAudit)
 	w.members("m1", "m2", "m3")
 	w.look()
 	w.pass(30 * time.Second)
 	w.object.Spec.Mode = v1alpha1.ModeEnforce
 	w.report()
-	w.look()
+	w.look() // it begins to watch the members
+	w.counted = nil
 	w.pass(time.Minute)
 	w.see("m1", cart, policy.Allowed, 500)
 	w.see("m2", "", policy.DefaultDenied, 500)
@@ -58,6 +59,41 @@ func TestOnlySuspectedMembersAreCounted(t *testing.T) {
 	w.pass(time.Minute)
 	if w.look(); !cmp.Equal(w.counted, []string{"m3"}) {
 		t.Errorf("denials were counted in %q, want m3", w.counted)
+	}
+}
+
+// TestHaveDenialsOmitsNothing checks that whatever Refused counts in a window is found in every longer window, at the edges of buckets, too.
+func TestHaveDenialsOmitsNothing(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeAudit)
+	w.see("m1", cart, policy.DefaultDenied, 3)
+	seen := w.now.Truncate(time.Minute)
+	for _, end := range []time.Duration{-time.Second, 0, time.Nanosecond, time.Second, 59 * time.Second, time.Minute, 61 * time.Second} {
+		for _, length := range []time.Duration{time.Second, time.Minute, 5*time.Minute + time.Nanosecond} {
+			for _, more := range []time.Duration{0, time.Nanosecond, 59 * time.Second, time.Hour} {
+				until := seen.Add(end)
+				since := until.Add(-length)
+				n, err := w.insight.Refused(t.Context(), orders, "m1", since, since, until)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found, err := w.insight.HaveDenials(t.Context(), []string{orders}, since.Add(-more), until)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n > 0 && !found[rollout.MemberResource{Resource: orders, Cluster: "m1"}] {
+					t.Errorf("until %s after the bucket began, for %s: %d are counted, and none is found in a window that is longer by %s", end, length, n, more)
+				}
+			}
+		}
+	}
+	if n, err := w.insight.Refused(t.Context(), orders, "m1", seen, seen, seen); err != nil || n != 0 {
+		t.Errorf("an empty window has %d denials: %v", n, err)
+	}
+	if n, err := w.insight.Refused(t.Context(), orders, "m1", seen, seen, seen.Add(time.Second)); err != nil || n != 3 {
+		t.Errorf("the window has %d denials, want 3: %v", n, err)
+	}
+	if none, err := w.insight.HaveDenials(t.Context(), []string{"trnv1:rsc:o:redis:clusters:nobodys"}, seen, seen.Add(time.Hour)); err != nil || len(none) != 0 {
+		t.Errorf("another resource has denials: %v, %v", none, err)
 	}
 }
 
@@ -125,6 +161,11 @@ func TestGuard(t *testing.T) {
 			"somebody does not want it", rollout.Set{Enabled: new(false)}, nil,
 			func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, false,
 		},
+		"long window": {"as it was set", rollout.Set{Window: new(time.Hour)}, nil, func(w *world) {
+			w.look()
+			w.see("m1", cart, policy.DefaultDenied, 21)
+			w.pass(30 * time.Minute)
+		}, true},
 		"other limit": {"as it was set", rollout.Set{Limit: &one}, nil, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 2) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

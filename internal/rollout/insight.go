@@ -265,20 +265,22 @@ func (i *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 	return worst, nil
 }
 
-// Suspected implements Denials.
-func (i *Insight) Suspected(ctx context.Context, since, until time.Time) (map[MemberResource]bool, error) {
-	window := audit.Filter{Since: since.Truncate(audit.BucketWidth), Until: until.Add(1)}
-	refused, contradicted := window, window
-	refused.Decisions, contradicted.Disagree = []policy.Verdict{policy.DefaultDenied}, true
+// HaveDenials implements Denials. The buckets in which the window begins and ends count, which those of Refused and Contradicted need not.
+func (i *Insight) HaveDenials(ctx context.Context, resources []string, since, until time.Time) (map[MemberResource]bool, error) {
 	out := map[MemberResource]bool{}
-	for _, in := range []audit.Filter{refused, contradicted} {
-		if err := i.Flows.Totals(ctx, in, func(t audit.Total) error {
-			if t.Subject != "" {
-				out[MemberResource{t.Resource, t.Cluster}] = true
+	for names := range slices.Chunk(resources, assessedAtOnce) {
+		window := audit.Filter{Resources: names, Since: since.Truncate(audit.BucketWidth), Until: until.Add(1)}
+		refused, contradicted := window, window
+		refused.Decisions, contradicted.Disagree = []policy.Verdict{policy.DefaultDenied}, true
+		for _, in := range []audit.Filter{refused, contradicted} {
+			if err := i.Flows.Totals(ctx, in, func(t audit.Total) error {
+				if t.Subject != "" {
+					out[MemberResource{t.Resource, t.Cluster}] = true
+				}
+				return nil
+			}); err != nil {
+				return nil, fmt.Errorf("find refused and contradicted connections: %w", err)
 			}
-			return nil
-		}); err != nil {
-			return nil, fmt.Errorf("find refused and contradicted connections: %w", err)
 		}
 	}
 	return out, nil

@@ -34,8 +34,8 @@ type Clients struct {
 
 	mu      sync.Mutex
 	clients map[string]memberClient
-	// reads combines the reads of a token by all workers of a member, whose client ends at the same time for all of them.
-	reads singleflight.Group
+	// tokenReads combines the reads of a token by all workers of a member, whose cached client expires for all of them at once.
+	tokenReads singleflight.Group
 }
 
 type memberClient struct {
@@ -58,17 +58,29 @@ func (s *Clients) Of(ctx context.Context, c federation.Cluster) (dynamic.Interfa
 	if err != nil {
 		return nil, err
 	}
+	if client := s.renew(c, token, nil); client != nil {
+		return client, nil
+	}
+	config, err := federation.RESTConfig(c, token)
+	if err != nil {
+		return nil, err
+	}
+	made, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", c.Name, err)
+	}
+	return s.renew(c, token, made), nil
+}
+
+// renew lets the client of a member be used for another clientLifetime if it was created from the same registration and token. Otherwise a new one, if
+// there is one, takes its place. It returns the client of the member, or nil.
+func (s *Clients) renew(c federation.Cluster, token string, made dynamic.Interface) dynamic.Interface {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	have, ok = s.clients[c.Name]
+	have, ok := s.clients[c.Name]
 	if !ok || have.token != token || !have.of.SameConnection(c) {
-		config, err := federation.RESTConfig(c, token)
-		if err != nil {
-			return nil, err
-		}
-		made, err := dynamic.NewForConfig(config)
-		if err != nil {
-			return nil, fmt.Errorf("make a client of %s: %w", c.Name, err)
+		if made == nil {
+			return nil
 		}
 		have = memberClient{dynamic: made, of: c, token: token}
 	}
@@ -77,13 +89,13 @@ func (s *Clients) Of(ctx context.Context, c federation.Cluster) (dynamic.Interfa
 		s.clients = map[string]memberClient{}
 	}
 	s.clients[c.Name] = have
-	return have.dynamic, nil
+	return have.dynamic
 }
 
 // token reads the token of the engine's account in a member.
 func (s *Clients) token(ctx context.Context, cluster string) (string, error) {
 	name := federation.DirectSecretName(cluster)
-	read := s.reads.DoChan(name, func() (any, error) {
+	read := s.tokenReads.DoChan(name, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout) // others may wait for it longer than the caller
 		defer cancel()
 		secret, err := s.Secrets.Secrets(s.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -114,5 +126,5 @@ func (s *Clients) Forget(cluster string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, cluster)
-	s.reads.Forget(federation.DirectSecretName(cluster)) // a read that has begun may return the token that was refused
+	s.tokenReads.Forget(federation.DirectSecretName(cluster)) // a read that has begun may return the token that was refused
 }

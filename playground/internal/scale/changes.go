@@ -32,20 +32,17 @@ func (r *run) changes(ctx context.Context) error {
 	}
 	r.quantiles("revoke", all.observed)
 	r.quantiles("revoke_written", all.written)
-	healthy, err := r.series(ctx, "", nil, without)
+	healthy, err := r.series(ctx, "no faults", without)
 	if err != nil {
 		return err
 	}
-	for _, c := range []struct {
-		name, what string
-		faults     map[int]memberapi.Faults
-	}{
+	for _, c := range []faults{
 		{"slow_member", fmt.Sprintf("a member that takes %s for each answer, and one that does not answer", r.Slow),
 			map[int]memberapi.Faults{slowMember: {Latency: r.Slow}, deadMember: {Silent: true}}},
 		{"failing_member", fmt.Sprintf("a member that answers %.0f %% of the requests with an internal error", r.Errors*100),
 			map[int]memberapi.Faults{failingMember: {Errors: r.Errors}}},
 	} {
-		during, err := r.series(ctx, c.what, c.faults, without)
+		during, settled, err := r.faulty(ctx, c, without)
 		if err != nil {
 			return err
 		}
@@ -53,14 +50,54 @@ func (r *run) changes(ctx context.Context) error {
 		if _, err := r.quiet(ctx, time.Now()); err != nil {
 			return err
 		}
-		after, err := r.series(ctx, "", nil, without)
+		after, err := r.series(ctx, "no faults", without)
 		if err != nil {
 			return err
 		}
-		r.compare(c.name, healthy.and(after), during)
+		around := healthy.and(after)
+		if len(settled.observed) == 0 {
+			r.compare(c.name, around, during)
+		} else {
+			r.compare(c.name+"_at_first", around, during)
+			r.compare(c.name, around, settled)
+		}
 		healthy = after
 	}
 	return nil
+}
+
+// faults are faults of members, by index. The figures of the revocations meanwhile begin with name.
+type faults struct {
+	name, what string
+	of         map[int]memberapi.Faults
+}
+
+// lose reports whether a member is lost by the faults.
+func (f *faults) lose() bool {
+	for _, one := range f.of {
+		if one.Silent {
+			return true
+		}
+	}
+	return false
+}
+
+// faulty measures revocations from the moment on at which members have faults. If a member is lost, it measures them again when all statuses say so.
+// Afterwards the members have no faults.
+func (r *run) faulty(ctx context.Context, f faults, without map[int]bool) (during, settled times, err error) {
+	began := time.Now()
+	for i, one := range f.of {
+		r.members.All()[i].SetFaults(one)
+		defer r.members.All()[i].SetFaults(memberapi.Faults{})
+	}
+	if during, err = r.series(ctx, f.what, without); err != nil || !f.lose() {
+		return during, times{}, err
+	}
+	if err := r.reportsLoss(ctx, began); err != nil {
+		return times{}, times{}, err
+	}
+	settled, err = r.series(ctx, f.what+", after all statuses say so", without)
+	return during, settled, err
 }
 
 // and returns the times of two series.
@@ -68,22 +105,12 @@ func (t times) and(other times) times {
 	return times{slices.Concat(t.written, other.written), slices.Concat(t.observed, other.observed)}
 }
 
-// series measures revocations while members have faults, which what describes, or while none has, and prints what each of them cost. Afterwards the
-// members have no faults.
-func (r *run) series(ctx context.Context, what string, faults map[int]memberapi.Faults, without map[int]bool) (times, error) {
-	if what == "" {
-		what = "no faults"
-	}
+// series measures revocations, and prints what each of them cost. what describes the faults that members have.
+func (r *run) series(ctx context.Context, what string, without map[int]bool) (times, error) {
 	r.say("the same with %s …", what)
 	before, err := r.costs(ctx)
 	if err != nil {
 		return times{}, err
-	}
-	began, silent := time.Now(), false
-	for i, f := range faults {
-		r.members.All()[i].SetFaults(f)
-		defer r.members.All()[i].SetFaults(memberapi.Faults{})
-		silent = silent || f.Silent
 	}
 	out, err := r.oneByOne(ctx, without)
 	if err != nil {
@@ -94,10 +121,7 @@ func (r *run) series(ctx context.Context, what string, faults map[int]memberapi.
 		return times{}, err
 	}
 	after.Print(r.progress, "a revocation and a grant with "+what, before, r.Changes)
-	if silent {
-		err = r.reportsLoss(ctx, began)
-	}
-	return out, err
+	return out, nil
 }
 
 // compare prints the ratios of the medians of a series of revocations to those of the series before and after it together: other work on the

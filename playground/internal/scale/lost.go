@@ -21,8 +21,8 @@ const (
 	lostInterval = 2 * time.Second
 )
 
-// reportsLoss waits until no resource and no policy is Realized any more, and prints how long after the beginning of the faults the last of them said so:
-// a member that does not answer may have anything. The time is that of the condition, in whole seconds.
+// reportsLoss waits until no resource and no policy is Realized any more, because a member that does not answer may have anything, and prints how long
+// after the beginning of the faults that was. The time is that of the last change of a condition, in whole seconds.
 func (r *run) reportsLoss(ctx context.Context, began time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, lostLimit)
 	defer cancel()
@@ -40,7 +40,7 @@ func (r *run) reportsLoss(ctx context.Context, began time.Time) error {
 	return nil
 }
 
-// unrealizedSince waits until no object of a kind is Realized, and returns the last time at which one ceased to be.
+// unrealizedSince waits until no object of a kind is Realized, and returns the last time at which one of these conditions changed.
 func (r *run) unrealizedSince(ctx context.Context, gvr schema.GroupVersionResource) (time.Time, error) {
 	for {
 		realized, last, err := r.realizedOf(ctx, gvr)
@@ -59,7 +59,7 @@ func (r *run) unrealizedSince(ctx context.Context, gvr schema.GroupVersionResour
 	}
 }
 
-// realizedOf counts the objects of a kind that are Realized, and returns the last time at which another one ceased to be.
+// realizedOf counts the objects of a kind that are Realized, and returns the last time at which the condition of another one changed.
 func (r *run) realizedOf(ctx context.Context, gvr schema.GroupVersionResource) (realized int, last time.Time, err error) {
 	options := metav1.ListOptions{Limit: 500}
 	for {
