@@ -46,8 +46,7 @@ func (q *Queue) AddController(mgr manager.Manager, c Controller, ready func(cont
 			defer q.reconciled(name)
 			return c.Reconciler.Reconcile(ctx, name)
 		}),
-		MaxConcurrentReconciles: c.Workers,
-		RateLimiter: retries(), ReconciliationTimeout: reconcileTimeout, CacheSyncTimeout: startLimit,
+		MaxConcurrentReconciles: c.Workers, RateLimiter: retries(), ReconciliationTimeout: reconcileTimeout, CacheSyncTimeout: startLimit,
 		LogConstructor: func(request *string) logr.Logger {
 			if request == nil {
 				return base

@@ -140,7 +140,9 @@ func TestFewPagesAreDecodedAtATime(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return func() (page, error) { return page{Items: []unstructured.Unstructured{{Object: map[string]any{}}}, Version: "7"}, nil }, nil
+			return func() (page, error) {
+				return page{Items: []unstructured.Unstructured{{Object: map[string]any{}}}, Version: "7"}, nil
+			}, nil
 		}
 		wait := &listed
 		if i >= members {

@@ -38,8 +38,9 @@ func (r repeatReads) RoundTrip(req *http.Request) (*http.Response, error) {
 			!backoff.Pause(req.Context(), real, readRetryDelay) {
 			return res, err
 		}
-		io.Copy(io.Discard, io.LimitReader(res.Body, maxDrained)) //nolint:errcheck // only the connection depends on it
-		res.Body.Close()
+		// Only whether the connection can be used again depends on these.
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxDrained))
+		_ = res.Body.Close()
 	}
 }
 

@@ -94,7 +94,14 @@ func TestReadsAreRepeated(t *testing.T) {
 					t.Error(err)
 				}
 				if got != c.want || server.requests != c.requests || server.unclosed != 0 {
-					t.Errorf("status %d after %d requests, %d answers were not closed; want %d after %d", got, server.requests, server.unclosed, c.want, c.requests)
+					t.Errorf(
+						"status %d after %d requests, want %d after %d; %d answers were not closed",
+						got,
+						server.requests,
+						c.want,
+						c.requests,
+						server.unclosed,
+					)
 				}
 			})
 		})
