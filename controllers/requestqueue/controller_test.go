@@ -98,7 +98,11 @@ func TestBackgroundRequestsAreReconciled(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	for !q.started() {
-		time.Sleep(time.Millisecond)
+		select {
+		case err := <-ended:
+			t.Fatalf("the manager ended: %v", err)
+		case <-time.After(time.Millisecond):
+		}
 	}
 	q.Add(Bulk, want...)
 	select {
