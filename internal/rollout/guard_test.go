@@ -81,7 +81,7 @@ func TestHaveDenialsOmitsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				if n > 0 && !found[rollout.MemberResource{Resource: orders, Cluster: "m1"}] {
-					t.Errorf("until %s after the bucket began, for %s: %d are counted, and none is found in a window that is longer by %s", end, length, n, more)
+					t.Errorf("end %s, length %s: %d are counted, and none is found in a window that is longer by %s", end, length, n, more)
 				}
 			}
 		}
