@@ -92,7 +92,8 @@ func TestHaveDenialsOmitsNothing(t *testing.T) {
 	if n, err := w.insight.Refused(t.Context(), orders, "m1", seen, seen, seen.Add(time.Second)); err != nil || n != 3 {
 		t.Errorf("the window has %d denials, want 3: %v", n, err)
 	}
-	if none, err := w.insight.HaveDenials(t.Context(), []string{"trnv1:rsc:o:redis:clusters:nobodys"}, seen, seen.Add(time.Hour)); err != nil || len(none) != 0 {
+	others := []string{"trnv1:rsc:o:redis:clusters:nobodys"}
+	if none, err := w.insight.HaveDenials(t.Context(), others, seen, seen.Add(time.Hour)); err != nil || len(none) != 0 {
 		t.Errorf("another resource has denials: %v, %v", none, err)
 	}
 }
