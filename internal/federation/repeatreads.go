@@ -30,12 +30,12 @@ type repeatReads struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (r repeatReads) RoundTrip(req *http.Request) (*http.Response, error) {
-	real := clock.RealClock{}
-	began := real.Now()
+	machine := clock.RealClock{}
+	began := machine.Now()
 	for attempt := 1; ; attempt++ {
 		res, err := r.next.RoundTrip(req)
-		if err != nil || attempt == readAttempts || !isRepeated(req, res) || real.Since(began)+readRetryDelay > readRetryTime ||
-			!backoff.Pause(req.Context(), real, readRetryDelay) {
+		if err != nil || attempt == readAttempts || !isRepeated(req, res) || machine.Since(began)+readRetryDelay > readRetryTime ||
+			!backoff.Pause(req.Context(), machine, readRetryDelay) {
 			return res, err
 		}
 		// Only whether the connection can be used again depends on these.
