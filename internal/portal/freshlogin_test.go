@@ -260,10 +260,11 @@ func TestCatalogChangesNeedARecentLogin(t *testing.T) {
 	}
 }
 
-// TestOpeningResourcesNeedsARecentLogin checks that an old session lets nobody connect: neither by a temporary audit nor by a downgrade, nor by a
-// token that can begin one. It can end both.
+// TestOpeningResourcesNeedsARecentLogin checks that an old session lets nobody connect: neither by a temporary audit, nor by a downgrade, nor by the
+// rollback of waves, nor by a token that can begin one. It can end the first two, and halt waves.
 func TestOpeningResourcesNeedsARecentLogin(t *testing.T) {
 	x := sensitive(t)
+	x.halted()
 	dave := x.as("dave")
 	until := x.now().Add(time.Hour)
 	change := func(method, path string, body map[string]any) portaltest.Answer {
@@ -275,6 +276,12 @@ func TestOpeningResourcesNeedsARecentLogin(t *testing.T) {
 		},
 		"downgrade": func() portaltest.Answer {
 			return change(http.MethodPost, "/downgrade", map[string]any{"scope": "class", "class": "redis", "until": until, "reason": "an outage"})
+		},
+		"rollback of a resource": func() portaltest.Answer {
+			return change(http.MethodPut, "/rollout/bobs-cluster/waves", map[string]any{"action": "rollback", "reason": "a job is cut off"})
+		},
+		"rollback of a class": func() portaltest.Answer {
+			return change(http.MethodPut, "/classes/redis/waves", map[string]any{"action": "rollback", "reason": "a job is cut off"})
 		},
 		"token": func() portaltest.Answer {
 			return change(http.MethodPost, "/me/tokens", map[string]any{"name": "mine", "scopes": []string{"rollout:write"}, "expiresInSeconds": 3600})
@@ -294,6 +301,9 @@ func TestOpeningResourcesNeedsARecentLogin(t *testing.T) {
 		if a.Status == http.StatusForbidden {
 			t.Errorf("the end of a %s with an old login: %d %s", name, a.Status, a.Body)
 		}
+	}
+	if a := change(http.MethodPut, "/rollout/bobs-cluster/waves", map[string]any{"action": "pause", "reason": "a job is cut off"}); a.Status != http.StatusOK {
+		t.Errorf("a pause of waves with an old login: %d %s", a.Status, a.Body)
 	}
 	x.freshLogin(t, dave, "dave", "/fleet")
 	for name, call := range calls {

@@ -144,9 +144,11 @@ func newAPI(s *core.Server, c Config) *api {
 		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels},
 		packageAPI:      &packageapi.API{Data: data, Packages: c.Packages},
 		reviewAPI:       &reviewapi.API{Data: data, Server: s, Reviews: c.Reviews, Store: c.ReviewStore},
-		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, FleetDowngrader: c.FleetDowngrader},
-		ticketAPI:       &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},
-		streams:         s,
+		rolloutAPI: &rolloutapi.API{
+			Data: data, Insight: c.Insight, Rollout: c.Rollout, FleetDowngrader: c.FleetDowngrader, CheckLogin: c.Tickets.CheckLogin,
+		},
+		ticketAPI: &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},
+		streams:   s,
 	}
 }
 

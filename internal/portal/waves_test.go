@@ -12,8 +12,8 @@ import (
 	"github.com/acp-io/acp/internal/waves"
 )
 
-func TestRolloutWaves(t *testing.T) {
-	x := newSite(t)
+// halted makes bobs-cluster a resource whose rollout is halted in the first of two waves.
+func (x *site) halted() {
 	x.audited()
 	x.host.mu.Lock()
 	r := x.host.input.Resources[0].DeepCopy()
@@ -23,6 +23,11 @@ func TestRolloutWaves(t *testing.T) {
 		Begun: v1alpha1.MemberSet{Clusters: []v1alpha1.ClusterName{"m1"}}, Waiting: 1, Halt: halt}}
 	x.host.input.Resources = []*v1alpha1.ProtectedResource{r}
 	x.host.mu.Unlock()
+}
+
+func TestRolloutWaves(t *testing.T) {
+	x := newSite(t)
+	x.halted()
 	type card struct {
 		Waves *struct {
 			Wave, Waves, Waiting int

@@ -25,13 +25,16 @@ func (a *API) waves(c *catalog.Catalog, who approval.Actor, e catalog.Entity, p 
 	return views.Waves(c, in, p.Enforced().Equal(p.Spec.Enforces()), func(action waves.Action) bool { return rollout.MayInstruct(c, who, e, action) })
 }
 
-// wavesAction returns the action of a request.
-func wavesAction(in openapi.WavesAction) (waves.Action, error) {
+// wavesAction returns the action of a request. It returns an error if the action is unknown, or needs a more recent login.
+func (a *API) wavesAction(who approval.Actor, in openapi.WavesAction) (waves.Action, error) {
 	action := waves.Action(in)
 	if !slices.Contains(waves.Actions(), action) {
 		return "", core.InvalidField("action", message.FieldOneOf([]string{"pause", "resume", "skip", "finish", "rollback"}))
 	}
-	return action, nil
+	if action != waves.RollBack {
+		return action, nil
+	}
+	return action, a.CheckLogin(who)
 }
 
 // PutRolloutWaves implements openapi.StrictServerInterface.
@@ -41,7 +44,7 @@ func (a *API) PutRolloutWaves(ctx context.Context, r openapi.PutRolloutWavesRequ
 	if err != nil {
 		return nil, err
 	}
-	action, err := wavesAction(r.Body.Action)
+	action, err := a.wavesAction(who, r.Body.Action)
 	if err != nil {
 		return nil, err
 	}
@@ -54,15 +57,16 @@ func (a *API) PutRolloutWaves(ctx context.Context, r openapi.PutRolloutWavesRequ
 
 // PutClassWaves implements openapi.StrictServerInterface.
 func (a *API) PutClassWaves(ctx context.Context, r openapi.PutClassWavesRequestObject) (openapi.PutClassWavesResponseObject, error) {
-	action, err := wavesAction(r.Body.Action)
+	who := core.Caller(ctx)
+	action, err := a.wavesAction(who, r.Body.Action)
 	if err != nil {
 		return nil, err
 	}
-	before, err := a.classWaves(core.Caller(ctx), r.Name)
+	before, err := a.classWaves(who, r.Name)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Rollout.InstructClass(core.RequestContext(ctx), core.Caller(ctx), r.Name, action, r.Body.Reason); err != nil {
+	if err := a.Rollout.InstructClass(core.RequestContext(ctx), who, r.Name, action, r.Body.Reason); err != nil {
 		return nil, err
 	}
 	return openapi.PutClassWaves200JSONResponse(*cmp.Or(before, noWaves())), nil

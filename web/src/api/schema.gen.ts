@@ -1058,7 +1058,7 @@ export interface paths {
         get?: never;
         /**
          * Pause, resume, roll back or shorten the waves in which a change of a class reaches the members (security; pause, resume and rollback: also administrators of its organization)
-         * @description The adapter carries out the instruction within seconds.
+         * @description The adapter carries out the instruction within seconds. To roll back needs a recent login, unless the caller is a token.
          */
         put: operations["putClassWaves"];
         post?: never;
@@ -1899,7 +1899,7 @@ export interface paths {
         get?: never;
         /**
          * Pause, resume, roll back or shorten the waves in which Enforce reaches the members (owners, security; skip and finish: security)
-         * @description The adapter carries out the instruction within seconds.
+         * @description The adapter carries out the instruction within seconds. To roll back needs a recent login, unless the caller is a token.
          */
         put: operations["putRolloutWaves"];
         post?: never;

@@ -3,6 +3,7 @@ import { useState } from "react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { textLimit } from "../lib/request";
+import type { KeptInput } from "../lib/use-kept-dialog";
 import { FormDialog } from "./FormDialog";
 import type { FieldError } from "./FormDialog";
 
@@ -13,17 +14,21 @@ interface Props {
   danger?: boolean;
   pending: boolean;
   error: unknown;
-  /** The values of fields in `text`, if it has any. */
+  /** The values of fields in `text`, if it has any. What is kept is the reason and these values. */
   values?: unknown;
+  /** The reason from before a login. */
+  draft?: string | undefined;
+  /** The stored input, if the action needs a recent login. */
+  kept?: KeptInput | undefined;
   testId: string;
   onConfirm: (reason: string) => void;
   onClose: () => void;
 }
 
 /** ReasonDialog requires a reason for an action that concerns others, and names what the action affects. */
-export function ReasonDialog({ title, text, confirm, danger = false, pending, error, values, testId, onConfirm, onClose }: Props) {
+export function ReasonDialog({ title, text, confirm, danger = false, pending, error, values, draft = "", kept, testId, onConfirm, onClose }: Props) {
   const { t } = useTranslation();
-  const [reason, setReason] = useState("");
+  const [reason, setReason] = useState(draft);
   const [tried, setTried] = useState(false);
 
   const submit = () => {
@@ -34,7 +39,15 @@ export function ReasonDialog({ title, text, confirm, danger = false, pending, er
   };
 
   return (
-    <FormDialog title={title} submit={{ label: confirm, danger, testId: `${testId}-confirm`, onSubmit: submit }} pending={pending} error={error} values={[reason, values]} onClose={onClose}>
+    <FormDialog
+      title={title}
+      submit={{ label: confirm, danger, testId: `${testId}-confirm`, onSubmit: submit }}
+      pending={pending}
+      error={error}
+      values={[reason, values]}
+      {...(kept && { kept })}
+      onClose={onClose}
+    >
       {(fieldError) => (
         <>
           <div>{typeof text === "function" ? text(fieldError) : text}</div>

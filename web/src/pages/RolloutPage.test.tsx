@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { RolloutCard } from "../api/types";
 import { card } from "../testing/fixtures";
-import { renderPage, serve, verbatim } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import { RolloutPage } from "./RolloutPage";
 
 const may = card().can;
@@ -60,6 +60,21 @@ describe("waves", () => {
     await userEvent.type(await screen.findByRole("textbox", { name: /reason/i }), "the canary fails");
     await userEvent.click(screen.getByTestId("waves-confirm"));
     await waitFor(() => expect(calls.find(({ path }) => path === "/rollout/bobs-cluster/waves")?.body).toEqual({ action: "rollback", reason: "the canary fails" }));
+  });
+
+  it("keeps a rollback that needs a newer login", async () => {
+    const shown = () => [card({ waves: { ...waves, actions: [...waves.actions] } })];
+    const { unmount } = start(shown(), { "PUT /rollout/bobs-cluster/waves": () => problem(403, "login-too-old") });
+    await userEvent.click(await screen.findByTestId("waves-rollback"));
+    await userEvent.type(await screen.findByTestId("waves-reason"), "the canary fails");
+    await userEvent.click(screen.getByTestId("waves-confirm"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    unmount();
+    const { calls } = start(shown(), { "PUT /rollout/bobs-cluster/waves": () => ({ body: { ...waves, actions: [] } }) });
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    await userEvent.click(screen.getByTestId("waves-confirm"));
+    await waitFor(() => expect(calls.find(({ path }) => path === "/rollout/bobs-cluster/waves")?.body).toEqual({ action: "rollback", reason: "the canary fails" }));
+    await waitFor(() => expect(sessionStorage).toHaveLength(0));
   });
 
   it("is absent without a rollout in waves", async () => {

@@ -3,6 +3,8 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useInstructClassWaves, useInstructWaves } from "../../api/flow-mutations";
 import type { ClassInfo, RolloutCard, RolloutWaves, WavesAction } from "../../api/types";
+import { useKeptDialog } from "../../lib/use-kept-dialog";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
 import { ReasonDialog } from "../ReasonDialog";
 import { RelativeTime } from "../Time";
@@ -19,7 +21,22 @@ interface Props {
   instruct: ReturnType<typeof useInstructWaves>;
 }
 
-function InstructDialog({ of, title, instruct, action, onClose }: Omit<Props, "waves"> & { action: WavesAction; onClose: () => void }) {
+/** A reason and an action, as ReasonDialog keeps them while the person logs in: to roll back needs a recent login. */
+type Instruction = [reason: string, action: WavesAction];
+
+const actions: ReadonlySet<unknown> = new Set<WavesAction>(["pause", "resume", "skip", "finish", "rollback"]);
+
+const isInstruction = (value: unknown): value is Instruction => Array.isArray(value) && value.length === 2 && typeof value[0] === "string" && actions.has(value[1]);
+
+interface InstructDialogProps extends Omit<Props, "waves"> {
+  action: WavesAction;
+  /** The reason from before a login. */
+  draft: string | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
+function InstructDialog({ of, title, instruct, action, draft, kept, onClose }: InstructDialogProps) {
   const { t } = useTranslation();
   const toast = useToast();
   return (
@@ -30,6 +47,9 @@ function InstructDialog({ of, title, instruct, action, onClose }: Omit<Props, "w
       danger={action !== "pause"}
       pending={instruct.isPending}
       error={instruct.error}
+      values={action}
+      draft={draft}
+      kept={kept}
       testId="waves"
       onConfirm={(reason) =>
         instruct.mutate({ action, reason }, {
@@ -48,7 +68,9 @@ function InstructDialog({ of, title, instruct, action, onClose }: Omit<Props, "w
 function WavesProgress({ waves, of, title, instruct }: Props) {
   const { t } = useTranslation();
   const words = useWords();
-  const [action, setAction] = useState<WavesAction>();
+  const { opened, draft, kept, open, close } = useKeptDialog(`waves ${of} ${title}`, isInstruction);
+  const [chosen, setChosen] = useState<WavesAction>();
+  const action = chosen ?? draft?.[1];
   const { halt } = waves;
   return (
     <div data-testid="waves" data-value={halt?.reason ?? "progressing"}>
@@ -71,13 +93,22 @@ function WavesProgress({ waves, of, title, instruct }: Props) {
       {waves.actions.length > 0 && (
         <Group gap={8} mt={8}>
           {waves.actions.map((each) => (
-            <Button key={each} size="compact-xs" variant="default" onClick={() => setAction(each)} data-testid={`waves-${each}`}>
+            <Button
+              key={each}
+              size="compact-xs"
+              variant="default"
+              onClick={() => {
+                setChosen(each);
+                open();
+              }}
+              data-testid={`waves-${each}`}
+            >
               {t(`rollout.waves.do.${each}`)}
             </Button>
           ))}
         </Group>
       )}
-      {action && <InstructDialog of={of} title={title} instruct={instruct} action={action} onClose={() => setAction(undefined)} />}
+      {opened && action && <InstructDialog of={of} title={title} instruct={instruct} action={action} draft={draft?.[0]} kept={kept} onClose={close} />}
     </div>
   );
 }
