@@ -329,6 +329,11 @@ $(BIN)/acp-nodes:
 node-parts: $(BIN)/acp-playground ## Build what real nodes are made of (a quarter of an hour the first time)
 	@$(BIN)/acp-playground parts kubernetes node-packages kubernetes-node cilium coredns node-images
 
+# Real nodes need root on Linux, and a kernel with what Cilium needs, neither of which can be installed here.
+.PHONY: optional-parts
+optional-parts: ocm-parts conformance-istio-parts $(BIN)/acp-nodes ## Build what test-ocm, test-istio and, where real nodes can run, test-cluster need besides parts (half an hour the first time)
+	@if why="$$($(BIN)/acp-nodes check 2>&1)"; then $(MAKE) --no-print-directory node-parts; else echo "no parts of real nodes: $$why"; fi
+
 .PHONY: bench
 bench: build parts postgres clickhouse e2e/node_modules/.installed $(BIN)/acp-nodes ## Measure; prints lines "bench NAME VALUE UNIT"
 	@cd $(PLAYGROUND) && go build -o $(BIN)/ ./cmd/acp-bench
