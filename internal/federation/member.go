@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -159,7 +160,7 @@ func RESTConfig(c Cluster, token string) (*rest.Config, error) {
 // run probes the member until the context ends, and watches it while it is reachable. After every outage the objects
 // are listed again, because a broken connection may have missed changes.
 func (m *member[T]) run(ctx context.Context) {
-	defer m.http.CloseIdleConnections()
+	defer m.closeIdleConnections()
 	for ctx.Err() == nil {
 		err := m.probe(ctx)
 		if err != nil {
@@ -171,6 +172,10 @@ func (m *member[T]) run(ctx context.Context) {
 		m.watchWhileAlive(ctx)
 	}
 }
+
+// closeIdleConnections closes the connections to the member that no request uses. The method of http.Client does nothing here, because it looks at the
+// outermost transport only, and client-go's transports do not pass it on.
+func (m *member[T]) closeIdleConnections() { utilnet.CloseIdleConnectionsFor(m.http.Transport) }
 
 // maxSlowProbes is the number of probes that may take too long without being counted as failed, because the API server answered something else
 // meanwhile: a list, a watch or a probe, of this kind or of another one of the same member. On a machine that is too busy, a lost member is listed
@@ -188,7 +193,7 @@ func (m *member[T]) watchWhileAlive(ctx context.Context) {
 	defer func() {
 		stop()
 		<-done
-		m.http.CloseIdleConnections()
+		m.closeIdleConnections()
 	}()
 	failures, stale, slow := 0, 0, 0
 	for backoff.Pause(ctx, clock.RealClock{}, m.probing.Interval) {

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -307,7 +308,7 @@ func TestMemberWithoutIstioHasNoObjects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer m.http.CloseIdleConnections()
+			defer m.closeIdleConnections()
 			f := &Fleet{fleet: &fleet[Observed]{config: FleetConfig{Kind: c.kind}, members: map[string]*member[Observed]{"m1": m}}}
 			m.setAlive(false, m.probe(t.Context()))
 			o := f.Observe("m1", "acp-x")
@@ -319,5 +320,37 @@ func TestMemberWithoutIstioHasNoObjects(t *testing.T) {
 				t.Errorf("it has %v", got)
 			}
 		})
+	}
+}
+
+// TestIdleConnectionsAreClosed checks that nothing stays connected to a member that is not used any more. A member that is reached through a proxy has
+// connections of its own, which nothing else would use or close.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	closed := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"apiVersion": "cilium.io/v2", "kind": "CiliumNetworkPolicyList", "metadata": {"resourceVersion": "7"}, "items": []}`))
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			close(closed)
+		}
+	}
+	server.StartTLS()
+	defer server.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	m, err := newMember(Cluster{Name: "m1", Endpoint: server.URL, CABundle: authority}, "token", CiliumPolicy, Revision(nil).parse, DefaultProbing,
+		logr.Discard(), new(atomic.Uint64), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.closeIdleConnections()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection is still open")
 	}
 }
