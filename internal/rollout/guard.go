@@ -190,6 +190,10 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State,
 	if halfStopped(p, st.Guard, now) {
 		return w.stopped(ctx, e, stopOf(p, st.Guard, now), p.Spec.TemporaryAudit.Until.UTC())
 	}
+	st, err := w.armAfterInstruction(ctx, e, p, st)
+	if err != nil {
+		return err
+	}
 	if err := w.haltWaves(ctx, p, st.Guard.Stop); err != nil {
 		return err
 	}
@@ -199,8 +203,7 @@ func (w *Watcher) checkResource(ctx context.Context, e catalog.Entity, st State,
 	if st.Guard.Off || InTemporaryAudit(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
 		return nil
 	}
-	st, err := w.observe(ctx, e, st, now)
-	if err != nil {
+	if st, err = w.observe(ctx, e, st, now); err != nil {
 		return err
 	}
 	for cluster, since := range st.Enforced {

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/externalchanges"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/notify"
@@ -94,6 +95,27 @@ func (s *Service) Instruct(ctx context.Context, a approval.Actor, e catalog.Enti
 		return err
 	}
 	return hostError(e.Title, s.Writer.Instruct(ctx, p.Name, waves.New(action, a.ID, reason, now)))
+}
+
+// armAfterInstruction arms the guard again if it has stopped the rollout of a resource, and somebody gave an instruction outside of the portal
+// after that which continues the waves, as Instruct does for one that is given in the portal. Otherwise they would continue without a guard.
+func (w *Watcher) armAfterInstruction(ctx context.Context, e catalog.Entity, p *v1alpha1.ProtectedResource, st State) (State, error) {
+	stop, at := st.Guard.Stop, w.instructedAt(p)
+	if stop == nil || !at.After(stop.At) {
+		return st, nil
+	}
+	i, err := waves.InstructionOf(p)
+	if err != nil || i == nil || i.Action == waves.Pause || i.Action == waves.RollBack {
+		return st, err
+	}
+	return w.Store.Change(ctx, e.Name, func(s *State) (News, error) {
+		if s.Guard.Stop == nil || !at.After(s.Guard.Stop.At) {
+			return News{}, nil
+		}
+		s.Guard.Stop, s.Guard.ArmedAt = nil, at
+		details := map[string]string{"reason": i.Reason, "instruction": i.ID, "statedBy": i.By, "armed": "true"}
+		return News{Entries: []ledger.Entry{line(w.Now(), externalchanges.Unknown, "resource.rollout-guard", e, details)}}, nil
+	})
 }
 
 // haltWaves halts the waves of a resource whose rollout the guard has stopped. It does nothing if somebody gave an instruction after the

@@ -63,15 +63,37 @@ func TestGuardHaltsWaves(t *testing.T) {
 	if got := w.instruction(); got.ID != byHand.ID {
 		t.Errorf("the guard halts again although a person continued: %+v", got)
 	}
+	guard := func() rollout.Guard {
+		states, err := w.store.States(t.Context(), orders)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return states[orders].Guard
+	}
+	if g := guard(); g.Stop != nil || !g.ArmedAt.Equal(byHand.At) {
+		t.Errorf("after a resume by hand, the guard is %+v", g)
+	}
+	lines := w.lines()
+	if last := lines[len(lines)-1]; last.Action != "resource.rollout-guard" || last.Actor != "unknown" || last.Details["instruction"] != byHand.ID ||
+		last.Details["statedBy"] != "admin" || last.Details["armed"] != "true" {
+		t.Errorf("the last line of the ledger is %+v", last)
+	}
+	w.pass(time.Minute)
+	w.see("m1", search, policy.DefaultDenied, 21)
+	w.pass(time.Minute)
+	w.look()
+	w.look()
+	if got := w.instruction(); got.By != waves.Guard || got.Halt != v1alpha1.HaltClientsRefused {
+		t.Errorf("the guard does not halt the waves that were resumed by hand: %+v", got)
+	}
 
 	w.object.Status.Rollout.Progress.Halt = &v1alpha1.RolloutHalt{Reason: v1alpha1.HaltClientsRefused, At: metav1.NewTime(w.now)}
 	w.pass(time.Minute)
 	if err := w.Service.Instruct(t.Context(), bob, w.entity(), waves.Resume, "granted what was missing"); err != nil {
 		t.Fatal(err)
 	}
-	states, err := w.store.States(t.Context(), orders)
-	if err != nil || states[orders].Guard.Stop != nil || w.instruction().By != "bob" {
-		t.Errorf("the guard is %+v after a resume, the instruction %+v, %v", states[orders].Guard, w.instruction(), err)
+	if g := guard(); g.Stop != nil || w.instruction().By != "bob" {
+		t.Errorf("the guard is %+v after a resume, the instruction %+v", g, w.instruction())
 	}
 }
 
