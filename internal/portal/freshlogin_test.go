@@ -180,9 +180,9 @@ func TestOrdinaryLoginsDoNotProveAnything(t *testing.T) {
 	}
 }
 
-// TestTokensThatDecideNeedARecentLogin checks that an old session does not give itself a token that decides without a login, and that a token
+// TestTokensNeedARecentLogin checks that an old session does not give itself a token, which outlives it and decides without a login, and that a token
 // decides as before.
-func TestTokensThatDecideNeedARecentLogin(t *testing.T) {
+func TestTokensNeedARecentLogin(t *testing.T) {
 	x := sensitive(t)
 	id, version := x.request(t, "ledger-db-cache")
 	carol := x.as("carol")
@@ -204,14 +204,13 @@ func TestTokensThatDecideNeedARecentLogin(t *testing.T) {
 		t.Errorf("the login of a command line, after a recent login: %d %s", a.Status, a.Body)
 	}
 	x.advance(16 * time.Minute)
-	var p problemBody
-	if a := create("tickets:decide"); a.Status != http.StatusForbidden {
-		t.Errorf("an old login: %d %s", a.Status, a.Body)
-	} else if a.Into(t, &p); p.Code != "login-too-old" {
-		t.Errorf("an old login: %+v", p)
-	}
-	if a := create("read"); a.Status != http.StatusCreated {
-		t.Errorf("a token that only reads: %d %s", a.Status, a.Body)
+	for _, scope := range []string{"tickets:decide", "workloads:write", "read"} {
+		var p problemBody
+		if a := create(scope); a.Status != http.StatusForbidden {
+			t.Errorf("a token with the scope %s, after an old login: %d %s", scope, a.Status, a.Body)
+		} else if a.Into(t, &p); p.Code != "login-too-old" {
+			t.Errorf("a token with the scope %s, after an old login: %+v", scope, p)
+		}
 	}
 	if a := device(false); a.Status != http.StatusForbidden {
 		t.Errorf("the login of a command line, after an old login: %d %s", a.Status, a.Body)
@@ -261,7 +260,8 @@ func TestCatalogChangesNeedARecentLogin(t *testing.T) {
 }
 
 // TestOpeningResourcesNeedsARecentLogin checks that an old session lets nobody connect: neither by a temporary audit, nor by a downgrade, nor by the
-// rollback of waves, nor by a token that can begin one. It can end the first two, and halt waves.
+// rollback of waves, nor by a guard that opens what it stops or does not watch, nor by an address that has the access of an application, nor by a token.
+// It can end temporary audits and downgrades, halt waves, and preview a source of workloads.
 func TestOpeningResourcesNeedsARecentLogin(t *testing.T) {
 	x := sensitive(t)
 	x.halted()
@@ -270,6 +270,8 @@ func TestOpeningResourcesNeedsARecentLogin(t *testing.T) {
 	change := func(method, path string, body map[string]any) portaltest.Answer {
 		return dave.Call(method, "/api/v1"+path, body, http.Header{"X-Acp-Request": {"1"}})
 	}
+	machine := map[string]any{"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"198.51.100.7"}}
+	preview := "of an earlier preview"
 	calls := map[string]func() portaltest.Answer{
 		"temporary audit": func() portaltest.Answer {
 			return change(http.MethodPut, "/resources/bobs-cluster/temporary-audit", map[string]any{"until": until, "reason": "a job is cut off"})
@@ -282,6 +284,15 @@ func TestOpeningResourcesNeedsARecentLogin(t *testing.T) {
 		},
 		"rollback of a class": func() portaltest.Answer {
 			return change(http.MethodPut, "/classes/redis/waves", map[string]any{"action": "rollback", "reason": "a job is cut off"})
+		},
+		"guard": func() portaltest.Answer {
+			return change(http.MethodPut, "/rollout/bobs-cluster/guard", map[string]any{"reopens": true, "limit": 0, "reason": "an outage is worse"})
+		},
+		"address": func() portaltest.Answer {
+			return change(http.MethodPost, "/workloads", map[string]any{"items": []any{machine}})
+		},
+		"source of addresses": func() portaltest.Answer {
+			return change(http.MethodPost, "/workloads/sync", map[string]any{"source": "cmdb", "items": []any{}, "token": preview})
 		},
 		"token": func() portaltest.Answer {
 			return change(http.MethodPost, "/me/tokens", map[string]any{"name": "mine", "scopes": []string{"rollout:write"}, "expiresInSeconds": 3600})
@@ -305,6 +316,13 @@ func TestOpeningResourcesNeedsARecentLogin(t *testing.T) {
 	if a := change(http.MethodPut, "/rollout/bobs-cluster/waves", map[string]any{"action": "pause", "reason": "a job is cut off"}); a.Status != http.StatusOK {
 		t.Errorf("a pause of waves with an old login: %d %s", a.Status, a.Body)
 	}
+	var shown struct{ Token string }
+	if a := change(http.MethodPost, "/workloads/sync", map[string]any{"source": "cmdb", "items": []any{machine}}); a.Status != http.StatusOK {
+		t.Errorf("the preview of a source with an old login: %d %s", a.Status, a.Body)
+	} else {
+		a.Into(t, &shown)
+	}
+	preview = shown.Token
 	x.freshLogin(t, dave, "dave", "/fleet")
 	for name, call := range calls {
 		if a := call(); a.Status >= http.StatusMultipleChoices && a.Status != http.StatusConflict {

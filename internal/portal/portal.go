@@ -133,7 +133,6 @@ func newAPI(s *core.Server, c Config) *api {
 	return &api{
 		accountAPI: &accountapi.API{
 			Data: data, Server: s, Credentials: c.Credentials, SessionIdle: c.SessionIdle, Inbox: c.Inbox, Saved: c.SavedViews, Demo: c.Demo,
-			CheckLogin: c.Tickets.CheckLogin,
 		},
 		catalogAPI:      &catalogapi.API{Data: data, Workloads: c.Workloads},
 		flowAPI:         &flowapi.API{Data: data},
@@ -144,11 +143,9 @@ func newAPI(s *core.Server, c Config) *api {
 		notificationAPI: &notificationapi.API{Data: data, Inbox: c.Inbox, Channels: c.Channels},
 		packageAPI:      &packageapi.API{Data: data, Packages: c.Packages},
 		reviewAPI:       &reviewapi.API{Data: data, Server: s, Reviews: c.Reviews, Store: c.ReviewStore},
-		rolloutAPI: &rolloutapi.API{
-			Data: data, Insight: c.Insight, Rollout: c.Rollout, FleetDowngrader: c.FleetDowngrader, CheckLogin: c.Tickets.CheckLogin,
-		},
-		ticketAPI: &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},
-		streams:   s,
+		rolloutAPI:      &rolloutapi.API{Data: data, Insight: c.Insight, Rollout: c.Rollout, FleetDowngrader: c.FleetDowngrader},
+		ticketAPI:       &ticketapi.API{Data: data, Server: s, Insight: c.Insight, Rollout: c.Rollout},
+		streams:         s,
 	}
 }
 

@@ -17,16 +17,17 @@ import (
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/featuretest"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/views"
 )
-
-// anyLogin is a CheckLogin for which every login is recent.
-func anyLogin(approval.Actor) error { return nil }
 
 // TestAuditorsGetOnlyTokensThatRead checks each scope: the token of an auditor must not be able to change anything, because a token does
 // not carry the claim of a login that its owner is an auditor.
 func TestAuditorsGetOnlyTokensThatRead(t *testing.T) {
 	store := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)), ledgerstore.Append)
-	a := &API{Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }}, CheckLogin: anyLogin}
+	a := &API{
+		Data:        &views.Data{Tickets: &approval.Service{}},
+		Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }},
+	}
 	for _, scope := range credential.Scopes() {
 		reads := slices.Contains([]credential.Scope{credential.ScopeRead, credential.ScopeLedgerRead}, scope)
 		for _, auditor := range []bool{false, true} {
@@ -43,7 +44,10 @@ func TestAuditorsGetOnlyTokensThatRead(t *testing.T) {
 // another person.
 func TestTokensBelongToTheirOwners(t *testing.T) {
 	store := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)), ledgerstore.Append)
-	a := &API{Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }}, CheckLogin: anyLogin}
+	a := &API{
+		Data:        &views.Data{Tickets: &approval.Service{}},
+		Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }},
+	}
 	body := openapi.CreateTokenJSONRequestBody{Name: "ci", ExpiresInSeconds: 3600, Scopes: []openapi.TokenScope{"read"}}
 	alice, bob := featuretest.Context(t, approval.Actor{ID: "alice"}), featuretest.Context(t, approval.Actor{ID: "bob"})
 	response, err := a.CreateToken(alice, openapi.CreateTokenRequestObject{Body: &body})
@@ -83,7 +87,10 @@ func TestTokensBelongToTheirOwners(t *testing.T) {
 // TestTokenWithoutLifetimeIsRefused checks that a lifetime that no duration can hold is refused instead of overflowing.
 func TestTokenWithoutLifetimeIsRefused(t *testing.T) {
 	store := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)), ledgerstore.Append)
-	a := &API{Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }}, CheckLogin: anyLogin}
+	a := &API{
+		Data:        &views.Data{Tickets: &approval.Service{}},
+		Credentials: &credential.Service{Store: store, Now: func() time.Time { return featuretest.Now }},
+	}
 	for _, seconds := range []int64{-1, 0, int64(credential.MaxLifetime/time.Second) + 1, 1 << 62} {
 		body := openapi.CreateTokenJSONRequestBody{Name: "ci", ExpiresInSeconds: seconds, Scopes: []openapi.TokenScope{"read"}}
 		if got, err := a.CreateToken(featuretest.Context(t, approval.Actor{ID: "alice"}), openapi.CreateTokenRequestObject{Body: &body}); err == nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/core"
@@ -29,9 +28,6 @@ type API struct {
 	SessionIdle time.Duration
 	Inbox       Inbox
 	Saved       savedview.Store
-	// CheckLogin returns an error unless the caller may do what needs a recent login. It is required for what gives a program the right to do
-	// such things, because a program does them without a login.
-	CheckLogin func(approval.Actor) error
 	// Demo reports whether the portal belongs to a demonstration, which the pages show.
 	Demo bool
 }

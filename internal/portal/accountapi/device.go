@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
@@ -62,8 +61,8 @@ func (a *API) ApproveDevice(ctx context.Context, r openapi.ApproveDeviceRequestO
 	if who := core.Caller(ctx); allow && who.Auditor && !a.Catalog().InGroup(who.ID, catalog.GroupAuditors) {
 		return nil, approval.AuditorsOnlyRead()
 	}
-	if allow && slices.ContainsFunc(credential.DeviceScopes(), needsRecentLogin) {
-		if err := a.CheckLogin(core.Caller(ctx)); err != nil {
+	if allow { // the program gets a token; see CreateToken
+		if err := a.Tickets.CheckLogin(core.Caller(ctx)); err != nil {
 			return nil, err
 		}
 	}

@@ -42,21 +42,15 @@ func (a *API) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 	if core.Caller(ctx).Auditor && slices.ContainsFunc(req.Scopes, canModify) {
 		return nil, approval.AuditorsOnlyRead()
 	}
-	if slices.ContainsFunc(req.Scopes, needsRecentLogin) {
-		if err := a.CheckLogin(core.Caller(ctx)); err != nil {
-			return nil, err
-		}
+	// A token outlives the session by up to a year, and what a session can do only after a recent login, it does without a login.
+	if err := a.Tickets.CheckLogin(core.Caller(ctx)); err != nil {
+		return nil, err
 	}
 	t, secret, err := a.Credentials.Create(core.RequestContext(ctx), core.Caller(ctx).ID, req)
 	if err != nil {
 		return nil, err
 	}
 	return openapi.CreateToken201JSONResponse{Token: tokenView(t), Secret: secret}, nil
-}
-
-// needsRecentLogin reports whether a token of a scope can do what a session can do after a recent login only.
-func needsRecentLogin(s credential.Scope) bool {
-	return s == credential.ScopeTicketsDecide || s == credential.ScopeCatalogWrite || s == credential.ScopeRollout
 }
 
 // RevokeToken implements openapi.StrictServerInterface.

@@ -167,6 +167,10 @@ func (a *API) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 	if token := core.Value(r.Body.Token); token == "" {
 		got, err = a.Workloads.PreviewSync(core.RequestContext(ctx), by, r.Body.Source, in)
 	} else {
+		// Whoever registers an address lets it connect with the access of its application. The preview changes nothing.
+		if err := a.Tickets.CheckLogin(core.Caller(ctx)); err != nil {
+			return nil, err
+		}
 		if err := core.ExtendWriteDeadline(ctx, syncTimeout); err != nil {
 			return nil, err
 		}

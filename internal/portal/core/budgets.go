@@ -29,7 +29,8 @@ var (
 	budgetAnonymous = Budget{name: "strangers", per: 50, Burst: 400}
 	// BudgetLogins bounds the starts of logins and device logins, which store data for some minutes.
 	BudgetLogins = Budget{name: "logins", per: 5, Burst: 200}
-	// BudgetWrongTokens bounds invalid bearer tokens. Valid ones cannot be guessed, but each attempt reads the store.
+	// BudgetWrongTokens bounds the answers to invalid bearer tokens. It does not bound the reads of the store, one by an index for each attempt: valid
+	// tokens may come from the same address.
 	BudgetWrongTokens = Budget{name: "wrong-tokens", per: 0.2, Burst: 20}
 	// BudgetUserCodes bounds attempts of user codes, which have eight letters: a few dozen during the life of a code (RFC 8628 5.1).
 	BudgetUserCodes = Budget{name: "user-codes", per: 0.05, Burst: 10}

@@ -47,7 +47,7 @@ type Route struct {
 	Body                    int64   // the maximum size of its body in bytes; 0 for MaxBody
 	Media                   string  // a media type of its body in addition to application/json
 	Raw                     bool    // its handler verifies the signature of the body before it parses it, so the body is not checked as JSON
-	RecentLogin             bool    // a session needs a recent login: the route changes who decides, or lets all connect; see approval.Service.CheckLogin
+	RecentLogin             bool    // a session needs a recent login: the route changes who decides, or lets clients connect; see approval.Service.CheckLogin
 	Once                    bool    // the response is stored with the Idempotency-Key; see executeOnce
 	Programs                bool    // called by programs without credentials; cookies are ignored
 	Costs                   *Budget // an additional budget, for routes that read much

@@ -3,7 +3,6 @@
 package rolloutapi
 
 import (
-	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/portal/views"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -16,7 +15,4 @@ type API struct {
 	Rollout *rollout.Service
 	// FleetDowngrader begins and ends downgrades: temporary audits of many resources.
 	FleetDowngrader *rollout.FleetDowngrader
-	// CheckLogin returns an error unless the caller may do what needs a recent login. It is required for the instruction to roll back, which lets
-	// clients connect; other instructions about waves do not need it.
-	CheckLogin func(approval.Actor) error
 }

@@ -25,7 +25,8 @@ func (a *API) waves(c *catalog.Catalog, who approval.Actor, e catalog.Entity, p 
 	return views.Waves(c, in, p.Enforced().Equal(p.Spec.Enforces()), func(action waves.Action) bool { return rollout.MayInstruct(c, who, e, action) })
 }
 
-// wavesAction returns the action of a request. It returns an error if the action is unknown, or needs a more recent login.
+// wavesAction returns the action of a request. It returns an error if the action is unknown, or needs a more recent login: a rollback lets clients
+// connect.
 func (a *API) wavesAction(who approval.Actor, in openapi.WavesAction) (waves.Action, error) {
 	action := waves.Action(in)
 	if !slices.Contains(waves.Actions(), action) {
@@ -34,7 +35,7 @@ func (a *API) wavesAction(who approval.Actor, in openapi.WavesAction) (waves.Act
 	if action != waves.RollBack {
 		return action, nil
 	}
-	return action, a.CheckLogin(who)
+	return action, a.Tickets.CheckLogin(who)
 }
 
 // PutRolloutWaves implements openapi.StrictServerInterface.

@@ -18,12 +18,28 @@ import { SearchField } from "../components/SearchField";
 import { textLimit } from "../lib/request";
 import { outcomes, recommendations } from "../lib/reviews";
 import { among, useFilters } from "../lib/use-filters";
+import { useKeptDialog } from "../lib/use-kept-dialog";
+import type { KeptInput } from "../lib/use-kept-dialog";
 import { reviewLineOrders, useServerSort } from "../lib/use-server-sort";
 
-function EndDialog({ review, onClose }: { review: AccessReview; onClose: () => void }) {
+interface EndForm {
+  reason: string;
+}
+
+const isEndForm = (value: unknown): value is EndForm => typeof value === "object" && value !== null && "reason" in value && typeof value.reason === "string";
+
+interface EndDialogProps {
+  review: AccessReview;
+  /** The values from before a login. */
+  draft: EndForm | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
+function EndDialog({ review, draft, kept, onClose }: EndDialogProps) {
   const { t } = useTranslation();
   const end = useEndReview(review.id);
-  const [reason, setReason] = useState("");
+  const [reason, setReason] = useState(draft?.reason ?? "");
   const [missing, setMissing] = useState(false);
   return (
     <FormDialog
@@ -42,6 +58,7 @@ function EndDialog({ review, onClose }: { review: AccessReview; onClose: () => v
       pending={end.isPending}
       error={end.error}
       values={{ reason }}
+      kept={kept}
       onClose={onClose}
     >
       {(fieldError) => (
@@ -105,7 +122,7 @@ export function ReviewPage() {
   const { t } = useTranslation();
   const { id = "" } = useParams();
   const query = useReview(id);
-  const [ending, setEnding] = useState(false);
+  const ending = useKeptDialog(`end-review ${id}`, isEndForm);
   const review = query.data;
   return (
     <Page
@@ -117,7 +134,7 @@ export function ReviewPage() {
         review && (
           <Group gap="sm">
             {review.canExport && review.state !== "preparing" && <Button component={Link} to={`/reviews/${id}/report`} variant="default" data-testid="review-report">{t("accessReview.report")}</Button>}
-            {review.canEnd && <Button variant="default" onClick={() => setEnding(true)} data-testid="end-review">{t("accessReview.end")}</Button>}
+            {review.canEnd && <Button variant="default" onClick={ending.open} data-testid="end-review">{t("accessReview.end")}</Button>}
           </Group>
         )
       }
@@ -137,7 +154,7 @@ export function ReviewPage() {
           </>
         )}
       </Loaded>
-      {ending && review && <EndDialog review={review} onClose={() => setEnding(false)} />}
+      {ending.opened && review?.canEnd && <EndDialog review={review} draft={ending.draft} kept={ending.kept} onClose={ending.close} />}
     </Page>
   );
 }

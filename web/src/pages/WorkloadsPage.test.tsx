@@ -54,6 +54,24 @@ describe("workloads", () => {
     await waitFor(() => expect(screen.queryByTestId("workload-form")).toBeNull());
   });
 
+  it("keeps the form while a newer login is needed", async () => {
+    const { unmount } = start({ put: () => problem(403, "login-too-old") });
+    await userEvent.click(await screen.findByTestId("add-workload"));
+    await userEvent.type(await screen.findByTestId("workload-id"), "vm-2");
+    await userEvent.click(screen.getByTestId("workload-application"));
+    await userEvent.click(await screen.findByRole("option", { name: new RegExp(app888.title) }));
+    await userEvent.type(screen.getByTestId("workload-addresses"), "10.0.0.2{Enter}");
+    await userEvent.click(screen.getByTestId("workload-save"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    unmount();
+    const { calls } = start();
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    expect(await screen.findByDisplayValue(new RegExp(app888.title))).toBeVisible();
+    await userEvent.click(screen.getByTestId("workload-save"));
+    await waitFor(() => expect(calls.find((call) => call.method === "POST")?.body).toEqual({ items: [{ id: "vm-2", subject: app888.name, addresses: ["10.0.0.2"] }] }));
+    await waitFor(() => expect(sessionStorage).toHaveLength(0));
+  });
+
   it("keeps the form when the server refuses the one", async () => {
     start({ put: () => ({ body: { items: [{ id: "vm-2", outcome: "refused", message: verbatim("the address 10.0.0.2 is taken") }] } }) });
     await userEvent.click(await screen.findByTestId("add-workload"));

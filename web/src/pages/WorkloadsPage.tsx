@@ -18,6 +18,8 @@ import { SyncWorkloadsDialog } from "../components/workloads/SyncWorkloadsDialog
 import { UploadWorkloadsDialog } from "../components/workloads/UploadWorkloadsDialog";
 import { WorkloadTable } from "../components/workloads/WorkloadTable";
 import { useFilters } from "../lib/use-filters";
+import { useKeptDialog } from "../lib/use-kept-dialog";
+import { isWorkloadForm } from "../lib/workload-form";
 
 const keys = ["q", "source", "application"] as const;
 const cleared = Object.fromEntries(keys.map((key) => [key, undefined]));
@@ -26,7 +28,8 @@ const cleared = Object.fromEntries(keys.map((key) => [key, undefined]));
 export function WorkloadsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
-  const [dialog, setDialog] = useState<"add" | "upload" | "sync">();
+  const [dialog, setDialog] = useState<"upload" | "sync">();
+  const adding = useKeptDialog("workload", isWorkloadForm);
   const roles: readonly Role[] = useMe().data?.roles ?? [];
   const security = roles.includes("security");
   const mayChange = !roles.includes("auditor") && (security || roles.includes("application-owner"));
@@ -52,7 +55,7 @@ export function WorkloadsPage() {
             <Button variant="default" onClick={() => setDialog("upload")} data-testid="upload-workloads">
               {t("machines.upload")}
             </Button>
-            <Button onClick={() => setDialog("add")} data-testid="add-workload">
+            <Button onClick={adding.open} data-testid="add-workload">
               {t("machines.add")}
             </Button>
           </Group>
@@ -88,7 +91,7 @@ export function WorkloadsPage() {
           {t("machines.platform")} <Link to="/profile#tokens">{t("machines.tokens")}</Link>
         </p>
       )}
-      {dialog === "add" && <AddWorkloadDialog all={security} onClose={close} />}
+      {adding.opened && mayChange && <AddWorkloadDialog all={security} draft={adding.draft} kept={adding.kept} onClose={adding.close} />}
       {dialog === "upload" && <UploadWorkloadsDialog onClose={close} />}
       {dialog === "sync" && <SyncWorkloadsDialog onClose={close} />}
     </Page>

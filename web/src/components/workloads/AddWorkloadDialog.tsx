@@ -5,7 +5,9 @@ import { usePutWorkloads } from "../../api/governance";
 import { useApplication } from "../../api/queries";
 import { addressKey } from "../../lib/entered-list";
 import { workloadAddresses, workloadId } from "../../lib/request";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
+import type { WorkloadForm } from "../../lib/workload-form";
 import { ApplicationSelect } from "../EntitySelect";
 import { Notice } from "../Feedback";
 import { FormDialog } from "../FormDialog";
@@ -13,15 +15,24 @@ import { ListField } from "../ListField";
 import { useToast } from "../toast-context";
 import { RequestWorkloadsButton } from "./RequestWorkloadsButton";
 
+interface Props {
+  /** Whether every application can be chosen, or only the person's own. */
+  all: boolean;
+  /** The values from before a login. */
+  draft: WorkloadForm | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
 /** AddWorkloadDialog registers one machine. */
-export function AddWorkloadDialog({ all, onClose }: { all: boolean; onClose: () => void }) {
+export function AddWorkloadDialog({ all, draft, kept, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const toast = useToast();
-  const [id, setId] = useState("");
-  const [application, setApplication] = useState("");
-  const [addresses, setAddresses] = useState<string[]>([]);
-  const [description, setDescription] = useState("");
+  const [id, setId] = useState(draft?.id ?? "");
+  const [application, setApplication] = useState(draft?.application ?? "");
+  const [addresses, setAddresses] = useState(draft?.addresses ?? []);
+  const [description, setDescription] = useState(draft?.description ?? "");
   const [tried, setTried] = useState(false);
   const subject = useApplication(application).data?.name;
   const put = usePutWorkloads();
@@ -48,6 +59,7 @@ export function AddWorkloadDialog({ all, onClose }: { all: boolean; onClose: () 
       pending={put.isPending}
       error={put.error}
       values={{ id, application, addresses, description }}
+      kept={kept}
       onClose={onClose}
     >
       {(fieldError) => (
