@@ -293,7 +293,7 @@ RESOURCES ?= 1000
 SCALE_FLAGS ?=
 
 .PHONY: scale
-scale: programs parts ## Measure the adapter with MEMBERS simulated members and RESOURCES resources (docs/scale.md; RESOURCES=10000 takes about an hour; not part of bench)
+scale: programs parts ## Measure the adapter with MEMBERS simulated members and RESOURCES resources (docs/scale.md; RESOURCES=5000 takes 40 minutes; not part of bench)
 	@cd $(PLAYGROUND) && ../hack/step "acp-scale" go build -o $(BIN)/ ./cmd/acp-scale
 	@$(BIN)/acp-scale --bin-dir $(BIN) --members $(MEMBERS) --resources $(RESOURCES) $(SCALE_FLAGS)
 
