@@ -224,7 +224,8 @@ func settings(o *options) *configuration.Settings {
 		&o.directWrites,
 		"direct-writes",
 		memberwriter.DefaultPerMember,
-		"`objects` that the adapter itself writes into a member at the same time: all with the direct engine, urgent ones while KubeFed is behind",
+		"`objects` of policies, and as many of groups of addresses, that the adapter itself writes into a member at the same time: "+
+			"all with the direct engine, urgent ones while KubeFed is behind",
 	)
 	f.IntVar(&o.workers, "workers", protectedresource.DefaultWorkers, "`resources` that are reconciled at the same time")
 	o.tracing.Define(s)
