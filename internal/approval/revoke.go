@@ -3,12 +3,14 @@ package approval
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/acp-io/acp/internal/message"
 )
 
 // Revoke revokes an item's grant, or every grant of the ticket, and the grants that extend them. Extensions are revoked
-// first: after an interruption, the requested grant is still in force and can be revoked again.
+// first: after an interruption, the requested grant is still in force and can be revoked again. The job that removes the grant revokes the
+// extensions that were approved meanwhile.
 func (s *Service) Revoke(ctx context.Context, a Actor, number int64, item int, reason string) (*Ticket, error) {
 	reason, err := text("reason", reason)
 	if err != nil {
@@ -113,6 +115,34 @@ func (s *Service) revokeTarget(ctx context.Context, t *Ticket, i int) error {
 		return err
 	}
 	return s.revokeFor(ctx, target, why)
+}
+
+// revokeLateExtensions revokes the extensions of a grant that is being removed which were approved after the extensions were listed and before
+// the revocation was stored. The worker of such an extension may have found the target in force, so that it still writes the extension. The job
+// that removes the grant therefore calls this: it begins after the revocation is stored, and is repeated after a crash. Every extension that is
+// approved later is refused by its own worker, which finds the target revoked.
+func (s *Service) revokeLateExtensions(ctx context.Context, t *Ticket, i int) error {
+	why, revoked := t.revocation(i)
+	if !revoked {
+		return nil
+	}
+	return s.revokeExtensions(ctx, Target{t.Number, i}, why, map[Target]bool{})
+}
+
+// revocation returns who revoked a grant and why, for the revocation of its extensions. It returns false if the extensions do not end with the
+// grant: it expired, an access review ended it, whose decision names the extensions that it ends, or it ended in an unknown way after the backup
+// that was restored.
+func (t *Ticket) revocation(i int) (Event, bool) {
+	// A later event of this kind requests the removal of a statement that is back.
+	at := slices.IndexFunc(t.Events, func(e Event) bool { return e.Item == i && e.Kind == EventRevokeRequested })
+	if at < 0 || !t.wasRevoked(i) {
+		return Event{}, false
+	}
+	e := t.Events[at]
+	if e.Step != "" || e.Message.Code == message.TicketRestoredEnded("").Code {
+		return Event{}, false
+	}
+	return Event{Actor: e.Actor, OnBehalfOf: e.OnBehalfOf, Comment: e.Comment, Message: e.Message}, true
 }
 
 var errTargetRevoked = errors.New("the grant that it extends was revoked")

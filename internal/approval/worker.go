@@ -254,6 +254,9 @@ func (w *Worker) write(ctx context.Context, j *Job, t *Ticket) (name string, wri
 			err = w.protect(ctx, it, check)
 		}
 	default:
+		if err = w.Service.revokeLateExtensions(ctx, t, j.Item); err != nil {
+			return name, Written{}, err
+		}
 		written, err = w.Writer.Drop(ctx, cmp.Or(it.Policy, name), it.ResourceName, []string{it.SID}, check)
 	}
 	return cmp.Or(written.Policy, name), written, err
