@@ -29,7 +29,6 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/accessrequest"
 	"github.com/acp-io/acp/internal/portal/host"
-	"github.com/acp-io/acp/internal/portal/rolloutapi"
 	"github.com/acp-io/acp/internal/portal/ticketapi"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
@@ -194,10 +193,11 @@ func (v *services) addRollouts(ctx context.Context, states *rolloutstore.Store, 
 	config := rollout.Config{Store: states, Writer: writer, Host: v.host, Catalog: v.directory.Catalog, Organizations: v.approvals.Organizations,
 		Now: wallclock.Now, Log: v.log}
 	v.rollouts = rollout.NewService(config)
-	config.Writer = v.host.UnlimitedWriter()
+	urgent := v.host.UnlimitedWriter()
+	config.Writer = urgent
 	v.downgrader = &rollout.FleetDowngrader{
 		Service: rollout.NewService(config),
-		Objects: rolloutapi.ProtectedBy(v.host),
+		Objects: urgent.ProtectedResources,
 		ClassOf: v.host.ClassOf,
 		MaxWait: fleetDowngradeMaxWait,
 		Running: ctx,

@@ -168,6 +168,15 @@ func (h *fakeHost) SetTemporaryAudit(
 	return nil, rollout.ErrGone
 }
 
+// protectedResources implements Objects of rollout.FleetDowngrader.
+func (h *fakeHost) protectedResources(context.Context) ([]*v1alpha1.ProtectedResource, error) {
+	in, ok := h.Input()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	return in.Resources, nil
+}
+
 // Instruct implements rollout.HostWriter.
 func (h *fakeHost) Instruct(_ context.Context, name string, i waves.Instruction) error {
 	h.mu.Lock()

@@ -41,7 +41,6 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/portaltest"
-	"github.com/acp-io/acp/internal/portal/rolloutapi"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
 	savedviewstore "github.com/acp-io/acp/internal/savedview/gormstore"
@@ -232,7 +231,7 @@ func newSite(t testing.TB) *site {
 	x.reviewer = accessreview.NewWorker(x.reviews, "one", &accessreview.Flows{Reader: x.flows, Snapshot: x.host.Snapshot,
 		Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }}, time.Hour, log)
 	x.config = Config{Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight, Rollout: rollouts,
-		FleetDowngrader: &rollout.FleetDowngrader{Service: rollouts, Objects: rolloutapi.ProtectedBy(x.host), ClassOf: classOf, MaxWait: 10 * time.Second,
+		FleetDowngrader: &rollout.FleetDowngrader{Service: rollouts, Objects: x.host.protectedResources, ClassOf: classOf, MaxWait: 10 * time.Second,
 			Running: ctx},
 		Reviews: x.reviews, ReviewStore: x.reviewStore, Inbox: inbox, SavedViews: savedviewstore.New(db),
 		Packages:  packagestore.New(db),

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"sync"
@@ -26,12 +27,14 @@ const (
 
 // FleetDowngrader begins and ends fleet downgrades: the temporary audit of all resources in a scope, in every member, in an emergency. The
 // portal and its API call it just a downgrade. The downgrade of one member is another procedure, which needs no portal: package
-// federation/memberdowngrade. The state is stored in the objects
-// alone, so that all replicas, also after a restart, report the same; only the progress of a run is in the memory of a replica.
+// federation/memberdowngrade. What is open is stored in the objects
+// alone, so that all replicas, also after a restart, report the same; only the progress of a run is in the memory of a replica. The store has a
+// lease of each run (FleetDowngradeLease), so that no replica opens anything after another one has reported the end.
 type FleetDowngrader struct {
 	*Service
-	// Objects returns all ProtectedResources, which must not be changed; false if the host cluster was not read yet.
-	Objects func() ([]*v1alpha1.ProtectedResource, bool)
+	// Objects reads all ProtectedResources from the API server, with their names and specs. A cache does not suffice: the end of a downgrade
+	// would not close what another replica has just opened.
+	Objects func(ctx context.Context) ([]*v1alpha1.ProtectedResource, error)
 	// ClassOf returns the class of a resource, or "" if no class covers it.
 	ClassOf func(resource string) string
 	// MaxWait is how long the caller waits for the whole run.
@@ -72,7 +75,7 @@ func (d *FleetDowngrader) Begin(ctx context.Context, a approval.Actor, scope Fle
 	}
 	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(until), Reason: reason, By: a.ID, Scope: scope.String()}
 	enforced := 0
-	objects, err := d.inScope(scope, func(spec v1alpha1.ProtectedResourceSpec) bool {
+	objects, err := d.inScope(ctx, scope, func(spec v1alpha1.ProtectedResourceSpec) bool {
 		if Enforces(spec) {
 			enforced++
 		}
@@ -84,8 +87,23 @@ func (d *FleetDowngrader) Begin(ctx context.Context, a approval.Actor, scope Fle
 	if enforced == 0 {
 		return FleetDowngradeRun{}, fail(approval.CodeConflict, message.DowngradeNothingEnforced())
 	}
-	return d.start(ctx, FleetDowngradeRun{Scope: scope, Until: until, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, audit, objects,
-		func(spec v1alpha1.ProtectedResourceSpec) bool { return opens(spec, audit) })
+	run := FleetDowngradeRun{Scope: scope, Until: until, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}
+	r, fresh, err := d.claim(run)
+	if err != nil {
+		return FleetDowngradeRun{}, err
+	}
+	patience, cancel := context.WithTimeout(ctx, d.MaxWait)
+	defer cancel()
+	if fresh {
+		if _, err := d.register(ctx, r, d.news(run, reason, objects)); err != nil {
+			d.forget(r, err)
+			return FleetDowngradeRun{}, err
+		}
+		d.started(r)
+		still := func(spec v1alpha1.ProtectedResourceSpec) bool { return opens(spec, audit) }
+		go d.work(d.Running, r, reason, audit, objects, still) //nolint:contextcheck // the run continues after the request
+	}
+	return r.wait(patience)
 }
 
 // opens reports whether a downgrade changes anything for a resource.
@@ -93,11 +111,23 @@ func opens(spec v1alpha1.ProtectedResourceSpec, audit *v1alpha1.TemporaryAudit) 
 	return Enforces(spec) && (spec.TemporaryAudit == nil || spec.TemporaryAudit.Until.Before(&audit.Until))
 }
 
-// Resume ends the temporary audits that downgrades began in a scope, and not those that an owner began.
+// Resume ends the temporary audits that downgrades began in a scope, and not those that an owner began. It stops the downgrades in the scope that
+// still run, on every replica, and reports no end while one of them may open anything.
 func (d *FleetDowngrader) Resume(ctx context.Context, a approval.Actor, scope FleetDowngradeScope, reason string) (FleetDowngradeRun, error) {
 	reason, err := d.authorize(a, reason, message.AuditEndReasonNeeded())
 	if err != nil {
 		return FleetDowngradeRun{}, err
+	}
+	last, ok := d.Last()
+	done := ok && last.Resume && last.Scope == scope && last.FailedTotal == 0 && !last.FinishedAt.IsZero()
+	r, fresh, err := d.claim(FleetDowngradeRun{Scope: scope, Resume: true, By: a.ID, StartedAt: d.Now().UTC()})
+	if err != nil {
+		return FleetDowngradeRun{}, err
+	}
+	patience, cancel := context.WithTimeout(ctx, d.MaxWait)
+	defer cancel()
+	if !fresh {
+		return r.wait(patience)
 	}
 	now := d.Now()
 	closes := func(spec v1alpha1.ProtectedResourceSpec) bool {
@@ -107,17 +137,49 @@ func (d *FleetDowngrader) Resume(ctx context.Context, a approval.Actor, scope Fl
 		_, downgraded := ParseFleetDowngradeScope(spec.TemporaryAudit.Scope)
 		return downgraded
 	}
-	objects, err := d.inScope(scope, closes)
+	objects, err := d.prepareResume(ctx, patience, r, reason, closes)
 	if err != nil {
+		d.release(ctx, r)
+		d.forget(r, err)
+		if errors.Is(err, errNothingOpen) && done {
+			return last, nil
+		}
 		return FleetDowngradeRun{}, err
 	}
-	if len(objects) == 0 {
-		if last, ok := d.Last(); ok && last.Resume && last.Scope == scope && last.FailedTotal == 0 {
-			return last, nil // already done
-		}
-		return FleetDowngradeRun{}, fail(approval.CodeConflict, message.DowngradeNone())
+	d.started(r)
+	go d.work(d.Running, r, reason, nil, objects, closes) //nolint:contextcheck // the run continues after the request
+	return r.wait(patience)
+}
+
+// errNothingOpen means that no downgrade is in effect in a scope.
+var errNothingOpen = fail(approval.CodeConflict, message.DowngradeNone())
+
+// prepareResume stops the downgrades that the end of a downgrade concerns, and then returns the objects to close. The order matters: once the
+// lease of the end is stored no downgrade begins, and once all others have ended nothing is opened that the list does not contain.
+func (d *FleetDowngrader) prepareResume(
+	ctx, patience context.Context,
+	r *fleetDowngradeRun,
+	reason string,
+	closes func(v1alpha1.ProtectedResourceSpec) bool,
+) ([]*v1alpha1.ProtectedResource, error) {
+	stopped, err := d.register(ctx, r, News{})
+	if err != nil {
+		return nil, err
 	}
-	return d.start(ctx, FleetDowngradeRun{Scope: scope, Resume: true, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, nil, objects, closes)
+	if err := d.awaitOthers(ctx, patience, r); err != nil {
+		return nil, err
+	}
+	objects, err := d.inScope(ctx, r.Scope, closes)
+	if err != nil {
+		return nil, err
+	}
+	if len(objects) == 0 && !stopped {
+		return nil, errNothingOpen
+	}
+	r.mu.Lock()
+	r.Total = len(objects)
+	r.mu.Unlock()
+	return objects, d.Store.Record(ctx, d.news(r.state(), reason, objects))
 }
 
 func (d *FleetDowngrader) authorize(a approval.Actor, reason string, why message.Message) (string, error) {
@@ -131,10 +193,14 @@ func (d *FleetDowngrader) authorize(a approval.Actor, reason string, why message
 }
 
 // inScope returns the objects in a scope that a run has to change.
-func (d *FleetDowngrader) inScope(scope FleetDowngradeScope, wanted func(v1alpha1.ProtectedResourceSpec) bool) ([]*v1alpha1.ProtectedResource, error) {
-	all, ok := d.Objects()
-	if !ok {
-		return nil, approval.HostUnknown()
+func (d *FleetDowngrader) inScope(
+	ctx context.Context,
+	scope FleetDowngradeScope,
+	wanted func(v1alpha1.ProtectedResourceSpec) bool,
+) ([]*v1alpha1.ProtectedResource, error) {
+	all, err := d.Objects(ctx)
+	if err != nil {
+		return nil, hostError("", err)
 	}
 	var out []*v1alpha1.ProtectedResource
 	known := scope.Class == ""
@@ -154,62 +220,52 @@ func (d *FleetDowngrader) inScope(scope FleetDowngradeScope, wanted func(v1alpha
 	return out, nil
 }
 
-// start starts a run, or joins one that does the same, and waits for it for a while. Only one run is active at a time,
-// because two different runs would leave each resource in an arbitrary state.
-func (d *FleetDowngrader) start(
-	ctx context.Context,
-	want FleetDowngradeRun,
-	reason string,
-	audit *v1alpha1.TemporaryAudit,
-	objects []*v1alpha1.ProtectedResource,
-	still func(v1alpha1.ProtectedResourceSpec) bool,
-) (FleetDowngradeRun, error) {
-	r, fresh, err := d.claim(want)
-	if err != nil {
-		return FleetDowngradeRun{}, err
-	}
-	if fresh {
-		if err := d.Store.Record(ctx, d.news(want, reason, objects)); err != nil {
-			d.forget(r)
-			return FleetDowngradeRun{}, err
-		}
-		go d.work(d.Running, r, reason, audit, objects, still) //nolint:contextcheck // the run continues after the request
-	}
-	deadline := time.NewTimer(d.MaxWait)
-	defer deadline.Stop()
-	select {
-	case <-r.finished:
-	case <-deadline.C:
-	case <-ctx.Done(): // the run continues; the next call reports on it
-	}
-	return r.state(), nil
-}
-
+// claim makes a run the one of this replica, or returns the one that does the same. Only one is active at a time in a replica, because two
+// different runs would leave each resource in an arbitrary state; the end of a downgrade stops the downgrade, and so replaces it.
 func (d *FleetDowngrader) claim(want FleetDowngradeRun) (r *fleetDowngradeRun, fresh bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.run != nil {
 		last := d.run.state()
-		if last.FinishedAt.IsZero() {
+		stops := want.Resume && !last.Resume && want.Scope.covers(last.Scope)
+		if last.FinishedAt.IsZero() && !stops {
 			if last.Scope == want.Scope && last.Resume == want.Resume && last.Until.Equal(want.Until) {
 				return d.run, false, nil
 			}
 			return nil, false, fail(approval.CodeConflict, message.DowngradeUnderWay())
 		}
 	}
-	d.run = &fleetDowngradeRun{FleetDowngradeRun: want, finished: make(chan struct{})}
+	d.run = &fleetDowngradeRun{FleetDowngradeRun: want, id: rand.Text(), before: d.run, finished: make(chan struct{})}
 	return d.run, true, nil
 }
 
-// forget removes a run that did not begin.
-func (d *FleetDowngrader) forget(r *fleetDowngradeRun) {
+// started records that a claimed run has begun, so that forget will not be called.
+func (d *FleetDowngrader) started(r *fleetDowngradeRun) {
 	d.mu.Lock()
-	d.run = nil
+	defer d.mu.Unlock()
+	r.before = nil
+}
+
+// forget removes a run that did not begin, for a reason that those who joined it get.
+func (d *FleetDowngrader) forget(r *fleetDowngradeRun, why error) {
+	d.mu.Lock()
+	if d.run == r {
+		d.run = r.before
+	}
+	r.before = nil
 	d.mu.Unlock()
+	r.err = why
 	close(r.finished)
 }
 
-func (d *FleetDowngrader) finish(r *fleetDowngradeRun) {
+// finish ends a run. If it is not known whether one of its writes was made, its lease expires by itself, because the write may still arrive.
+func (d *FleetDowngrader) finish(ctx context.Context, r *fleetDowngradeRun) {
+	r.mu.Lock()
+	keep := r.unknown && !r.Resume
+	r.mu.Unlock()
+	if !keep {
+		d.release(ctx, r)
+	}
 	r.mu.Lock()
 	r.FinishedAt = d.Now().UTC()
 	r.mu.Unlock()
@@ -225,7 +281,7 @@ func (d *FleetDowngrader) work(
 	objects []*v1alpha1.ProtectedResource,
 	still func(v1alpha1.ProtectedResourceSpec) bool,
 ) {
-	defer d.finish(r)
+	defer d.finish(ctx, r)
 	action := "resource.temporary-audit"
 	details := map[string]string{"reason": reason, "downgrade": r.Scope.String()}
 	if r.Resume {
@@ -234,6 +290,12 @@ func (d *FleetDowngrader) work(
 		details["until"] = audit.Until.UTC().Format(time.RFC3339)
 	}
 	for chunk := range slices.Chunk(objects, ledgerBatch) {
+		if err := d.hold(ctx, r); err != nil { // not recorded, because it is not begun
+			for _, o := range chunk {
+				r.fail(o, err)
+			}
+			continue
+		}
 		n := News{}
 		for _, o := range chunk {
 			n.Entries = append(n.Entries, d.lineOf(r.By, action, o, details))
@@ -252,9 +314,13 @@ func (d *FleetDowngrader) work(
 			turns <- struct{}{}
 			busy.Go(func() {
 				defer func() { <-turns }()
-				if err := d.toggle(ctx, o, audit, still); err != nil {
+				if err := d.toggle(ctx, r, o, audit, still); err != nil {
 					failed.Store(o, true)
-					r.fail(o, hostError(d.entityOf(o).Title, err))
+					err = hostError(d.entityOf(o).Title, err)
+					r.fail(o, err)
+					if approval.CodeOf(err) == approval.CodeUnavailable {
+						r.setUnknown()
+					}
 					return
 				}
 				r.mu.Lock()
@@ -282,17 +348,21 @@ func (d *FleetDowngrader) work(
 // errUnchanged means that the object already has the state that the run sets, so that nothing is left to do.
 var errUnchanged = errors.New("nothing is left to do")
 
+// toggle switches one object. Its lease holds until the write has ended: hold leaves at least half of it, and the write takes no longer.
 func (d *FleetDowngrader) toggle(
 	ctx context.Context,
+	r *fleetDowngradeRun,
 	o *v1alpha1.ProtectedResource,
 	audit *v1alpha1.TemporaryAudit,
 	still func(v1alpha1.ProtectedResourceSpec) bool,
 ) error {
-	_, err := d.Writer.SetTemporaryAudit(ctx, o.Name, "", audit, func(_ context.Context, spec v1alpha1.ProtectedResourceSpec) error {
+	ctx, cancel := context.WithTimeout(ctx, fleetDowngradeLease/2)
+	defer cancel()
+	_, err := d.Writer.SetTemporaryAudit(ctx, o.Name, "", audit, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
 		if !still(spec) {
 			return errUnchanged
 		}
-		return nil
+		return d.hold(ctx, r)
 	})
 	if errors.Is(err, errUnchanged) || errors.Is(err, ErrGone) {
 		return nil

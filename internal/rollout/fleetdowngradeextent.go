@@ -38,6 +38,11 @@ func ParseFleetDowngradeScope(text string) (FleetDowngradeScope, bool) {
 // Has reports whether resources of a class are in the scope.
 func (s FleetDowngradeScope) Has(class string) bool { return s.Class == "" || s.Class == class }
 
+// covers reports whether all resources of another scope are in the scope.
+func (s FleetDowngradeScope) covers(other FleetDowngradeScope) bool {
+	return s.Class == "" || s == other
+}
+
 const (
 	// writesPerSecond is the number of objects that KubeFed writes into each member per second (the default limit of
 	// its client).

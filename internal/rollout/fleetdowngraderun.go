@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -35,9 +36,26 @@ type FleetDowngradeFailure struct {
 }
 
 type fleetDowngradeRun struct {
+	id     string             // of its lease
+	before *fleetDowngradeRun // the last run before it, until it has begun; see FleetDowngrader.mu
+
 	mu sync.Mutex
 	FleetDowngradeRun
+	unknown  bool // it is not known whether a write was made
 	finished chan struct{}
+	err      error // why it did not begin; written before finished is closed
+}
+
+// wait returns the state of a run when it has finished, or when the context ends. The run then continues, and the next call reports on it.
+func (r *fleetDowngradeRun) wait(ctx context.Context) (FleetDowngradeRun, error) {
+	select {
+	case <-r.finished:
+		if r.err != nil {
+			return FleetDowngradeRun{}, r.err
+		}
+	case <-ctx.Done():
+	}
+	return r.state(), nil
 }
 
 func (r *fleetDowngradeRun) state() FleetDowngradeRun {
@@ -59,6 +77,13 @@ func (r *fleetDowngradeRun) fail(o *v1alpha1.ProtectedResource, err error) {
 	if r.FailedTotal++; len(r.Failed) < maxListedFailures {
 		r.Failed = append(r.Failed, FleetDowngradeFailure{Resource: string(o.Spec.Resource), Message: why})
 	}
+}
+
+// setUnknown records that it is not known whether a write was made.
+func (r *fleetDowngradeRun) setUnknown() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unknown = true
 }
 
 // fleetDowngradeObject is the object of ledger lines about a whole fleet downgrade.

@@ -32,6 +32,9 @@ type State struct {
 	Missed map[string]time.Duration `json:"missed,omitempty"`
 	// WavesHalted is when the last halt of the waves happened that was recorded. It is the only field of the state of a class.
 	WavesHalted time.Time `json:"wavesHalted,omitzero"`
+	// FleetDowngrades are the leases of the runs of fleet downgrades. It is the only field of the state "FleetDowngrade", which no other
+	// state has.
+	FleetDowngrades []FleetDowngradeLease `json:"fleetDowngrades,omitempty"`
 	// Unreadable reports that a state is stored and cannot be decoded. The other fields are then zero, and nothing is known of them.
 	Unreadable bool `json:"-"`
 }
@@ -104,8 +107,9 @@ type News struct {
 
 // Store stores states. Every method is one transaction. Several replicas may use one store.
 type Store interface {
-	// States returns the states of resources by name, and of classes by their names after "ResourceClass/"; those without state are not
-	// included. Without names, it returns all. A state that cannot be decoded is returned as Unreadable, and does not affect the others.
+	// States returns the states of resources by name, of classes by their names after "ResourceClass/", and of fleet downgrades by
+	// "FleetDowngrade"; those without state are not included. Without names, it returns all. A state that cannot be decoded is returned as
+	// Unreadable, and does not affect the others.
 	States(ctx context.Context, resources ...string) (map[string]State, error)
 	// Change loads a state, applies a change and stores it with its news, atomically with respect to other changes of
 	// the resource. An error of the change is returned unchanged, and nothing is stored. If the state cannot be decoded, it returns

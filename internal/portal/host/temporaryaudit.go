@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -55,6 +56,29 @@ func (w *Writer) SetTemporaryAudit(
 		}
 	}
 	return nil, fmt.Errorf("write ProtectedResource %s: it changed %d times in between", name, maxConflicts)
+}
+
+// resourcesPage is the number of ProtectedResources that are read in one call.
+const resourcesPage = 500
+
+// ProtectedResources reads the names and specs of all ProtectedResources from the API server, as they are at the time of the first call. It
+// implements Objects of rollout.FleetDowngrader.
+func (w *Writer) ProtectedResources(ctx context.Context) ([]*v1alpha1.ProtectedResource, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*writeTimeout)
+	defer cancel()
+	var out []*v1alpha1.ProtectedResource
+	for next := ""; ; {
+		var page v1alpha1.ProtectedResourceList
+		if err := w.Client.List(ctx, &page, client.Limit(resourcesPage), client.Continue(next)); err != nil {
+			return nil, fmt.Errorf("list the ProtectedResources: %w", err)
+		}
+		for _, o := range page.Items { // without the statuses, which are most of what is read
+			out = append(out, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: o.Name}, Spec: o.Spec})
+		}
+		if next = page.Continue; next == "" {
+			return out, nil
+		}
+	}
 }
 
 // Instruct implements rollout.HostWriter. It replaces the annotation whatever it was, because only the last instruction counts. But an

@@ -69,6 +69,25 @@ func TestSetTemporaryAudit(t *testing.T) {
 	}
 }
 
+// TestProtectedResources checks that all pages are read, and that the statuses are left out.
+func TestProtectedResources(t *testing.T) {
+	pages := map[string]string{"": "second", "second": ""}
+	w := offline(t, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		var o client.ListOptions
+		o.ApplyOptions(opts)
+		p := protection(v1alpha1.ModeEnforce, nil)
+		p.Name, p.Status.ObservedGeneration = "page "+o.Continue, 7
+		list.(*v1alpha1.ProtectedResourceList).Items = []v1alpha1.ProtectedResource{*p}
+		list.SetContinue(pages[o.Continue])
+		return nil
+	}})
+	got, err := w.ProtectedResources(t.Context())
+	if err != nil || len(got) != 2 || got[0].Name != "page " || got[1].Name != "page second" || got[1].Spec.Mode != v1alpha1.ModeEnforce ||
+		got[1].Status.ObservedGeneration != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestSetTemporaryAuditMeanwhile checks that a concurrent change is kept, unless the caller named the version that they saw.
 func TestSetTemporaryAuditMeanwhile(t *testing.T) {
 	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)), Reason: "an outage", By: "bob"}

@@ -3,7 +3,6 @@ package rolloutapi
 import (
 	"context"
 
-	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/core"
@@ -130,13 +129,5 @@ func classesOf(snap *policy.Snapshot) func(resource string) string {
 			return c.Name
 		}
 		return ""
-	}
-}
-
-// ProtectedBy implements Objects of rollout.FleetDowngrader with the cache of the host cluster.
-func ProtectedBy(h views.Host) func() ([]*v1alpha1.ProtectedResource, bool) {
-	return func() ([]*v1alpha1.ProtectedResource, bool) {
-		in, ok := h.Input()
-		return in.Resources, ok
 	}
 }

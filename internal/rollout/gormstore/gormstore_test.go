@@ -32,6 +32,9 @@ func TestStore(t *testing.T) {
 			Announcement: &rollout.Announcement{At: start, By: "bob", Message: "soon"},
 			Guard:        rollout.Guard{Limit: &limit},
 			Enforced:     map[string]time.Time{"m1": start},
+			FleetDowngrades: []rollout.FleetDowngradeLease{
+				{ID: "x", Scope: "class/redis", Until: start.Add(time.Microsecond), Stopped: true}, {ID: "y", Scope: "all", Resume: true, Until: start},
+			},
 		}
 		for range 2 {
 			got, err := s.Change(ctx, "a", func(x *rollout.State) (rollout.News, error) { *x = want; return news, nil })
