@@ -198,5 +198,21 @@ func parseReport(message string) (report, bool) {
 	if len(p) != 8 {
 		return report{}, false
 	}
+	for i := range p {
+		p[i] = cut(p[i]) // the agent does so, but what claims to be the agent may not
+	}
 	return report{nonce: p[0], exact: p[1] == "true", uid: p[2], version: p[3], revision: p[4], managedBy: p[5], kubeFed: p[6], error: p[7]}, true
+}
+
+// cut returns the first maxText characters of a text that a member reported. It never refers to the memory of a larger text.
+func cut(text string) string {
+	characters := 0
+	for i := range text {
+		if characters == maxText {
+			text = text[:i]
+			break
+		}
+		characters++
+	}
+	return strings.Clone(text)
 }

@@ -327,10 +327,12 @@ func parseWork(u *unstructured.Unstructured) *work {
 	manifest, _ := manifests[0].(map[string]any)
 	conditions, _, _ := unstructured.NestedSlice(manifest, "conditions")
 	if c := condition(conditions, conditionApplied); c != nil && c["status"] != "True" {
-		w.refused, _ = c["message"].(string)
+		message, _ := c["message"].(string)
+		w.refused = cut(message)
 	}
 	if c := condition(conditions, conditionAvailable); c != nil {
-		w.available, _ = c["status"].(string)
+		status, _ := c["status"].(string)
+		w.available = cut(status)
 		if w.available == unavailable && c["reason"] != reasonMissing {
 			w.available = unreadable
 		}

@@ -1,8 +1,10 @@
 package ocm
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -60,6 +62,25 @@ func TestAReportCountsOnlyForTheVersionThatItWasComputedFor(t *testing.T) {
 		if w := parseWork(c.work); w.exact() != c.want {
 			t.Errorf("%s: exact is %v: %+v %+v", c.reason, w.exact(), w, w.report)
 		}
+	}
+}
+
+// TestTextsOfTheMemberAreCut checks that every text that a member reports is cut to the length that the agent's expressions have, between characters.
+func TestTextsOfTheMemberAreCut(t *testing.T) {
+	long, want := strings.Repeat("é", 5*maxText), strings.Repeat("é", maxText)
+	u := reported(t, "n2", strings.Join([]string{long, "true", long, long, long, long, long, long + "|" + long}, separator), "True", long, "", 4)
+	manifest := u.Object["status"].(map[string]any)["resourceStatus"].(map[string]any)["manifests"].([]any)[0].(map[string]any)
+	manifest["conditions"].([]any)[0] = map[string]any{"type": conditionApplied, "status": "False", "message": long}
+	w := parseWork(u)
+	if w.report == nil {
+		t.Fatal("there is no report")
+	}
+	if diff := cmp.Diff(report{nonce: want, exact: true, uid: want, version: want, revision: want, managedBy: want, kubeFed: want, error: want}, *w.report,
+		cmp.AllowUnexported(report{})); diff != "" {
+		t.Error(diff)
+	}
+	if w.refused != want || w.available != want {
+		t.Errorf("refused has %d bytes, available %d", len(w.refused), len(w.available))
 	}
 }
 
