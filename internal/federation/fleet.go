@@ -77,6 +77,9 @@ func NewFleet(config FleetConfig) (*Fleet, error) {
 		}
 		return o, err
 	})
+	if err == nil {
+		f.size = sizeOfObserved
+	}
 	return f, err
 }
 
@@ -120,7 +123,9 @@ type fleet[T any] struct {
 	config FleetConfig
 	parse  func(*unstructured.Unstructured) (T, error)
 	// group is the second key of the members' objects, as in a Watch.
-	group    func(T) string
+	group func(T) string
+	// size is the size of what is kept of the members' objects, as in a Watch.
+	size     func(*unstructured.Unstructured, T) int
 	clusters *Watch[Cluster]
 	tokens   *Watch[token]
 	trigger  chan struct{}
@@ -274,7 +279,7 @@ func (f *fleet[T]) connect(c Cluster, tokenValue string) (*member[T], message.Me
 	if err != nil {
 		return nil, message.Of(err)
 	}
-	m.watch.group = f.group
+	m.watch.group, m.watch.size = f.group, f.size
 	return m, message.Message{}
 }
 

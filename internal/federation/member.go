@@ -79,7 +79,7 @@ var errKindAbsent = errors.New("the API server does not serve the kind")
 // newMember prepares the watch of a member without contacting it. answers counts what the API server answers.
 func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructured.Unstructured) (T, error), probing Probing, log logr.Logger,
 	answers *atomic.Uint64, changed func(object string)) (*member[T], error) {
-	config, err := RESTConfig(c, token)
+	config, err := restConfig(c, token, maxPage)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +107,7 @@ func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructur
 	}
 	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, parse, changed)
 	m.watch.everyNamespace, m.watch.only, m.watch.answers = kind.Namespaced, kind.Selector(), answers
+	m.watch.bounds = memberBounds
 	if m.watch.pages, err = newPageReader(config, httpClient, kind); err != nil {
 		return nil, fmt.Errorf("the registration of member %s is unusable: %w", c.Name, err)
 	}
@@ -134,8 +135,13 @@ func Address(endpoint string) string {
 }
 
 // RESTConfig returns the configuration to reach a member with a token. A registration that does not verify the member's
-// certificate is rejected.
+// certificate is rejected. Answers that are too large, and those that redirect, become errors (boundedAnswers).
 func RESTConfig(c Cluster, token string) (*rest.Config, error) {
+	return restConfig(c, token, maxAnswer)
+}
+
+// restConfig is RESTConfig with the largest number of bytes of an answer.
+func restConfig(c Cluster, token string, limit int64) (*rest.Config, error) {
 	if c.LaxTLS {
 		return nil, fmt.Errorf("KubeFedCluster %s sets disabledTLSValidations: ACP does not trust what it reads that way; "+
 			"give the cluster a certificate that its caBundle verifies", c.Name)
@@ -153,7 +159,7 @@ func RESTConfig(c Cluster, token string) (*rest.Config, error) {
 		}
 		config.Proxy = http.ProxyURL(proxy)
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return repeatReads{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return repeatReads{boundedAnswers{next, limit}} })
 	return config, nil
 }
 
@@ -236,7 +242,7 @@ func (m *member[T]) staleFor(probes int) int {
 func (m *member[T]) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
 	defer cancel()
-	_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: m.watch.only})
+	_, err := m.watch.pages(ctx, metav1.ListOptions{Limit: 1, FieldSelector: m.watch.only})
 	return m.confirmAbsence(ctx, err)
 }
 
@@ -350,6 +356,12 @@ func (m *member[T]) explain(err error) message.Message {
 		return message.MemberForbidden(name, m.kind.TargetResource.Resource)
 	case apierrors.IsNotFound(err):
 		return message.MemberNoKind(name, m.kind.TargetResource.GroupResource().String())
+	case errors.Is(err, errTooManyObjects):
+		return message.MemberTooManyObjects(name, m.kind.TargetResource.GroupResource().String(), maxObjects)
+	case errors.Is(err, errObjectsTooLarge) || errors.Is(err, errAnswerTooLarge):
+		return message.MemberTooMuchData(name, m.kind.TargetResource.GroupResource().String())
+	case errors.Is(err, errRedirected):
+		return message.MemberRedirects(name, m.cluster.Endpoint)
 	default:
 		return message.MemberNoAnswer(name, m.cluster.Endpoint)
 	}

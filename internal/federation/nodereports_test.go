@@ -29,8 +29,8 @@ func reported(tb testing.TB, nodes, policies int) *NodeReports {
 	names := &member[string]{alive: true, watch: NewWatch[string](nil, "nodes", logr.Discard(), nil, func(string) {})}
 	for i := range nodes {
 		name := fmt.Sprintf("n%03d", i)
-		reports.watch.set(name, item[nodereport.Report]{nodereport.Report{Node: name, Time: time.Now(), Healthy: true, Policies: has}, "1"})
-		names.watch.set(name, item[string]{name, "1"})
+		reports.watch.set(name, item[nodereport.Report]{value: nodereport.Report{Node: name, Time: time.Now(), Healthy: true, Policies: has}, version: "1"})
+		names.watch.set(name, item[string]{value: name, version: "1"})
 	}
 	reports.watch.synced, names.watch.synced = true, true
 	n.reports.members["m1"], n.nodes.members["m1"] = reports, names
@@ -52,15 +52,15 @@ func TestViewIsCurrent(t *testing.T) {
 		nodes, reports int
 	}{
 		{"a report has a later time", func() {
-			reports.watch.set("n000", item[nodereport.Report]{nodereport.Report{Node: "n000", Time: later, Healthy: true}, "2"})
+			reports.watch.set("n000", item[nodereport.Report]{value: nodereport.Report{Node: "n000", Time: later, Healthy: true}, version: "2"})
 		}, 2, 2},
 		{"a report was deleted", func() { reports.watch.unset("n001") }, 2, 1},
-		{"a node appeared", func() { nodes.watch.set("n002", item[string]{"n002", "1"}) }, 3, 1},
+		{"a node appeared", func() { nodes.watch.set("n002", item[string]{value: "n002", version: "1"}) }, 3, 1},
 		{"a node was deleted", func() { nodes.watch.unset("n001") }, 2, 1},
 		{"the nodes are read with another token", func() {
 			other := &member[string]{alive: true, watch: NewWatch[string](nil, "nodes", logr.Discard(), nil, func(string) {})}
 			other.watch.synced = true
-			other.watch.set("n000", item[string]{"n000", "1"})
+			other.watch.set("n000", item[string]{value: "n000", version: "1"})
 			n.nodes.members["m1"] = other
 		}, 1, 1},
 	} {
@@ -98,8 +98,8 @@ func TestMembersWithoutReportsTriggerNothing(t *testing.T) {
 		}{
 			{"the member was listed", func() {}, 0},
 			{"a report was written", func() {
-				reports.watch.set("n0", item[nodereport.Report]{nodereport.Report{Node: "n0", Time: time.Now(), Healthy: true}, "1"})
-				n.nodes.members["m1"].watch.set("n0", item[string]{"n0", "1"})
+				reports.watch.set("n0", item[nodereport.Report]{value: nodereport.Report{Node: "n0", Time: time.Now(), Healthy: true}, version: "1"})
+				n.nodes.members["m1"].watch.set("n0", item[string]{value: "n0", version: "1"})
 			}, 1},
 			{"something else changed", func() {}, 2},
 			{"the member was lost", func() { reports.alive, reports.why = false, errNotProbed }, 3},

@@ -98,6 +98,16 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 	}, nil
 }
 
+// sizeOfObserved returns about how many bytes are kept of an object that was parsed.
+func sizeOfObserved(u *unstructured.Unstructured, o Observed) int {
+	if o.foreign != nil {
+		return sizeOf(u.Object)
+	}
+	const fixed = 512 // the struct, and its entry in the Watch
+	return fixed + len(o.Name) + len(o.Revision) + len(o.Label) + len(o.LastWriter.Manager) + len(o.LastWriter.Operation) +
+		len(o.Invalid) + len(o.Ztunnel.Problem) + len(o.Waypoint.Problem)
+}
+
 // invalid returns the message of Cilium's condition Valid unless it is True. Only cilium-operator writes that
 // condition, after it parsed the policy with its own settings; agents write nothing, even when they reject a policy. So
 // the operator may not have read an object without the condition yet, and agents with other settings may reject an

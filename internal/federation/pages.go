@@ -21,7 +21,8 @@ type page struct {
 	Version, Next string
 }
 
-// pageReader reads the objects of a kind page by page. The returned function decodes what was read, which takes ten times the memory.
+// pageReader reads the objects of a kind page by page. The returned function decodes what was read, which takes ten times the memory. A page of one object
+// is a probe, which is not decoded: that it is a list is checked when it is read.
 type pageReader func(ctx context.Context, o metav1.ListOptions) (decode func() (page, error), err error)
 
 // decoding has room for the pages that are decoded at the same time. At the start of the adapter all members are listed, and more pages at a time than
@@ -71,8 +72,30 @@ func newPageReader(config *rest.Config, client *http.Client, kind Kind) (pageRea
 		if err != nil {
 			return nil, err
 		}
+		if o.Limit == 1 {
+			if err := checkList(body); err != nil {
+				return nil, err
+			}
+		}
 		return func() (page, error) { return parsePage(body) }, nil
 	}, nil
+}
+
+// checkList returns an error for what is not a list, without decoding objects.
+func checkList(body []byte) error {
+	var list metav1.TypeMeta
+	if err := json.Unmarshal(body, &list); err != nil {
+		return fmt.Errorf("read a list: %w", err)
+	}
+	return checkListKind(list.Kind)
+}
+
+// checkListKind returns an error for the kind of what is not a list, which must not look like a list without objects.
+func checkListKind(kind string) error {
+	if !strings.HasSuffix(kind, "List") {
+		return fmt.Errorf("read a list: the answer has the kind %q", kind)
+	}
+	return nil
 }
 
 // parsePage decodes a list as the dynamic client does: integers are int64, and an object without a kind has that of the list.
@@ -85,8 +108,8 @@ func parsePage(body []byte) (page, error) {
 	if err := json.Unmarshal(body, &list); err != nil {
 		return page{}, fmt.Errorf("read a list: %w", err)
 	}
-	if !strings.HasSuffix(list.Kind, "List") { // what is not a list must not look like one without objects
-		return page{}, fmt.Errorf("read a list: the answer has the kind %q", list.Kind)
+	if err := checkListKind(list.Kind); err != nil {
+		return page{}, err
 	}
 	out := page{make([]unstructured.Unstructured, len(list.Items)), list.Metadata.ResourceVersion, list.Metadata.Continue}
 	for i, object := range list.Items {

@@ -51,7 +51,7 @@ func (r repeatReads) WrappedRoundTripper() http.RoundTripper { return r.next }
 // repeated by client-go.
 func isRepeated(req *http.Request, res *http.Response) bool {
 	switch {
-	case req.Method != http.MethodGet || req.URL.Query().Has("watch"):
+	case req.Method != http.MethodGet || isWatch(req):
 		return false
 	case res.StatusCode < http.StatusInternalServerError || res.StatusCode == http.StatusNotImplemented || res.StatusCode == http.StatusGatewayTimeout:
 		return false

@@ -144,7 +144,7 @@ func TestMembersAreReadWithRepetitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &member[Observed]{cluster: Cluster{Name: "m1"}, kind: CiliumPolicy, probing: DefaultProbing, log: logr.Discard(),
-			client: client.Resource(CiliumPolicy.TargetResource), watch: &Watch[Observed]{}}
+			watch: &Watch[Observed]{pages: pagesOf(client.Resource(CiliumPolicy.TargetResource))}}
 		if err := m.probe(t.Context()); err != nil || server.requests != 3 {
 			t.Errorf("the probe made %d requests: %v", server.requests, err)
 		}

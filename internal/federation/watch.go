@@ -2,6 +2,7 @@ package federation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/acp-io/acp/internal/backoff"
 )
 
 // Watch maintains the current objects of one resource of one API server, parsed to T, which it shares with its readers;
@@ -37,10 +42,18 @@ type Watch[T any] struct {
 	everyNamespace bool
 	// only is a field selector. Objects that it does not select are not read.
 	only string
+	// bounds limit the objects.
+	bounds bounds
+	// size, if set, returns about how many bytes are kept of an object; otherwise all of it counts.
+	size func(*unstructured.Unstructured, T) int
 
 	mu     sync.RWMutex
 	items  map[string]item[T]
 	groups map[string]sets.Set[string]
+	// bytes is the sum of the sizes of items.
+	bytes int
+	// notBefore is the time before which the objects are not listed again, because they exceeded the bounds.
+	notBefore time.Time
 	// edits counts the changes of items.
 	edits  uint64
 	synced bool
@@ -57,6 +70,8 @@ type Watch[T any] struct {
 type item[T any] struct {
 	value   T
 	version string
+	// bytes is the size of what is kept of the object.
+	bytes int
 }
 
 // NewWatch returns a watch that calls changed, without holding a lock, with the name of every object that appeared,
@@ -72,6 +87,9 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	s := &reflectorStore[T]{w: w}
 	lw := lister{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			if !backoff.Pause(ctx, clock.RealClock{}, w.delayOfList()) {
+				return nil, fmt.Errorf("list %s: %w", w.what, ctx.Err())
+			}
 			version, err := s.list(ctx)
 			if err != nil && ctx.Err() == nil {
 				w.fail(err)
@@ -81,8 +99,13 @@ func (w *Watch[T]) Run(ctx context.Context) {
 			return none, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if s.exceeded != nil { // the reflector lists again after this error
+				return nil, apierrors.NewResourceExpired(s.exceeded.Error())
+			}
 			o.FieldSelector = w.only
-			return w.client.Watch(ctx, o)
+			events, err := w.client.Watch(ctx, o)
+			s.events = events
+			return events, err
 		},
 	}}
 	// The reflector does not log: failures are part of the state, and the readers of the state log its changes.
@@ -161,53 +184,93 @@ func (w *Watch[T]) key(u *unstructured.Unstructured) string {
 }
 
 // Offer adds an object that the API server just returned, so that the writer reads its own writes.
-func (w *Watch[T]) Offer(u *unstructured.Unstructured) { w.put(u, false) }
+func (w *Watch[T]) Offer(u *unstructured.Unstructured) {
+	_ = w.put(u, false) // an object that the bounds do not allow is read again
+}
 
 func (w *Watch[T]) fail(err error) {
 	err = fmt.Errorf("list or watch %s: %w", w.what, err)
 	w.mu.Lock()
 	first := w.err == nil || w.err.Error() != err.Error()
 	w.err = err
+	if exceedsBounds(err) {
+		w.notBefore = clock.RealClock{}.Now().Add(boundedRetryDelay)
+	}
 	w.mu.Unlock()
 	if first {
 		w.changed("")
 	}
 }
 
-func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) {
+// delayOfList returns how long the next list of the objects has to wait.
+func (w *Watch[T]) delayOfList() time.Duration {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return max(w.notBefore.Sub(clock.RealClock{}.Now()), 0)
+}
+
+// itemOf returns what is kept of an object.
+func (w *Watch[T]) itemOf(u *unstructured.Unstructured, value T) item[T] {
+	i := item[T]{value: value, version: u.GetResourceVersion()}
+	switch {
+	case w.bounds.bytes == 0: // it is not compared
+	case w.size != nil:
+		i.bytes = w.size(u, value)
+	default:
+		i.bytes = sizeOf(u.Object)
+	}
+	return i
+}
+
+// put stores an object, and returns an error if the bounds do not allow it.
+func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) error {
 	value, err := w.parse(u)
 	if err != nil {
 		// An object that cannot be parsed counts as absent; a controller that needs it writes it again.
 		w.log.Error(err, "Unreadable object", "resource", w.what, "name", w.key(u))
-		w.remove(u)
-		return
+		return w.remove(u)
 	}
-	w.store(u, value, notify)
+	return w.store(u, value, notify)
 }
 
-// store stores an object that was parsed, unless a newer version of it is known.
-func (w *Watch[T]) store(u *unstructured.Unstructured, value T, notify bool) {
-	w.mu.Lock()
-	had, ok := w.items[w.key(u)]
-	if notify {
-		w.advance(u)
-	}
-	stale := ok && newer(had.version, u.GetResourceVersion())
-	if !stale {
-		w.set(w.key(u), item[T]{value, u.GetResourceVersion()})
-	}
-	w.mu.Unlock()
-	if notify && !stale {
+// store stores an object that was parsed, unless a newer version of it is known. It returns an error if the bounds do not allow it.
+func (w *Watch[T]) store(u *unstructured.Unstructured, value T, notify bool) error {
+	stale, err := w.keep(u, w.itemOf(u, value), notify)
+	if err == nil && notify && !stale {
 		w.changed(w.key(u))
 	}
+	return err
 }
 
-func (w *Watch[T]) remove(u *unstructured.Unstructured) {
+func (w *Watch[T]) keep(u *unstructured.Unstructured, i item[T], advance bool) (stale bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	had, ok := w.items[w.key(u)]
+	if ok && newer(had.version, i.version) {
+		stale = true
+	} else {
+		objects := len(w.items)
+		if !ok {
+			objects++
+		}
+		if err := w.bounds.check(objects, w.bytes-had.bytes+i.bytes); err != nil {
+			return false, err
+		}
+		w.set(w.key(u), i)
+	}
+	if advance {
+		w.advance(u)
+	}
+	return stale, nil
+}
+
+func (w *Watch[T]) remove(u *unstructured.Unstructured) error {
 	w.mu.Lock()
 	w.advance(u)
 	w.unset(w.key(u))
 	w.mu.Unlock()
 	w.changed(w.key(u))
+	return nil
 }
 
 // advance records that an event was read. The caller must hold the lock.
@@ -222,6 +285,7 @@ func (w *Watch[T]) set(name string, i item[T]) {
 	w.unset(name)
 	w.edits++
 	w.items[name] = i
+	w.bytes += i.bytes
 	if w.group == nil {
 		return
 	}
@@ -242,6 +306,7 @@ func (w *Watch[T]) unset(name string) {
 	}
 	w.edits++
 	delete(w.items, name)
+	w.bytes -= old.bytes
 	if w.group == nil {
 		return
 	}
@@ -262,6 +327,10 @@ type reflectorStore[T any] struct {
 	w *Watch[T]
 	// fresh contains the objects of the last list that were not stored yet.
 	fresh map[string]item[T]
+	// events are those of the current watch.
+	events watch.Interface
+	// exceeded is the error of the event that exceeded the bounds since the last list, or nil. Later events are dropped.
+	exceeded error
 }
 
 // pageSize is the number of objects that are read and parsed at a time. Unparsed objects take ten times the memory of
@@ -271,30 +340,48 @@ const pageSize = 500
 // list reads all objects, without the API server's cache, which does not support pages, and returns their common
 // version.
 func (s *reflectorStore[T]) list(ctx context.Context) (version string, err error) {
-	fresh, o := map[string]item[T]{}, metav1.ListOptions{FieldSelector: s.w.only, Limit: pageSize}
+	s.exceeded = nil
+	all, o := listed[T]{items: map[string]item[T]{}}, metav1.ListOptions{FieldSelector: s.w.only, Limit: pageSize}
 	for {
 		decode, err := s.w.pages(ctx, o)
+		if errors.Is(err, errAnswerTooLarge) && o.Limit > 1 {
+			o.Limit = max(o.Limit/10, 1) // the objects may be large
+			continue
+		}
 		if err != nil {
 			return "", err
 		}
 		s.w.answers.Add(1)
-		version, next, err := s.collect(decode, fresh)
+		version, next, err := s.collect(decode, &all)
 		if err != nil {
 			return "", err
 		}
 		if o.Continue = next; next == "" {
-			s.fresh = fresh
+			s.fresh = all.items
 			return version, nil
 		}
 	}
 }
 
+// listed are the objects of the pages of a list that were read.
+type listed[T any] struct {
+	items map[string]item[T]
+	// read is the number of objects in the pages. A page without objects counts as one, so that every list ends.
+	read int
+	// bytes is the sum of the sizes of items, and of objects that a later page contained again.
+	bytes int
+}
+
 // collect decodes a page, and adds what its objects are parsed to. It returns the version of the list, and the token of the following page.
-func (s *reflectorStore[T]) collect(decode func() (page, error), into map[string]item[T]) (version, next string, err error) {
+func (s *reflectorStore[T]) collect(decode func() (page, error), into *listed[T]) (version, next string, err error) {
 	decoding <- struct{}{}
 	defer func() { <-decoding }()
 	list, err := decode()
 	if err != nil {
+		return "", "", err
+	}
+	into.read += max(len(list.Items), 1)
+	if err := s.w.bounds.check(into.read, into.bytes); err != nil {
 		return "", "", err
 	}
 	for i := range list.Items {
@@ -304,25 +391,33 @@ func (s *reflectorStore[T]) collect(decode func() (page, error), into map[string
 			s.w.log.Error(err, "Unreadable object", "resource", s.w.what, "name", s.w.key(u))
 			continue
 		}
-		into[s.w.key(u)] = item[T]{value, u.GetResourceVersion()}
+		kept := s.w.itemOf(u, value)
+		into.items[s.w.key(u)] = kept
+		into.bytes += kept.bytes
 	}
-	return list.Version, list.Next, nil
+	return list.Version, list.Next, s.w.bounds.check(into.read, into.bytes)
 }
 
 func (s *reflectorStore[T]) Add(obj any) error {
-	return s.each(obj, func(u *unstructured.Unstructured) { s.w.put(u, true) })
+	return s.each(obj, func(u *unstructured.Unstructured) error { return s.w.put(u, true) })
 }
 func (s *reflectorStore[T]) Update(obj any) error { return s.Add(obj) }
 func (s *reflectorStore[T]) Delete(obj any) error { return s.each(obj, s.w.remove) }
 func (s *reflectorStore[T]) Resync() error        { return nil }
 
-func (s *reflectorStore[T]) each(obj any, do func(*unstructured.Unstructured)) error {
+func (s *reflectorStore[T]) each(obj any, do func(*unstructured.Unstructured) error) error {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return fmt.Errorf("%s: unexpected %T", s.w.what, obj)
 	}
 	s.w.answers.Add(1)
-	do(u)
+	if s.exceeded != nil {
+		return nil
+	}
+	if s.exceeded = do(u); s.exceeded != nil { // which objects there are is not known any more
+		s.w.fail(s.exceeded)
+		s.events.Stop()
+	}
 	return nil
 }
 

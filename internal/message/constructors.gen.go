@@ -4134,6 +4134,11 @@ func MemberQuarantined(member string, reason Message) Message {
 	return build("member.quarantined", param{"member", member}, param{"reason", reason})
 }
 
+// MemberRedirects is "member {member} redirects requests to another address, which ACP does not follow: register the address of its API server in place of {address}".
+func MemberRedirects(member string, address string) Message {
+	return build("member.redirects", param{"address", address}, param{"member", member})
+}
+
 // MemberSecretsUnreadable is "the adapter cannot read Secrets in namespace {namespace}: apply deploy/rbac/host".
 func MemberSecretsUnreadable(namespace string) Message {
 	return build("member.secrets-unreadable", param{"namespace", namespace})
@@ -4142,6 +4147,16 @@ func MemberSecretsUnreadable(namespace string) Message {
 // MemberTokenRefused is "member {member} refuses the token: renew the Secret {secret}".
 func MemberTokenRefused(member string, secret string) Message {
 	return build("member.token-refused", param{"member", member}, param{"secret", secret})
+}
+
+// MemberTooManyObjects is "member {member} has more than {most} {kind}, which are not read: delete those there that nothing needs".
+func MemberTooManyObjects(member string, kind string, most int) Message {
+	return build("member.too-many-objects", param{"kind", kind}, param{"member", member}, param{"most", most})
+}
+
+// MemberTooMuchData is "member {member} has more data in its {kind} than ACP reads: look there for very large or very many objects".
+func MemberTooMuchData(member string, kind string) Message {
+	return build("member.too-much-data", param{"kind", kind}, param{"member", member})
 }
 
 // MemberTurnedToAudit is "it was downgraded to Audit manually: nothing is refused there and nothing is written there until kubectl acp resume".

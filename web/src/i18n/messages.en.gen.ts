@@ -142,6 +142,7 @@ export const messages: Readonly<Record<string, string>> = {
   "member.kept-apart": "{reason}; KubeFed does not write to it until the problem is fixed, and existing objects are not changed",
   "member.more-orphans": "and {count} more policies there that no object on the host requires",
   "member.quarantined": "member {member} is quarantined and gets no changes: {reason}; the quarantine ends automatically when the problem is fixed",
+  "member.too-many-objects": "member {member} has more than {most} {kind}, which are not read: delete those there that nothing needs",
   "members.count": "{count} members",
   "members.names-and-more": "{names} and {count} more members",
   "name.too-long": "invalid name: longer than {limit} bytes",
