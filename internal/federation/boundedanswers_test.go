@@ -151,7 +151,12 @@ type body struct {
 }
 
 func (b body) RoundTrip(req *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: b.status, Header: http.Header{"Content-Type": {b.format}}, Request: req, Body: io.NopCloser(strings.NewReader(b.text))}, nil
+	return &http.Response{
+		StatusCode: b.status,
+		Header:     http.Header{"Content-Type": {b.format}},
+		Request:    req,
+		Body:       io.NopCloser(strings.NewReader(b.text)),
+	}, nil
 }
 
 // TestOnlyEventsHaveNoCommonLimit checks which answers may have any length in all: that of a request for a watch, if it consists of events. A member

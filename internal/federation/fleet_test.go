@@ -51,7 +51,7 @@ func TestClustersAreKept(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
 		u.SetName(name)
 		u.SetResourceVersion(version)
-		f.clusters.store(u, Cluster{Name: name, Endpoint: endpoint}, false)
+		_ = f.clusters.store(u, Cluster{Name: name, Endpoint: endpoint}, false)
 	}
 	expect := func(want ...string) {
 		t.Helper()

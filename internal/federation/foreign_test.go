@@ -146,7 +146,7 @@ func TestClusterwidePoliciesAreReadOnce(t *testing.T) {
 		return u
 	}
 	own := NewObjects(host, CiliumPolicy, logr.Discard(), func(string, string) {})
-	own.watch.store(policy("acp-x", ""), &Object{Kind: CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x",
+	_ = own.watch.store(policy("acp-x", ""), &Object{Kind: CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x",
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}}, TemplateSpec: policy("", "x").Object["spec"].(map[string]any)}, false)
 	fleet, err := NewFleet(config)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestLabelsOutliveTheView(t *testing.T) {
 	}
 	clusters := NewWatch(nil, "clusters", logr.Discard(), ParseCluster, func(string) {})
 	for _, name := range []string{"m1", "m2"} {
-		clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}}}, false)
+		_ = clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}}}, false)
 	}
 	m := &member[[]Handle]{cluster: Cluster{Name: "m1"}, watch: w}
 	i := &Identities{&fleet[[]Handle]{clusters: clusters, members: map[string]*member[[]Handle]{"m1": m}}}
@@ -74,9 +74,9 @@ func TestLabelsOutliveTheView(t *testing.T) {
 	check("listed", []string{"888", "889"}, []string{"m1"}, []string{"m2"})
 	w.forget()
 	check("away", []string{"888", "889"}, []string{"m1"}, []string{"m2"})
-	w.remove(identity("2", "889"))
+	_ = w.remove(identity("2", "889"))
 	check("one went", []string{"888"}, []string{"m1"}, []string{"m2"})
-	w.remove(identity("3", "888"))
+	_ = w.remove(identity("3", "888"))
 	check("another pod has the label", []string{"888"}, []string{"m1"}, []string{"m2"})
 }
 
@@ -94,7 +94,7 @@ func BenchmarkIdentities50k(b *testing.B) {
 		}
 	}
 	clusters := NewWatch(nil, "clusters", logr.Discard(), ParseCluster, func(string) {})
-	clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "m1"}}}, false)
+	_ = clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "m1"}}}, false)
 	used := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats

@@ -109,7 +109,7 @@ func (o *Objects) Apply(ctx context.Context, obj *Object) (*Object, error) {
 	case err == nil:
 		parsed := ParseObject(o.kind, written)
 		if written.GetDeletionTimestamp() == nil || len(written.GetFinalizers()) > 0 { // otherwise the write has deleted it
-			o.watch.store(written, parsed, false)
+			_ = o.watch.store(written, parsed, false) // what is read of the host has no bounds
 		}
 		return parsed, nil
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || (apierrors.IsNotFound(err) && obj.Meta.ResourceVersion != ""):

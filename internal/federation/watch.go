@@ -411,8 +411,8 @@ func (s *reflectorStore[T]) each(obj any, do func(*unstructured.Unstructured) er
 		return fmt.Errorf("%s: unexpected %T", s.w.what, obj)
 	}
 	s.w.answers.Add(1)
-	if s.exceeded != nil {
-		return nil
+	if s.exceeded != nil { // it was reported when it was found
+		return nil //nolint:nilerr // the reflector would only log it
 	}
 	if s.exceeded = do(u); s.exceeded != nil { // which objects there are is not known any more
 		s.w.fail(s.exceeded)
