@@ -1,6 +1,7 @@
 package foreignpolicy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -57,43 +58,46 @@ func (p *Policy) maySelect(key, value string) bool {
 	})
 }
 
-// maxChecks bounds the comparisons for one workload. A workload that would need more counts as opened; that takes
-// millions of combinations of clients and ports.
-const maxChecks = 2_000_000
-
 // Detector computes what policies of others open in one member. It caches its results, and evaluates again only
 // workloads whose policies changed, and new clients. It is not safe for concurrent use.
+//
+// The work of each Find is bounded, apart from steps that are linear in its input. What is not evaluated for this reason counts as opened.
 type Detector struct {
 	// pods are the member's pods in the order in which they were first seen, and labeled those with a label.
 	pods      []source
 	alive     []bool
 	known     map[*Handle]int
-	labeled   map[Label][]int
+	labeled   map[Label][]int32
 	selectors map[string]*selection
 	workloads map[string]*workload
+	// ids are the ids of the sets of rules of the last Find, by their first rule, and lastID is the last id that was used.
 	ids       map[*rule]int
+	lastID    int
 	addresses *addresses
 	groups    []Group
+	// groupSources are the sources at the prefixes of the groups during a Find, and nil before they are needed.
+	groupSources []source
+	// workloadChecks and memberChecks are maxChecks and maxMemberChecks, except in tests.
+	workloadChecks, memberChecks int
+	pending                      bool
 
-	// Checks counts comparisons of a selector with a pod, and evaluated combinations of a workload, a client and a
-	// port.
+	// Checks counts the checks of all calls.
 	Checks int
 }
 
 // NewDetector returns a Detector without results.
 func NewDetector() *Detector {
-	d := &Detector{addresses: newAddresses(nil)}
+	d := &Detector{addresses: newAddresses(nil), workloadChecks: maxChecks, memberChecks: maxMemberChecks}
 	d.reset()
 	return d
 }
 
+// Pending reports whether the last Find used up the checks for a member and would evaluate further workloads if it was called again.
+func (d *Detector) Pending() bool { return d.pending }
+
 // reset drops all results, except for the groups.
 func (d *Detector) reset() {
-	d.pods, d.alive, d.known, d.labeled = nil, nil, map[*Handle]int{}, map[Label][]int{}
-	d.resetRules()
-}
-
-func (d *Detector) resetRules() {
+	d.pods, d.alive, d.known, d.labeled = nil, nil, map[*Handle]int{}, map[Label][]int32{}
 	d.selectors, d.workloads, d.ids = map[string]*selection{}, map[string]*workload{}, map[*rule]int{}
 }
 
@@ -101,7 +105,9 @@ func (d *Detector) resetRules() {
 type selection struct {
 	*selector
 	seen    int
-	matched []int
+	matched []int32
+	// values is the number of values of its conditions.
+	values int
 }
 
 // selection returns the pods that a selector selects.
@@ -109,45 +115,86 @@ func (d *Detector) selection(s *selector) *selection {
 	x := d.selectors[s.text]
 	if x == nil {
 		x = &selection{selector: s}
+		for i := range s.reqs {
+			x.values += len(s.reqs[i].values)
+		}
 		d.selectors[s.text] = x
 	}
 	return x
 }
 
 // extend compares a selector with the pods that it was not compared with, limited to those with a label that it
-// requires.
-func (d *Detector) extend(x *selection) {
+// requires. It returns false if that takes more checks than the budget has.
+func (d *Detector) extend(x *selection, b *budget) bool {
+	if x.kind == byPrefix || x.kind == byGroup { // pods have no addresses outside the cluster mesh
+		return true
+	}
 	if x.seen == len(d.pods) {
-		return
+		return true
 	}
-	from := x.seen
-	x.seen = len(d.pods)
+	if !b.spend(x.values / smallSteps) {
+		return false
+	}
+	candidates, indexed := d.candidates(x)
+	count := len(d.pods) - x.seen
+	if indexed {
+		count = len(candidates)
+	}
+	if !b.spend(count * x.checks()) {
+		return false
+	}
 	compare := func(at int) {
-		d.Checks++
 		if x.selects(&d.pods[at]) != no {
-			x.matched = append(x.matched, at)
-		}
-	}
-	var fewest []int
-	indexed := false
-	for _, r := range x.reqs {
-		if x.kind != byLabels || r.op != opIn || len(r.values) != 1 || r.source != k8sSource && r.source != anySource {
-			continue
-		}
-		if list := d.labeled[Label{r.key, r.values[0]}]; !indexed || len(list) < len(fewest) {
-			fewest, indexed = list, true
+			x.matched = append(x.matched, int32(at)) //nolint:gosec // a member has fewer pods
 		}
 	}
 	if indexed {
-		first, _ := slices.BinarySearch(fewest, from)
-		for _, at := range fewest[first:] {
+		for _, at := range candidates {
+			compare(int(at))
+		}
+	} else {
+		for at := x.seen; at < len(d.pods); at++ {
 			compare(at)
 		}
-		return
 	}
-	for at := from; at < len(d.pods); at++ {
-		compare(at)
+	x.seen = len(d.pods)
+	return true
+}
+
+// candidates returns the pods with a label that a selector requires, of those that it was not compared with. It returns false if the selector
+// requires none, or if most pods have it.
+func (d *Detector) candidates(x *selection) ([]int32, bool) {
+	if x.kind != byLabels {
+		return nil, false
 	}
+	var fewest []int32
+	indexed, count := false, len(d.pods)-x.seen
+	for i := range x.reqs {
+		r := &x.reqs[i]
+		if r.op != opIn || r.source != k8sSource && r.source != anySource {
+			continue
+		}
+		total := 0
+		for _, v := range r.values {
+			total += len(d.unseen(x, r.key, v))
+		}
+		if total >= count && (indexed || len(r.values) > 1) {
+			continue
+		}
+		fewest, indexed, count = fewest[:0], true, total
+		for _, v := range r.values {
+			fewest = append(fewest, d.unseen(x, r.key, v)...)
+		}
+	}
+	slices.Sort(fewest)
+	return slices.Compact(fewest), indexed
+}
+
+// unseen returns the pods with a label that a selector was not compared with.
+func (d *Detector) unseen(x *selection, key, value string) []int32 {
+	list := d.labeled[Label{key, value}]
+	first, _ := slices.BinarySearch(list, int32(x.seen)) //nolint:gosec // a member has fewer pods
+	return list[first:]
 }
 
 // has reports whether the selector selects a pod.
@@ -155,7 +202,7 @@ func (x *selection) has(at int) match {
 	if x.kind == opaque {
 		return maybe
 	}
-	if _, found := slices.BinarySearch(x.matched, at); found {
+	if _, found := slices.BinarySearch(x.matched, int32(at)); found { //nolint:gosec // a member has fewer pods
 		return yes
 	}
 	return no
@@ -164,6 +211,7 @@ func (x *selection) has(at int) match {
 // Find computes which pods are opened now.
 func (d *Detector) Find(in Input) CiliumExposure {
 	out := CiliumExposure{labels: map[Label]string{}, keys: map[string]bool{}}
+	d.pending = false
 	opening := slices.DeleteFunc(slices.Clone(in.Foreign), func(p *Policy) bool { return !p.Opens() })
 	if len(opening) == 0 {
 		d.reset()
@@ -180,40 +228,116 @@ func (d *Detector) Find(in Input) CiliumExposure {
 		out.unsure, out.keys = opening, maps.Clone(in.Keys)
 		return out
 	}
-	index := newIndex(in)
-	workloads := map[string]*workload{}
-	for _, labels := range targets {
-		rules := index.applicable(labels, &d.Checks)
-		if !slices.ContainsFunc(rules, func(r applicableRule) bool { return !r.own && r.verdict == allow }) {
+	r := d.newRound(in, targets)
+	for _, t := range targets {
+		by := d.opener(t.labels, r)
+		if by == nil {
 			continue
 		}
-		key := d.key(rules)
-		w := workloads[key]
-		if w == nil {
-			if w = d.workloads[key]; w == nil {
-				w = d.workload(rules)
-			}
-			workloads[key] = w
-			d.evaluate(w, in.GroupsUnread)
-		}
-		if w.by == nil {
-			continue
-		}
-		for _, h := range labels {
+		for _, h := range t.labels {
 			if l := h.Value(); in.Keys[l.Key] {
-				if had := out.labels[l]; had == "" || w.by.String() < had {
-					out.labels[l] = w.by.String()
+				if had := out.labels[l]; had == "" || by.String() < had {
+					out.labels[l] = by.String()
 				}
 			}
 		}
 	}
-	d.workloads = workloads
-	d.prune()
+	d.workloads, d.groupSources, d.pending = r.workloads, nil, r.postponed && r.evaluated
+	if r.built {
+		d.dropUnusedSelections()
+	}
 	return out
 }
 
+// target is an identity of pods with a class's label.
+type target struct {
+	labels []Handle
+	// size measures how much work the rules cause that may select the pods.
+	size int
+}
+
+// round is the state of one Find.
+type round struct {
+	index        *index
+	groupsUnread bool
+	workloads    map[string]*workload
+	// left is the number of checks for the member that are left.
+	left int
+	// built reports whether a workload is new, evaluated whether one was evaluated that has to be evaluated no more in the next round, and
+	// postponed whether one was not evaluated because too few checks were left for the member.
+	built, evaluated, postponed bool
+}
+
+// newRound returns the state for the evaluation of the targets, and sorts them: those with the least work are evaluated first, so that they do
+// not depend on policies of others that use up the checks for the member.
+func (d *Detector) newRound(in Input, targets []target) *round {
+	r := &round{groupsUnread: in.GroupsUnread, workloads: map[string]*workload{}, left: d.memberChecks}
+	r.index = newIndex(in, func(first *rule) int {
+		if id, ok := d.ids[first]; ok {
+			return id
+		}
+		d.lastID++
+		return d.lastID
+	})
+	d.ids = r.index.ids
+	for i := range targets {
+		targets[i].size = r.index.sizeOf(targets[i].labels)
+	}
+	slices.SortStableFunc(targets, func(a, b target) int { return cmp.Compare(a.size, b.size) })
+	return r
+}
+
+// opener returns a policy that opens, or may open, the pods with an identity; nil if there is none.
+func (d *Detector) opener(labels []Handle, r *round) *Policy {
+	b := &budget{left: r.left, checks: &d.Checks}
+	sets, ok := r.index.applicable(labels, b)
+	r.left = b.left
+	if !ok {
+		r.postponed = true
+		return r.index.opener(labels)
+	}
+	if !slices.ContainsFunc(sets, func(s ruleSet) bool { return s.allows }) || !slices.ContainsFunc(sets, func(s ruleSet) bool { return s.closes && s.sure }) {
+		return nil
+	}
+	k := key(sets)
+	w := r.workloads[k]
+	if w == nil {
+		w = d.update(d.workloads[k], sets, r)
+		r.workloads[k] = w
+	}
+	return w.by
+}
+
+// update evaluates the workload that the rules select. w is the workload after the last round, or nil.
+func (d *Detector) update(w *workload, sets []ruleSet, r *round) *workload {
+	limit := min(r.left, d.workloadChecks)
+	b := &budget{left: limit, checks: &d.Checks}
+	isNew := w == nil || w.postponed
+	if isNew {
+		r.built = true
+		largest, size := largestOpener(sets)
+		w = &workload{}
+		if b.spend(size) {
+			w = d.workload(sets)
+		}
+		w.largest = largest
+	}
+	if !b.exceeded {
+		d.evaluate(w, b, r.groupsUnread)
+	}
+	r.left -= limit - b.left
+	if b.exceeded {
+		r.built = true // the selections of its rules are not used any more
+		w.markExceeded()
+		w.postponed = limit < d.workloadChecks
+		r.postponed = r.postponed || w.postponed
+	}
+	r.evaluated = r.evaluated || !w.postponed && (isNew || b.left < limit)
+	return w
+}
+
 // readIdentities reads the identities, and returns those of pods with a class's label.
-func (d *Detector) readIdentities(in Input) (targets [][]Handle) {
+func (d *Detector) readIdentities(in Input) (targets []target) {
 	alive := make([]bool, len(d.pods))
 	in.Each(func(labels []Handle) {
 		if len(labels) == 0 {
@@ -229,12 +353,12 @@ func (d *Detector) readIdentities(in Input) (targets [][]Handle) {
 				if _, key, ok := strings.Cut(l.Key, ":"); ok {
 					l.Key = key
 				}
-				d.labeled[l] = append(d.labeled[l], at)
+				d.labeled[l] = append(d.labeled[l], int32(at)) //nolint:gosec // a member has fewer pods
 			}
 		}
 		alive[at] = true
 		if slices.ContainsFunc(labels, func(h Handle) bool { _, ours := in.Keys[h.Value().Key]; return ours }) {
-			targets = append(targets, labels)
+			targets = append(targets, target{labels: labels})
 		}
 	})
 	d.alive = alive
@@ -256,20 +380,15 @@ func (d *Detector) readIdentities(in Input) (targets [][]Handle) {
 	return targets
 }
 
-// key returns the key of a set of rules.
-func (d *Detector) key(rules []applicableRule) string {
+// key returns the key of a workload.
+func key(sets []ruleSet) string {
 	var b strings.Builder
-	for _, r := range rules {
-		n, ok := d.ids[r.rule]
-		if !ok {
-			n = len(d.ids) + 1
-			d.ids[r.rule] = n
-		}
-		b.WriteString(strconv.Itoa(n))
-		if r.own {
+	for i := range sets {
+		b.WriteString(strconv.Itoa(sets[i].id))
+		if sets[i].own {
 			b.WriteByte('o')
 		}
-		if r.sure {
+		if sets[i].sure {
 			b.WriteByte('s')
 		}
 		b.WriteByte(' ')
@@ -277,65 +396,71 @@ func (d *Detector) key(rules []applicableRule) string {
 	return b.String()
 }
 
-// prune removes results that no workload uses any more, once there are many.
-func (d *Detector) prune() {
-	used := 0
+// dropUnusedSelections removes the selections that no workload uses any more. They may be large.
+func (d *Detector) dropUnusedSelections() {
+	used := make(map[*selection]struct{}, len(d.selectors))
 	for _, w := range d.workloads {
-		used += len(w.rules)
+		for i := range w.rules {
+			for _, x := range w.rules[i].chosen {
+				used[x] = struct{}{}
+			}
+		}
 	}
-	if len(d.ids) > 1024 && len(d.ids) > 2*used {
-		d.resetRules()
-	}
+	maps.DeleteFunc(d.selectors, func(_ string, x *selection) bool {
+		_, ok := used[x]
+		return !ok
+	})
 }
 
 // workload returns the workload that the rules select.
-func (d *Detector) workload(rules []applicableRule) *workload {
-	w := newWorkload(rules)
-	for _, list := range [][]applicableRule{w.rules, w.foreign} {
-		for i := range list {
-			for j := range list[i].peers {
-				list[i].chosen = append(list[i].chosen, d.selection(&list[i].peers[j]))
-			}
+func (d *Detector) workload(sets []ruleSet) *workload {
+	w := newWorkload(sets)
+	for i := range w.rules {
+		r := &w.rules[i]
+		for j := range r.peers {
+			r.chosen = append(r.chosen, d.selection(&r.peers[j]))
 		}
 	}
 	return w
 }
 
-// evaluate determines which policy opens a workload: for all clients the first time, and then for new ones.
-func (d *Detector) evaluate(w *workload, groupsUnread bool) {
-	if !w.closed {
-		return
-	}
-	left := maxChecks
-	tried := func(n int) bool {
-		left, d.Checks = left-n, d.Checks+n
-		return left > 0
-	}
+// evaluate determines which policy opens a workload: for all clients the first time, and then for new ones. The result does not count if the
+// budget is exceeded.
+func (d *Detector) evaluate(w *workload, b *budget, groupsUnread bool) {
 	if !w.static {
 		w.static = true
-		w.by = d.findExternalOpener(w, tried, groupsUnread)
+		w.by = d.findExternalOpener(w, b, groupsUnread)
 	}
 	switch {
 	case w.by != nil && (w.opener < 0 || d.alive[w.opener]):
 		return // it stays open to the clients that it was open to
 	case w.by != nil:
 		w.by, w.opener, w.seen = nil, -1, 0
+	case w.seen == len(d.pods):
+		return
+	}
+	if !b.spend(w.peers / smallSteps) {
+		return
 	}
 	for i := range w.rules {
 		for _, x := range w.rules[i].chosen {
-			d.extend(x)
+			if !d.extend(x, b) {
+				return
+			}
 		}
 	}
-	for i := range w.foreign {
-		r := &w.foreign[i]
+	for _, r := range w.foreign {
 		for _, x := range r.chosen {
-			first, _ := slices.BinarySearch(x.matched, w.seen)
+			first, _ := slices.BinarySearch(x.matched, int32(w.seen)) //nolint:gosec // a member has fewer pods
 			for _, at := range x.matched[first:] {
+				if !b.spend(1) {
+					return
+				}
 				if !d.alive[at] {
 					continue
 				}
-				if w.opens(r, w.aboutPod(at, tried), tried) {
-					w.by, w.opener = r.policy, at
+				if matching, ok := w.matchingPod(int(at), b); !ok || w.opens(r, matching, b) {
+					w.by, w.opener = r.policy, int(at)
 					return
 				}
 			}
@@ -344,42 +469,26 @@ func (d *Detector) evaluate(w *workload, groupsUnread bool) {
 	w.seen = len(d.pods)
 }
 
-// aboutPod returns which rules match a pod of the member.
-func (w *workload) aboutPod(at int, tried func(n int) bool) []match {
-	about := make([]match, len(w.rules))
-	for i := range w.rules {
-		r := &w.rules[i]
-		tried(len(r.peers))
-		about[i] = r.peer(func(j int) match { return r.chosen[j].has(at) })
-	}
-	return about
-}
-
-// about returns which rules match a source that is not a pod of the member.
-func (w *workload) about(s *source, tried func(n int) bool) []match {
-	about := make([]match, len(w.rules))
-	for i := range w.rules {
-		r := &w.rules[i]
-		tried(len(r.peers))
-		about[i] = r.peer(func(j int) match { return r.peers[j].selects(s) })
-	}
-	return about
-}
-
 // findExternalOpener returns a policy that opens a workload to a source that is not a pod of the member.
-func (d *Detector) findExternalOpener(w *workload, tried func(n int) bool, groupsUnread bool) *Policy {
-	outside := d.externalSources(w)
-	for i := range w.foreign {
-		r := &w.foreign[i]
+func (d *Detector) findExternalOpener(w *workload, b *budget, groupsUnread bool) *Policy {
+	outside, ok := d.externalSources(w, b)
+	if !ok {
+		return nil
+	}
+	cluster := d.ownCluster()
+	for _, r := range w.foreign {
 		if groupsUnread && r.policy.groups {
 			return r.policy
 		}
+		opensTo := func(s *source) bool {
+			matching, ok := w.matchingSource(s, b)
+			return !ok || w.opens(r, matching, b)
+		}
 		opens := func(s *source) bool {
-			tried(len(r.peers))
-			if r.peer(func(j int) match { return r.peers[j].selects(s) }) == no {
-				return false
+			if !b.spend(r.peerChecks) {
+				return true
 			}
-			return w.opens(r, w.about(s, tried), tried)
+			return r.peer(func(j int) match { return r.peers[j].selects(s) }) != no && opensTo(s)
 		}
 		for j := range reservedSources {
 			for _, local := range []bool{false, true} {
@@ -390,7 +499,10 @@ func (d *Detector) findExternalOpener(w *workload, tried func(n int) bool, group
 			}
 		}
 		for j := range r.peers {
-			pods, sayable := r.peers[j].witnesses(d.ownCluster())
+			if !b.spend(r.peers[j].witnessChecks()) {
+				return r.policy
+			}
+			pods, sayable := r.peers[j].witnesses(cluster)
 			if !sayable {
 				return r.policy
 			}
@@ -400,16 +512,44 @@ func (d *Detector) findExternalOpener(w *workload, tried func(n int) bool, group
 				}
 			}
 		}
-		if !r.reachesOutside() {
-			continue
-		}
-		for j := range outside {
-			if opens(&outside[j]) {
+		for _, list := range outside {
+			if r.matchesAny(list, b, opensTo) {
 				return r.policy
 			}
 		}
 	}
 	return nil
+}
+
+// matchesAny reports whether the rule matches a source outside the cluster mesh for which opens returns true, or whether finding that out
+// takes more checks than the budget has. The sources are sorted by their addresses.
+func (r *applicableRule) matchesAny(sources []source, b *budget, opens func(s *source) bool) bool {
+	var tried map[*source]bool // a source that several peers match is tried once
+	if len(r.peers) > 1 {
+		tried = map[*source]bool{}
+	}
+	for j := range r.peers {
+		if !r.peers[j].reachesOutside() {
+			continue
+		}
+		candidates := r.peers[j].within(sources)
+		for k := range candidates {
+			s := &candidates[k]
+			if !b.spend(r.peers[j].checks()) {
+				return true
+			}
+			if r.peers[j].selects(s) == no || tried[s] {
+				continue
+			}
+			if opens(s) {
+				return true
+			}
+			if tried != nil {
+				tried[s] = true
+			}
+		}
+	}
+	return false
 }
 
 // ownCluster returns the name of the member's cluster, from its pods' labels, or a value that no label has.
@@ -424,28 +564,26 @@ func (d *Detector) ownCluster() string {
 	return unusedValue
 }
 
-// reachesOutside reports whether a rule may match addresses outside the cluster mesh, which have no pod labels.
-func (r *rule) reachesOutside() bool {
-	return slices.ContainsFunc(r.peers, func(s selector) bool {
-		return s.kind != byLabels ||
-			!s.local && !slices.ContainsFunc(s.reqs, func(q requirement) bool { return q.source == k8sSource && (q.op == opIn || q.op == opExists) })
-	})
-}
-
-// externalSources returns one address of each kind outside the cluster mesh.
-func (d *Detector) externalSources(w *workload) []source {
-	if !slices.ContainsFunc(w.foreign, func(r applicableRule) bool { return r.reachesOutside() }) {
-		return nil
+// externalSources returns one address of each kind outside the cluster mesh, in lists that are sorted by address. It returns false if that
+// takes more checks than the budget has.
+func (d *Detector) externalSources(w *workload, b *budget) ([][]source, bool) {
+	if !slices.ContainsFunc(w.foreign, func(r *applicableRule) bool { return slices.ContainsFunc(r.peers, selector.reachesOutside) }) {
+		return nil, true
 	}
 	prefixes, groups := w.prefixes()
+	if !b.spend(len(prefixes)) {
+		return nil, false
+	}
+	samples := sampleAddresses(prefixes)
+	if !b.spend(len(samples) * d.addresses.checks()) {
+		return nil, false
+	}
+	out := [][]source{d.addresses.sources(samples)}
 	if groups {
-		for _, g := range d.groups {
-			prefixes = append(prefixes, g.Prefixes...)
+		if d.groupSources == nil {
+			d.groupSources = d.addresses.sources(sampleAddresses(d.addresses.prefixes()))
 		}
+		out = append(out, d.groupSources)
 	}
-	var out []source
-	for _, a := range sampleAddresses(prefixes) {
-		out = append(out, d.addresses.source(a, true), d.addresses.source(a, false))
-	}
-	return out
+	return out, true
 }

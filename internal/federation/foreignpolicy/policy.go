@@ -56,7 +56,13 @@ type rule struct {
 	subject selector
 	peers   []selector
 	grants  []connections
+	// peerChecks is the number of checks that a comparison of all peers with a source takes, and portChecks that of an evaluation of the
+	// rule on a port.
+	peerChecks, portChecks int
 }
+
+// size measures how much work the rule causes.
+func (r *rule) size() int { return r.peerChecks + r.portChecks }
 
 // Policy is the ingress part of a policy in a member.
 type Policy struct {
@@ -94,6 +100,13 @@ func (p *Policy) Closes() bool {
 func (p *Policy) add(r rule) {
 	r.policy, r.index = p, len(p.rules)
 	p.groups = p.groups || slices.ContainsFunc(r.peers, func(s selector) bool { return s.kind == byGroup || s.names("", groupSource, anySource) })
+	r.portChecks = 1
+	for i := range r.peers {
+		r.peerChecks += r.peers[i].checks()
+	}
+	for _, g := range r.grants {
+		r.portChecks += len(g.ports) + len(g.requests)
+	}
 	p.rules = append(p.rules, &r)
 }
 

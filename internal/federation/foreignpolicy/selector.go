@@ -43,7 +43,8 @@ const (
 type requirement struct {
 	source, key string
 	op          operator
-	values      []string
+	// values are sorted.
+	values []string
 }
 
 // selectorKind is the kind of objects that a selector selects.
@@ -72,6 +73,9 @@ type selector struct {
 	// text identifies the selector: selectors with equal texts select the same.
 	text string
 }
+
+// checks returns how many conditions, at least one, a comparison with a source or a pod evaluates at most.
+func (s *selector) checks() int { return 1 + len(s.reqs) + len(s.except) }
 
 // everySource returns a selector of every source.
 func everySource() selector { return withText(selector{}) }
@@ -229,13 +233,19 @@ func reserved(name string) selector {
 	return withText(selector{reqs: []requirement{{reservedSource, name, opExists, nil}}})
 }
 
+// contains reports whether a value is among those of the condition. There may be very many.
+func (r *requirement) contains(value string) bool {
+	_, found := slices.BinarySearch(r.values, value)
+	return found
+}
+
 // holds reports whether a condition holds for a label that an endpoint has or lacks.
 func (r *requirement) holds(value string, has bool) bool {
 	switch r.op {
 	case opIn:
-		return has && slices.Contains(r.values, value)
+		return has && r.contains(value)
 	case opNotIn:
-		return !has || !slices.Contains(r.values, value)
+		return !has || !r.contains(value)
 	case opExists:
 		return has
 	default:

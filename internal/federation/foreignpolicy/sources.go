@@ -58,7 +58,7 @@ func (s *selector) matchesGroups(groups []Label) bool {
 	for i := range s.reqs {
 		r := &s.reqs[i]
 		found := slices.ContainsFunc(groups, func(l Label) bool {
-			return l.Key == r.key && (r.op == opExists || r.op == opAbsent || slices.Contains(r.values, l.Value))
+			return l.Key == r.key && (r.op == opExists || r.op == opAbsent || r.contains(l.Value))
 		})
 		if found != (r.op == opIn || r.op == opExists) {
 			return false
@@ -88,6 +88,24 @@ const unusedValue = "acp.io/nobody"
 
 // maxWitnesses bounds the combinations of values of which witnesses are made.
 const maxWitnesses = 64
+
+// witnessChecks returns how many checks the selector's witnesses take at most.
+func (s *selector) witnessChecks() int {
+	witnesses := 1
+	for i := range s.reqs {
+		switch s.reqs[i].op {
+		case opIn:
+			witnesses *= len(s.reqs[i].values)
+		case opExists:
+			witnesses *= 2
+		}
+		if witnesses > maxWitnesses {
+			witnesses = maxWitnesses
+			break
+		}
+	}
+	return witnesses * s.checks()
+}
 
 // witnesses returns pods of other clusters that a selector selects, with as few labels as it requires. A policy that
 // lets these in lets in everything that the selector selects, because ACP's allows require labels and never their
@@ -148,6 +166,10 @@ func (s *selector) witnesses(ownCluster string) ([]source, bool) {
 	return out, true
 }
 
+// worldNames are the names of the reserved identities of addresses outside the cluster mesh: for agents with one family of addresses, and for
+// IPv4 and IPv6 with both.
+var worldNames = [...]string{"world", "world-ipv4", "world-ipv6"}
+
 // addresses determines the labels of addresses outside the cluster mesh.
 type addresses struct {
 	groups []Group
@@ -175,9 +197,12 @@ func newAddresses(groups []Group) *addresses {
 // wins if two have the same key. An agent with both families has a separate world entity for each family.
 func (a *addresses) source(addr netip.Addr, bothFamilies bool) source {
 	s := source{address: addr}
-	world := "world"
-	if bothFamilies {
-		world = map[bool]string{true: "world-ipv4", false: "world-ipv6"}[addr.Is4()]
+	world := worldNames[0]
+	switch {
+	case bothFamilies && addr.Is4():
+		world = worldNames[1]
+	case bothFamilies:
+		world = worldNames[2]
 	}
 	plain := map[string]string{}
 	for _, bits := range a.lengths {
@@ -200,6 +225,49 @@ func (a *addresses) source(addr netip.Addr, bothFamilies bool) source {
 		s.labels = append(s.labels, handle(groupSource+":"+k, v))
 	}
 	return s
+}
+
+// checks returns how many checks the sources at one address count as.
+func (a *addresses) checks() int { return 16 + len(a.lengths) }
+
+// sources returns the sources at addresses, two for each of them, in the order of the addresses.
+func (a *addresses) sources(at []netip.Addr) []source {
+	out := make([]source, 0, 2*len(at))
+	for _, addr := range at {
+		out = append(out, a.source(addr, true), a.source(addr, false))
+	}
+	return out
+}
+
+// prefixes returns the prefixes of all groups.
+func (a *addresses) prefixes() []netip.Prefix {
+	var out []netip.Prefix
+	for i := range a.groups {
+		out = append(out, a.groups[i].Prefixes...)
+	}
+	return out
+}
+
+// reachesOutside reports whether the selector may select addresses outside the cluster mesh, which have no pod labels.
+func (s selector) reachesOutside() bool {
+	return s.kind != byLabels || !s.local && !slices.ContainsFunc(s.reqs, func(q requirement) bool {
+		return (q.op == opIn || q.op == opExists) && (q.source == k8sSource || q.source == reservedSource && !slices.Contains(worldNames[:], q.key))
+	})
+}
+
+// within returns the sources that the selector may select, of some that are outside the cluster mesh and sorted by their addresses.
+func (s *selector) within(sources []source) []source {
+	if s.kind != byPrefix {
+		return sources
+	}
+	first, _ := slices.BinarySearchFunc(sources, s.prefix.Addr(), func(x source, a netip.Addr) int { return x.address.Compare(a) })
+	end, _ := slices.BinarySearchFunc(sources[first:], s.prefix, func(x source, p netip.Prefix) int {
+		if p.Contains(x.address) {
+			return -1
+		}
+		return 1
+	})
+	return sources[first : first+end]
 }
 
 // sampleAddresses returns addresses that each represent all addresses up to the next one: no prefix begins or ends

@@ -2,6 +2,7 @@ package foreignpolicy
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,16 +15,28 @@ type outcome struct {
 	requests []string
 }
 
-func (o outcome) union(p outcome) outcome {
+// add adds what another outcome lets in.
+func (o *outcome) add(p outcome) {
 	if o.whole || p.whole {
-		return outcome{whole: true}
+		*o = outcome{whole: true}
+		return
 	}
-	return outcome{requests: append(slices.Clone(o.requests), p.requests...)}
+	o.requests = append(o.requests, p.requests...)
 }
 
 // exceeds reports whether more is let in than by another outcome. Requests are compared as text.
 func (o outcome) exceeds(p outcome) bool {
-	return !p.whole && (o.whole || slices.ContainsFunc(o.requests, func(r string) bool { return !slices.Contains(p.requests, r) }))
+	if o.whole || p.whole || len(o.requests) == 0 {
+		return o.whole && !p.whole
+	}
+	within := make(map[string]struct{}, len(p.requests))
+	for _, r := range p.requests {
+		within[r] = struct{}{}
+	}
+	return slices.ContainsFunc(o.requests, func(r string) bool {
+		_, found := within[r]
+		return !found
+	})
 }
 
 // applicableRule is a rule that selects, or may select, a workload.
@@ -36,13 +49,16 @@ type applicableRule struct {
 
 // workload is a set of pods that the same rules select.
 type workload struct {
+	// largest is the policy of others that causes the most work. It counts as opening the workload if the evaluation takes too many checks.
+	largest *Policy
 	// rules are in Cilium's order of evaluation, and foreign are the rules of others that let connections in, by
 	// policy.
 	rules   []applicableRule
-	foreign []applicableRule
-	closed  bool
+	foreign []*applicableRule
 	// edges are the ports at which a rule begins or ends, by protocol.
 	edges map[string][]uint16
+	// peers is the number of peers of all rules, and peerChecks that of the checks of a comparison of all of them with a source.
+	peers, peerChecks int
 
 	// seen is the number of the member's pods that were evaluated. by is the policy that was found to open the
 	// workload, for the source opener, which is -1 if it is not a pod of the member.
@@ -50,15 +66,40 @@ type workload struct {
 	by     *Policy
 	opener int
 	static bool
+	// postponed reports whether the workload was not evaluated, because no checks were left for the member.
+	postponed bool
 }
 
-func newWorkload(rules []applicableRule) *workload {
-	w := &workload{rules: rules, edges: map[string][]uint16{}, opener: -1}
+// largestOpener returns the policy of others with an allow that causes the most work, and the sizes of all sets together.
+func largestOpener(sets []ruleSet) (largest *Policy, size int) {
+	sizes := map[*Policy]int{}
+	for i := range sets {
+		if size += sets[i].size; sets[i].allows {
+			sizes[sets[i].policy()] += sets[i].size
+		}
+	}
+	for p, n := range sizes {
+		if largest == nil || n > sizes[largest] || n == sizes[largest] && p.String() < largest.String() {
+			largest = p
+		}
+	}
+	return largest, size
+}
+
+// newWorkload returns the workload that the rules select.
+func newWorkload(sets []ruleSet) *workload {
+	w := &workload{edges: map[string][]uint16{}, opener: -1}
+	for i := range sets {
+		for _, r := range sets[i].rules {
+			w.rules = append(w.rules, applicableRule{rule: r, own: sets[i].own, sure: sets[i].sure})
+		}
+	}
 	slices.SortStableFunc(w.rules, func(a, b applicableRule) int {
 		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.order, b.order), cmp.Compare(a.verdict.rank(), b.verdict.rank()))
 	})
-	for _, r := range w.rules {
-		w.closed = w.closed || r.own && r.closes && r.sure
+	for i := range w.rules {
+		r := &w.rules[i]
+		w.peers, w.peerChecks = w.peers+len(r.peers), w.peerChecks+r.peerChecks
 		if !r.own && r.verdict == allow {
 			w.foreign = append(w.foreign, r)
 		}
@@ -74,20 +115,41 @@ func newWorkload(rules []applicableRule) *workload {
 		slices.Sort(list)
 		w.edges[p] = slices.Compact(list)
 	}
-	slices.SortStableFunc(w.foreign, func(a, b applicableRule) int { return strings.Compare(a.policy.String(), b.policy.String()) })
+	slices.SortStableFunc(w.foreign, func(a, b *applicableRule) int { return strings.Compare(a.policy.String(), b.policy.String()) })
 	return w
 }
 
+// markExceeded makes the workload count as opened until its rules change, because its evaluation takes too many checks.
+func (w *workload) markExceeded() {
+	w.by, w.opener, w.static = w.largest, -1, true
+	w.rules, w.foreign, w.edges = nil, nil, nil
+}
+
 // rank orders verdicts of equal priority: deny, allow, pass.
-func (v verdict) rank() int { return map[verdict]int{deny: 0, allow: 1, pass: 2}[v] }
+func (v verdict) rank() int {
+	switch v {
+	case deny:
+		return 0
+	case allow:
+		return 1
+	default:
+		return 2
+	}
+}
 
 // otherProtocol represents all protocols that no rule names.
 const otherProtocol = "\x00"
 
 // splitPorts returns one port of each part of a range such that no rule begins or ends within a part.
-func (w *workload) splitPorts(of ports) []ports {
-	if of.protocol == "" {
-		out := []ports{{otherProtocol, 0, 0}}
+func (w *workload) splitPorts(of ports) iter.Seq[ports] {
+	return func(yield func(ports) bool) {
+		if of.protocol != "" {
+			w.splitRange(of, yield)
+			return
+		}
+		if !yield(ports{otherProtocol, 0, 0}) {
+			return
+		}
 		protocols := []string{"TCP", "UDP", "SCTP", "ICMP", "ICMPV6"}
 		for p := range w.edges {
 			if !slices.Contains(protocols, p) {
@@ -95,17 +157,32 @@ func (w *workload) splitPorts(of ports) []ports {
 			}
 		}
 		for _, p := range protocols {
-			out = append(out, w.splitPorts(wholeRange(p))...)
-		}
-		return out
-	}
-	out := []ports{{of.protocol, of.first, of.first}}
-	for _, e := range w.edges[of.protocol] {
-		if e > of.first && e <= of.last {
-			out = append(out, ports{of.protocol, e, e})
+			if !w.splitRange(wholeRange(p), yield) {
+				return
+			}
 		}
 	}
-	return out
+}
+
+// splitRange calls yield with one port of each part of a range of one protocol, until yield returns false.
+func (w *workload) splitRange(of ports, yield func(ports) bool) bool {
+	if !yield(ports{of.protocol, of.first, of.first}) {
+		return false
+	}
+	edges := w.edges[of.protocol]
+	first, found := slices.BinarySearch(edges, of.first)
+	if found {
+		first++
+	}
+	for _, e := range edges[first:] {
+		if e > of.last {
+			break
+		}
+		if !yield(ports{of.protocol, e, e}) {
+			return false
+		}
+	}
+	return true
 }
 
 // peer reports whether a rule matches a source.
@@ -142,53 +219,87 @@ func (r *applicableRule) of(at ports) (o outcome, about match) {
 	return o, about
 }
 
-// ownOutcome returns what ACP's own rules certainly let in on a port from a source. about is the result of each rule
-// for the source.
-func (w *workload) ownOutcome(about []match, at ports) outcome {
-	var out outcome
+// matchingRule is a rule that matches, or may match, a source.
+type matchingRule struct {
+	*applicableRule
+	match match
+}
+
+// matching returns the rules of which a peer matches, or may match, a source, in the order of their evaluation. It returns false if that takes
+// more checks than the budget has.
+func (w *workload) matching(checks int, b *budget, selects func(r *applicableRule, peer int) match) ([]matchingRule, bool) {
+	if !b.spend(checks) {
+		return nil, false
+	}
+	var out []matchingRule
 	for i := range w.rules {
 		r := &w.rules[i]
-		if !r.own || about[i] == no {
+		if m := r.peer(func(j int) match { return selects(r, j) }); m != no {
+			out = append(out, matchingRule{r, m})
+		}
+	}
+	return out, true
+}
+
+// matchingPod returns the rules that match a pod of the member.
+func (w *workload) matchingPod(at int, b *budget) ([]matchingRule, bool) {
+	return w.matching(len(w.rules)+w.peers, b, func(r *applicableRule, peer int) match { return r.chosen[peer].has(at) })
+}
+
+// matchingSource returns the rules that match a source that is not a pod of the member.
+func (w *workload) matchingSource(s *source, b *budget) ([]matchingRule, bool) {
+	return w.matching(len(w.rules)+w.peerChecks, b, func(r *applicableRule, peer int) match { return r.peers[peer].selects(s) })
+}
+
+// ownOutcome returns what ACP's own rules certainly let in on a port from a source that the rules match.
+func ownOutcome(rules []matchingRule, at ports) outcome {
+	var out outcome
+	for i := range rules {
+		r := &rules[i]
+		if !r.own {
 			continue
 		}
 		o, sure := r.of(at)
-		sure = min(sure, about[i])
+		sure = min(sure, r.match)
 		switch {
 		case sure == no:
 		case r.verdict == deny:
 			return outcome{}
 		case r.verdict == allow && sure == yes:
-			out = out.union(o)
+			out.add(o)
 		}
 	}
 	return out
 }
 
-// combinedOutcome returns what all rules may let in, from the rule at i on. A request that no rule of a priority names
-// is evaluated by the later ones.
-func (w *workload) combinedOutcome(about []match, at ports, i int) outcome {
+// combinedOutcome returns what all rules that match a source may let in. A request that no rule of a priority names is evaluated by the later
+// ones.
+func combinedOutcome(rules []matchingRule, at ports) outcome {
 	var out outcome
-	for i < len(w.rules) {
-		first, decided := &w.rules[i], false
-		for ; i < len(w.rules) && w.rules[i].tier == first.tier && w.rules[i].order == first.order; i++ {
-			r := &w.rules[i]
-			if about[i] == no || decided && r.verdict != allow {
+	// passed reports whether a rule of the tier passes to the next one, whose outcome is the same for all rules that do.
+	passed, passing := false, adminTier
+	for i := 0; i < len(rules); {
+		first, decided := rules[i], false
+		passed, passing = passed && passing == first.tier, first.tier
+		for ; i < len(rules) && rules[i].tier == first.tier && rules[i].order == first.order; i++ {
+			r := &rules[i]
+			if decided && r.verdict != allow {
 				continue
 			}
 			o, sure := r.of(at)
-			sure = min(sure, about[i])
+			sure = min(sure, r.match)
 			switch {
 			case sure == no:
 			case r.verdict == deny && sure == yes:
 				return out
 			case r.verdict == allow:
-				out, decided = out.union(o), decided || sure == yes && o.whole
+				out.add(o)
+				decided = decided || sure == yes && o.whole
 			case r.verdict == pass:
-				next := i
-				for next < len(w.rules) && w.rules[next].tier == first.tier {
-					next++
+				if !passed {
+					passed = true
+					out.add(combinedOutcome(nextTier(rules[i:]), at))
 				}
-				out = out.union(w.combinedOutcome(about, at, next))
 				if sure == yes {
 					return out
 				}
@@ -201,12 +312,26 @@ func (w *workload) combinedOutcome(about []match, at ports, i int) outcome {
 	return out
 }
 
-// opens reports whether a rule of others lets in more from a source than ACP's own rules do.
-func (w *workload) opens(r *applicableRule, about []match, tried func(n int) bool) bool {
+// nextTier returns the rules after those of the tier of the first one.
+func nextTier(rules []matchingRule) []matchingRule {
+	next := 0
+	for next < len(rules) && rules[next].tier == rules[0].tier {
+		next++
+	}
+	return rules[next:]
+}
+
+// opens reports whether a rule of others lets in more from a source than ACP's own rules do, or whether finding that out takes more checks
+// than the budget has. matching are the rules that match the source.
+func (w *workload) opens(r *applicableRule, matching []matchingRule, b *budget) bool {
+	checks := 0
+	for i := range matching {
+		checks += matching[i].portChecks
+	}
 	for _, g := range r.grants {
 		for _, p := range g.ports {
-			for _, at := range w.splitPorts(p) {
-				if !tried(1) || w.combinedOutcome(about, at, 0).exceeds(w.ownOutcome(about, at)) {
+			for at := range w.splitPorts(p) {
+				if !b.spend(checks) || combinedOutcome(matching, at).exceeds(ownOutcome(matching, at)) {
 					return true
 				}
 			}
