@@ -4,7 +4,6 @@ package foreignpolicies
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -142,26 +141,31 @@ func classKeys(cache *policycache.Cache, dataplane v1alpha1.EnforcerName) map[st
 }
 
 // findForIstio returns a function that computes what is opened for Istio in a member.
-func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster string) federation.IstioExposure {
+func findForIstio(foreign *federation.IstioAllows, config *Config) func(cluster string) (found federation.IstioExposure, pending bool) {
 	own := &federation.OwnAllows{}
-	return func(cluster string) (found federation.IstioExposure) {
+	return func(cluster string) (found federation.IstioExposure, pending bool) {
 		if policies := foreign.In(cluster, config.Istio.Objects.IsOwn); len(policies) > 0 {
 			found = federation.FindIstioExposure(policies, own.In(cluster, config.Istio.Objects), classKeys(config.Cache, v1alpha1.EnforcerIstio),
 				func(do func([]federation.Handle)) { config.PodLabels.Identities.Each(cluster, do) })
 		}
-		return found
+		return found, false
 	}
 }
 
 // findForCilium returns a function that computes what is opened for Cilium in a member.
-func findForCilium(foreign *federation.ForeignPolicies, classes *classGroups, config *Config) func(cluster string) foreignpolicy.CiliumExposure {
+func findForCilium(
+	foreign *federation.ForeignPolicies, classes *classGroups, config *Config,
+) func(cluster string) (found foreignpolicy.CiliumExposure, pending bool) {
 	own, detectors := &federation.OwnPolicies{}, map[string]*foreignpolicy.Detector{}
-	return func(cluster string) foreignpolicy.CiliumExposure {
+	var mu sync.Mutex
+	return func(cluster string) (found foreignpolicy.CiliumExposure, pending bool) {
+		mu.Lock()
 		detector := detectors[cluster]
 		if detector == nil {
 			detector = foreignpolicy.NewDetector()
 			detectors[cluster] = detector
 		}
+		mu.Unlock()
 		in := foreignpolicy.Input{
 			Keys: classKeys(config.Cache, v1alpha1.EnforcerCilium),
 			Each: func(do func([]federation.Handle)) { config.PodLabels.Identities.Each(cluster, do) },
@@ -174,7 +178,8 @@ func findForCilium(foreign *federation.ForeignPolicies, classes *classGroups, co
 		if len(in.Foreign) > 0 {
 			in.Own = own.In(cluster, config.Objects)
 		}
-		return detector.Find(in)
+		found = detector.Find(in)
+		return found, detector.Pending()
 	}
 }
 
@@ -184,8 +189,12 @@ type opened[T any] interface {
 	Equal(T) bool
 }
 
+// maxEvaluations bounds how many members are evaluated at the same time for a dataplane. Others wait until one of these evaluations ends.
+const maxEvaluations = 4
+
 // detector records, for one dataplane, which workloads of ACP's classes are opened by a policy of others
-// in their member.
+// in their member. The members are evaluated independently of each other, so that one whose policies take long to evaluate does not delay
+// what is known about the others.
 type detector[T opened[T]] struct {
 	policies interface {
 		Registry() (bool, error)
@@ -195,24 +204,43 @@ type detector[T opened[T]] struct {
 	objects *federation.Objects
 	// pods reports whether the identities of a member's pods can be read.
 	pods func(cluster string) federation.Observation
-	// find computes what is opened in a member.
-	find func(cluster string) T
+	// find computes what is opened in a member. It returns pending if it has to be called again, although nothing changed. It is called for
+	// several members at the same time, and for each of them once at a time.
+	find func(cluster string) (found T, pending bool)
 	// changed is called when the opened workloads changed, or became known or unknown.
 	changed func()
 	// pauses is the clock of the time between two evaluations.
 	pauses  clock.WithTicker
 	trigger chan struct{}
+	// slots has an element for each evaluation that is not waiting.
+	slots chan struct{}
+	// running are the goroutines of the evaluations.
+	running sync.WaitGroup
 
 	mu sync.RWMutex
 	// requested are the members to evaluate; "" stands for all.
 	requested map[string]bool
-	members   map[string]T
-	unknown   map[string]message.Message
+	// evaluations are those that have not ended yet, by member. beginning reports whether a round may add to them.
+	evaluations map[string]*evaluation
+	beginning   bool
+	members     map[string]T
+	unknown     map[string]message.Message
+	// unreported reports whether members or unknown changed since changed was called.
+	unreported bool
+}
+
+// evaluation is one evaluation of a member.
+type evaluation struct {
+	// unknown is the reason why the result may lack something, or zero.
+	unknown message.Message
+	// obsolete reports whether the member was removed meanwhile.
+	obsolete bool
 }
 
 func newDetector[T opened[T]](objects *federation.Objects, config *Config) *detector[T] {
 	return &detector[T]{objects: objects, pods: config.PodLabels.Identities.Observe, changed: config.Changed, pauses: config.Pauses,
-		trigger: make(chan struct{}, 1), requested: map[string]bool{}, members: map[string]T{}, unknown: map[string]message.Message{}}
+		trigger: make(chan struct{}, 1), slots: make(chan struct{}, maxEvaluations), requested: map[string]bool{},
+		evaluations: map[string]*evaluation{}, members: map[string]T{}, unknown: map[string]message.Message{}}
 }
 
 // requeue requests a new evaluation of a member, or of all members for "".
@@ -220,6 +248,11 @@ func (d *detector[T]) requeue(cluster string) {
 	d.mu.Lock()
 	d.requested[cluster] = true
 	d.mu.Unlock()
+	d.wake()
+}
+
+// wake begins a round after the pause that follows the last one.
+func (d *detector[T]) wake() {
 	select {
 	case d.trigger <- struct{}{}:
 	default:
@@ -234,46 +267,139 @@ func (d *detector[T]) run(ctx context.Context) error {
 		}
 		return podlabels.FirstReadInterval
 	})
+	d.running.Wait()
 	return nil
 }
 
-// evaluate evaluates the members in which something changed. It returns false if members are missing whose first read is still running.
+// evaluate begins to evaluate the members in which something changed, and does not wait for the results. A member whose last evaluation has not
+// ended is evaluated when it has. It returns false if members are missing whose first read is still running.
 func (d *detector[T]) evaluate() (complete bool) {
+	complete, _ = d.policies.Registry()
+	clusters := d.policies.Clusters()
 	d.mu.Lock()
-	requested := d.requested
+	d.beginning = true
+	earlier, requested := d.unreported, d.requested
 	d.requested = map[string]bool{}
-	members, unknown := map[string]T{}, map[string]message.Message{}
-	before, beforeUnknown := d.members, d.unknown
+	d.forgetAllBut(clusters)
 	d.mu.Unlock()
-	registered, _ := d.policies.Registry()
-	complete = registered
-	for _, c := range d.policies.Clusters() {
-		known, evaluated := before[c.Name]
-		seen := d.policies.Observe(c.Name)
-		pods := d.pods(c.Name)
-		if !evaluated && (seen.Unknown || pods.Unknown) {
-			complete = false
-			continue
-		}
+	for _, c := range clusters {
+		seen, pods := d.policies.Observe(c.Name), d.pods(c.Name)
+		var unknown message.Message
 		switch {
 		case !seen.Reachable:
-			unknown[c.Name] = seen.Message
+			unknown = seen.Message
 		case !pods.Reachable: // the identities that were read last may lack pods that a policy opens
-			unknown[c.Name] = pods.Message
+			unknown = pods.Message
 		}
-		if requested[""] || requested[c.Name] || !evaluated {
-			known = d.find(c.Name)
+		if !d.begin(c.Name, requested[""] || requested[c.Name], seen.Unknown || pods.Unknown, unknown) {
+			complete = false
 		}
-		members[c.Name] = known
 	}
 	d.mu.Lock()
-	same := maps.Equal(beforeUnknown, unknown) && maps.EqualFunc(before, members, func(a, b T) bool { return a.Equal(b) })
-	d.members, d.unknown = members, unknown
+	d.beginning = false
 	d.mu.Unlock()
-	if !same {
-		d.changed()
-	}
+	d.report(earlier)
 	return complete
+}
+
+// begin begins to evaluate a member if that was requested or never done, and records whether what is opened there is unknown. It returns false
+// if the member was never evaluated and cannot be yet, because its first read is still running.
+func (d *detector[T]) begin(cluster string, requested, reading bool, unknown message.Message) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, evaluated := d.members[cluster]
+	running := d.evaluations[cluster]
+	switch {
+	case running != nil:
+		if requested || unknown != running.unknown {
+			d.requested[cluster] = true
+		}
+		if !unknown.IsZero() {
+			running.unknown = unknown
+		}
+	case !evaluated && reading:
+		return false
+	case requested || !evaluated:
+		e := &evaluation{unknown: unknown}
+		d.evaluations[cluster] = e
+		d.running.Go(func() { d.evaluateMember(cluster, e) })
+	default:
+		d.setUnknown(cluster, unknown)
+	}
+	if evaluated && !unknown.IsZero() { // it becomes known when an evaluation that began afterwards ends
+		d.setUnknown(cluster, unknown)
+	}
+	return true
+}
+
+// evaluateMember evaluates a member and records the result.
+func (d *detector[T]) evaluateMember(cluster string, e *evaluation) {
+	d.slots <- struct{}{}
+	found, pending := d.find(cluster)
+	<-d.slots
+	d.mu.Lock()
+	delete(d.evaluations, cluster)
+	if !e.obsolete {
+		before, evaluated := d.members[cluster]
+		d.unreported = d.unreported || !evaluated || !before.Equal(found)
+		d.members[cluster] = found
+		d.setUnknown(cluster, e.unknown)
+	}
+	if pending || e.obsolete {
+		d.requested[cluster] = true
+	}
+	again := d.requested[cluster]
+	d.mu.Unlock()
+	if again {
+		d.wake()
+	}
+	d.report(false)
+}
+
+// setUnknown records why it is not known what is opened in a member, or that it is known if the reason is zero. The caller holds the lock.
+func (d *detector[T]) setUnknown(cluster string, reason message.Message) {
+	d.unreported = d.unreported || d.unknown[cluster] != reason
+	if reason.IsZero() {
+		delete(d.unknown, cluster)
+	} else {
+		d.unknown[cluster] = reason
+	}
+}
+
+// forgetAllBut removes the results of all other members. The caller holds the lock.
+func (d *detector[T]) forgetAllBut(clusters []federation.Cluster) {
+	registered := map[string]bool{}
+	for _, c := range clusters {
+		registered[c.Name] = true
+	}
+	for name := range d.members {
+		if !registered[name] {
+			d.unreported = true
+			delete(d.members, name)
+			delete(d.unknown, name)
+		}
+	}
+	for name, e := range d.evaluations {
+		e.obsolete = e.obsolete || !registered[name]
+	}
+}
+
+// report calls changed if there are unreported changes. It leaves them to the next round while evaluations are running, which may add to
+// them, so that changed is not called for each of many members. always is true for changes that were left to this round.
+func (d *detector[T]) report(always bool) {
+	d.mu.Lock()
+	if d.beginning || !d.unreported {
+		d.mu.Unlock()
+		return
+	}
+	now := always || len(d.evaluations) == 0
+	d.unreported = !now
+	d.mu.Unlock()
+	if now {
+		d.changed()
+	} else {
+		d.wake()
+	}
 }
 
 // openedBy returns the name of a policy that opens the pods with a label in a member, or "".
