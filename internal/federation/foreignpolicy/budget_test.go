@@ -104,8 +104,8 @@ func expensive(t *testing.T) map[string][]*Policy {
 		}))},
 		"peers": {networkPolicy("theirs", []any{object{"from": list(300, func(i int) object { return emptyWorld(i)["from"].([]any)[0].(object) })}})},
 		"selectors of pods": {networkPolicy("theirs", list(500, func(i int) object {
-			return object{"from": []any{object{"namespaceSelector": object{}, "podSelector": object{"matchExpressions": []any{object{"key": "app", "operator": "NotIn", "values": []any{"x"}},
-				object{"key": fmt.Sprintf("no-%d", i), "operator": "Exists"}}}}}}
+			return object{"from": []any{object{"namespaceSelector": object{}, "podSelector": object{"matchExpressions": []any{
+				object{"key": "app", "operator": "NotIn", "values": []any{"x"}}, object{"key": fmt.Sprintf("no-%d", i), "operator": "Exists"}}}}}}
 		}))},
 		"ports": {networkPolicy("theirs", list(100, func(int) object {
 			return object{"from": allowed, "ports": slices.Concat(redis, list(10, func(int) any { return object{"port": 6379} }))}
