@@ -43,13 +43,18 @@ func TestMemberThatWouldStopKubeFedIsQuarantined(t *testing.T) {
 	}
 
 	// A revocation stays pending there.
+	before := s.protected().Status.Revision
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements[0].Subjects = []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:" + s.service + ":sa:app/999")}
 	})
 	s.until("m1 has the wanted revision", func() string {
 		s.push()
-		for _, c := range s.protected().Status.Clusters {
-			if c.Name == "m1" && (c.State != v1alpha1.MemberRealized || c.DesiredRevision != s.protected().Status.Revision) {
+		status := s.protected().Status
+		if status.Revision == before {
+			return "the change is not compiled yet"
+		}
+		for _, c := range status.Clusters {
+			if c.Name == "m1" && (c.State != v1alpha1.MemberRealized || c.DesiredRevision != status.Revision) {
 				return fmt.Sprint(c)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
@@ -69,10 +70,12 @@ func TestConformanceOfTheRealKubeFed(t *testing.T) {
 		Reconnect: func(m string) { k.gates[m].cut(false) },
 		Stop:      k.stop, Start: k.start,
 		Quarantine: func(m string) {
-			k.must(k.registrations.Suspend(t.Context(), m, message.Verbatim("a test")))
+			k.changeRegistration(func() error { return k.registrations.Suspend(t.Context(), m, message.Verbatim("a test")) })
 			k.untilReady(m, false)
 		},
-		Release:      func(m string) { k.must(k.registrations.Resume(t.Context(), m)) },
+		Release: func(m string) {
+			k.changeRegistration(func() error { return k.registrations.Resume(t.Context(), m) })
+		},
 		Capabilities: kubefed.Engine{}.Capabilities(), Timeout: conformanceTimeout,
 	})
 }
@@ -84,6 +87,12 @@ type kubeFedEngine struct {
 	s             *supervisor.Supervisor
 	gates         map[string]*gate
 	registrations federation.Registrations
+}
+
+// changeRegistration repeats a change that KubeFed's writes of the status interrupt, as the adapter does.
+func (k *kubeFedEngine) changeRegistration(change func() error) {
+	k.Helper()
+	k.must(retry.RetryOnConflict(retry.DefaultBackoff, change))
 }
 
 // between puts a gate in front of a member.
