@@ -58,6 +58,15 @@ func TestEndlessAnswersFail(t *testing.T) {
 	if _, err := (&reflectorStore[Observed]{w: m.watch}).list(t.Context()); !errors.Is(err, errAnswerTooLarge) {
 		t.Errorf("list: %v", err)
 	}
+	client := clientOf(t, c)
+	if _, err := client.Resource(CiliumPolicy.TargetResource).Get(t.Context(), "x", metav1.GetOptions{}); !errors.Is(err, errAnswerTooLarge) {
+		t.Errorf("other clients: %v", err)
+	}
+}
+
+// clientOf returns a client of a member as those that do not watch a kind have it.
+func clientOf(t *testing.T, c Cluster) dynamic.Interface {
+	t.Helper()
 	config, err := RESTConfig(c, "token")
 	if err != nil {
 		t.Fatal(err)
@@ -66,9 +75,7 @@ func TestEndlessAnswersFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Resource(CiliumPolicy.TargetResource).Get(t.Context(), "x", metav1.GetOptions{}); !errors.Is(err, errAnswerTooLarge) {
-		t.Errorf("other clients: %v", err)
-	}
+	return client
 }
 
 // TestLargeObjectsAreReadInSmallPages checks that a page that is too large is read again with fewer objects.
@@ -112,14 +119,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Cleanup(target.Close)
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		c := serverOf(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target.URL+"/internal", status) })
-		config, err := RESTConfig(c, "token")
-		if err != nil {
-			t.Fatal(err)
-		}
-		client, err := dynamic.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := clientOf(t, c)
 		policies := client.Resource(CiliumPolicy.TargetResource)
 		_, read := policies.Get(t.Context(), "x", metav1.GetOptions{})
 		_, written := policies.Patch(t.Context(), "x", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})

@@ -154,16 +154,7 @@ func TestFloodOfEventsMakesTheKindUnreadable(t *testing.T) {
 			client: server, http: &http.Client{}, why: errNotProbed}
 		m.watch = NewWatch(m.client, "policies", logr.Discard(), Revision(func(map[string]any) string { return "r" }).parse, m.changed)
 		m.watch.bounds = bounds{objects: 50}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			m.run(ctx)
-		}()
-		defer func() {
-			cancel()
-			<-done
-		}()
+		defer start(t, m)()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		why := message.MemberTooManyObjects("m1", "ciliumclusterwidenetworkpolicies.cilium.io", maxObjects)

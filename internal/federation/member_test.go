@@ -74,22 +74,28 @@ func (h *halfDead) set(ill bool) {
 	h.watches = nil
 }
 
-func TestViewThatCannotBeRenewedIsNotShown(t *testing.T) {
-	server := &halfDead{}
-	changed := make(chan struct{}, 1000)
-	m := &member[Observed]{cluster: Cluster{Name: "m1"}, probing: Probing{Interval: time.Millisecond, Timeout: time.Second, Failures: 2}, log: logr.Discard(),
-		changed: func(string) { changed <- struct{}{} }, client: server, http: &http.Client{}, why: errNotProbed}
-	m.watch = NewWatch(m.client, "policies", logr.Discard(), Revision(func(map[string]any) string { return "r" }).parse, m.changed)
+// start runs a member until the returned function is called.
+func start[T any](t *testing.T, m *member[T]) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		m.run(ctx)
 	}()
-	defer func() {
+	return func() {
 		cancel()
 		<-done
-	}()
+	}
+}
+
+func TestViewThatCannotBeRenewedIsNotShown(t *testing.T) {
+	server := &halfDead{}
+	changed := make(chan struct{}, 1000)
+	m := &member[Observed]{cluster: Cluster{Name: "m1"}, probing: Probing{Interval: time.Millisecond, Timeout: time.Second, Failures: 2}, log: logr.Discard(),
+		changed: func(string) { changed <- struct{}{} }, client: server, http: &http.Client{}, why: errNotProbed}
+	m.watch = NewWatch(m.client, "policies", logr.Discard(), Revision(func(map[string]any) string { return "r" }).parse, m.changed)
+	defer start(t, m)()
 	until := func(reason string, is func(Observation) bool) {
 		t.Helper()
 		limit := time.NewTimer(30 * time.Second)

@@ -167,7 +167,7 @@ func (a *API) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 	if token := core.Value(r.Body.Token); token == "" {
 		got, err = a.Workloads.PreviewSync(core.RequestContext(ctx), by, r.Body.Source, in)
 	} else {
-		// Whoever registers an address lets it connect with the access of its application. The preview changes nothing.
+		// A registered address may connect wherever its application may, so this needs a recent login. The preview registers nothing.
 		if err := a.Tickets.CheckLogin(core.Caller(ctx)); err != nil {
 			return nil, err
 		}
