@@ -95,7 +95,8 @@ var wrong = map[string]string{
 	"ACPExpiryLate":        `acp_expiry_lag_seconds_bucket{le="60.0"} 0x60`,
 	"ACPClockBehind":       `acp_clock_behind_seconds{instance="a"} 600x60`,
 	"ACPReconcileErrors":   `controller_runtime_reconcile_errors_total{controller="protectedresource"} 0+60x60`,
-	"ACPQueueLong":         `workqueue_depth{controller="protectedresource",priority="0"} 400x60` + "\n" + `acp_requests_waiting{controller="protectedresource"} 200x60`,
+	"ACPQueueLong": `workqueue_depth{controller="protectedresource",priority="0"} 400x60` + "\n" +
+		`acp_requests_waiting{controller="protectedresource"} 200x60`,
 	"ACPIdentitiesFilling": `acp_identities_used{cluster="m1"} 50000x60`,
 	"ACPIdentitiesFull":    `acp_identities_used{cluster="m1"} 60000x60`,
 	"ACPPolicyMapFilling":  `acp_policymap_entries{cluster="m1"} 9000x60`,
