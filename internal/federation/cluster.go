@@ -174,6 +174,7 @@ func (c Cluster) samePlacementAndStatus(d Cluster) bool {
 		c.Engine == d.Engine &&
 		c.FormerEngine == d.FormerEngine &&
 		c.Secret == d.Secret &&
+		c.SharedWithKubeFed() == d.SharedWithKubeFed() &&
 		c.Locations == d.Locations &&
 		sameMark(c.DowngradeMark, d.DowngradeMark)
 }

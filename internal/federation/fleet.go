@@ -243,6 +243,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 		old.cluster.noIstio = c.noIstio
 		old.cluster.Istio, old.cluster.Mesh, old.cluster.Enforcer, old.cluster.Locations = c.Istio, c.Mesh, c.Enforcer, c.Locations
 		old.cluster.Engine, old.cluster.FormerEngine, old.cluster.Secret = c.Engine, c.FormerEngine, c.Secret
+		old.cluster.ReadyForKubeFed = c.ReadyForKubeFed
 		return !same
 	}
 	m, why := f.connect(c, secret.value)

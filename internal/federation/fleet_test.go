@@ -43,6 +43,39 @@ func TestChangesOfUnreadableMember(t *testing.T) {
 	}
 }
 
+// TestKubeFedNoticesThatItLostAMember checks that it is reported when KubeFed may not write into a member of another engine any more: until then
+// each unit there is Pending. What KubeFed says about its own members matters to nobody.
+func TestKubeFedNoticesThatItLostAMember(t *testing.T) {
+	f, err := newFleet(FleetConfig{Host: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), KubeFedNamespace: "kube-federation-system",
+		CredentialsNamespace: "acp-system", Kind: CiliumPolicy, Log: logr.Discard(), Changed: func(string, string) {}}, parseToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Cluster{Name: "m1", Endpoint: "https://m1.example", Engine: EngineDirect, Secret: DirectSecretName("m1"), ReadyForKubeFed: true}
+	m := &member[token]{cluster: c}
+	f.members["m1"] = m
+	for _, tc := range []struct {
+		reason  string
+		change  func()
+		changed bool
+	}{
+		{"nothing changed", func() {}, false},
+		{"KubeFed has noticed that it has no credential", func() { c.ReadyForKubeFed = false }, true},
+		{"nothing changed since then", func() {}, false},
+		{"it is a member of KubeFed again", func() { c.Engine, c.Secret = EngineKubeFed, "m1-secret" }, true},
+		{"KubeFed reaches it", func() { c.ReadyForKubeFed = true }, false},
+	} {
+		tc.change()
+		var running sync.WaitGroup
+		if got := f.adjustMember(t.Context(), &running, c); got != tc.changed {
+			t.Errorf("%s: reported %v, want %v", tc.reason, got, tc.changed)
+		}
+		if got := m.cluster.SharedWithKubeFed(); got != c.SharedWithKubeFed() {
+			t.Errorf("%s: shared with KubeFed: %v, want %v", tc.reason, got, c.SharedWithKubeFed())
+		}
+	}
+}
+
 // TestClustersAreKept checks that the list of members follows the registrations, that what a caller got stays as it was, and that nothing is copied:
 // the list is asked for at every event in a member, and grows with the fleet.
 func TestClustersAreKept(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// UnhealthyAfter is how long a member that has enforced may be in another state than Realized, for example while it gets a new statement,
+// UnhealthyAfter is how long a member that has enforced may be in one state other than Realized, for example while it gets a new statement,
 // until it counts as unhealthy.
 const UnhealthyAfter = 2 * time.Minute
 
