@@ -9,7 +9,6 @@ import (
 	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
-	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/message"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -188,35 +187,36 @@ func (f *facts) renderedMembers(r *enforcer.Rendered, targets []string) []string
 	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool { return !slices.Contains(only, c) || !f.placeableAtGateway(r, c) })
 }
 
-// placePartial places an object that not every version of the unit has. Where it is not wanted any more, it stays as it is until the other objects
-// of the unit, which common contains, were read back.
+// placePartial places an object that not every version of the unit has. Where it is not wanted any more, it stays as retainedSpec returns it until the
+// other objects of the unit, which common contains, were read back.
 func (p *plan) placePartial(f *facts, i int, targets []string, common map[string]map[string]string) error {
 	r := &f.Rendered[i]
 	members := f.renderedMembers(r, targets)
 	if e := f.existing(renderedKey(r)); e != nil {
-		var retained []string
+		retained := map[string]map[string]any{}
 		for _, c := range e.Placement {
 			if slices.Contains(targets, c) && !slices.Contains(members, c) && !f.forgotten(c) &&
 				(!f.revisionsObservedIn(c, common) || f.restrictsWaypoint(e, c)) {
-				retained = append(retained, c)
+				if spec := f.retainedSpec(e, c); spec != nil {
+					retained[c] = spec
+				}
 			}
 		}
-		r = retainedAs(r, e, retained)
-		members = append(members, retained...)
+		r = retainedAs(r, retained)
+		members = slices.AppendSeq(members, maps.Keys(retained))
 		slices.Sort(members)
 	}
 	return p.place(f, r, members)
 }
 
-// retainedAs returns a rendered object with the specs that some members have until now. The template may be that of other members, and decide nothing.
-func retainedAs(r *enforcer.Rendered, e *federation.Object, members []string) *enforcer.Rendered {
+// retainedAs returns a rendered object with the specs with which it stays in some members. The template may be that of other members, and decide nothing.
+func retainedAs(r *enforcer.Rendered, specs map[string]map[string]any) *enforcer.Rendered {
 	out := *r
 	out.Overrides, out.Revisions = maps.Clone(r.Overrides), maps.Clone(r.Revisions)
 	if out.Overrides == nil {
 		out.Overrides, out.Revisions = map[string]map[string]any{}, map[string]string{}
 	}
-	for _, c := range members {
-		spec := e.SpecIn(c)
+	for c, spec := range specs {
 		delete(out.Overrides, c)
 		delete(out.Revisions, c)
 		if revision := enforcer.Revision(spec); revision != r.Revision {

@@ -6,7 +6,9 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/objectkind"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -102,15 +104,15 @@ func planWanted(f *facts) (plan, error) {
 			return !slices.Contains(targets, c) || f.forgotten(c) ||
 				f.revisionsObservedIn(c, successors) && !f.restrictsWaypoint(e, c) && (!slices.Contains(needed, c) || f.hasReplacedRendering(e.Kind))
 		})
-		if len(needed) == 0 {
+		retained, differs := f.retain(e, needed)
+		if len(retained.Placement) == 0 {
 			surplus = append(surplus, e)
 			continue
 		}
-		if len(needed) < len(e.Placement) {
-			e = e.PlacedIn(needed, append(slices.Clone(e.Placement), f.notSeenWithout(e)...))
-			p.Writes = append(p.Writes, e)
+		if differs {
+			p.Writes = append(p.Writes, retained)
 		}
-		p.Desired[e.Key()] = currentRevisions(e)
+		p.Desired[e.Key()] = currentRevisions(retained)
 	}
 	gone, err := planRemoval(f, surplus)
 	if err != nil {
@@ -119,6 +121,52 @@ func planWanted(f *facts) (plan, error) {
 	p.Writes, p.Deletes = append(p.Writes, gone.Writes...), gone.Deletes
 	maps.Copy(p.Desired, gone.Desired)
 	return p, nil
+}
+
+// retain returns an object as it stays in some of the members in which it is placed, although the unit no longer contains it, and whether that differs
+// from what is recorded.
+func (f *facts) retain(e *federation.Object, members []string) (next *federation.Object, differs bool) {
+	var placed []string
+	overrides := maps.Clone(e.Overrides)
+	for _, c := range members {
+		spec := f.retainedSpec(e, c)
+		if spec == nil {
+			differs = true
+			continue
+		}
+		placed = append(placed, c)
+		if revision := enforcer.Revision(spec); revision != enforcer.Revision(e.SpecIn(c)) {
+			differs = true
+			if overrides == nil {
+				overrides = map[string]federation.Override{}
+			}
+			overrides[c] = federation.Override{Spec: spec, Labels: map[string]string{v1alpha1.LabelRevision: revision}}
+		}
+	}
+	if !differs && len(placed) == len(e.Placement) {
+		return e, false
+	}
+	next = e.PlacedIn(placed, append(slices.Clone(e.Placement), f.notSeenWithout(e)...))
+	next.Overrides = overrides
+	return next, true
+}
+
+// retainedSpec returns the spec with which an object that the unit no longer contains stays in a member until the other objects of the unit were read
+// back there; nil if it need not stay. In a member that cannot be reached, this takes until the member is back, and then its engine writes the objects
+// in any order, also one that the member never had. What is revoked meanwhile must not be allowed by that, so the object stays there only to close
+// the member. Until the others are there, too, the member may refuse clients whose allows moved from one object to another.
+func (f *facts) retainedSpec(e *federation.Object, cluster string) map[string]any {
+	spec, seen := e.SpecIn(cluster), f.Observed.of(cluster, e.Key())
+	withoutAllows := registry.Of(objectkind.EnforcerOf(e.Kind)).WithoutAllows
+	if seen.Reachable || seen.Unknown || withoutAllows == nil {
+		return spec
+	}
+	for _, r := range f.renderings() {
+		if renderedKind(r) == e.Kind {
+			return withoutAllows(spec)
+		}
+	}
+	return spec // What the dataplane has to allow is in no other object.
 }
 
 // place adds to the plan what is necessary to place a rendered object in some members.

@@ -32,6 +32,7 @@ type scene struct {
 	testing.TB
 	enforcers []v1alpha1.EnforcerName
 	spec      v1alpha1.ProtectedResourceSpec
+	other     v1alpha1.OtherPorts
 	allowed   []string // applications
 	denied    []string
 	requests  []v1alpha1.HTTPMatch // of the action
@@ -110,7 +111,8 @@ func (s *scene) facts() *facts {
 	in := policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
 			Pattern: "trnv1:rsc:o:redis:clusters:*", LabelKey: redisKey, Enforcers: s.enforcers, Placement: v1alpha1.Placement{Clusters: &placement},
-			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}, HTTP: s.requests}}}}},
+			OtherPorts: s.other,
+			Actions:    []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}, HTTP: s.requests}}}}},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: v1alpha1.SubjectClassSpec{
 			Pattern: sceneApps + "*", LabelKey: appKey, ServiceAccountTemplate: "app-{id}"}}},
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: spec,

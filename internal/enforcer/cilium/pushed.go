@@ -1,6 +1,7 @@
 package cilium
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/acp-io/acp/internal/enforcer"
@@ -23,6 +24,23 @@ func EmptyWildcardObject(name, unit string, spec map[string]any) (enforcer.Rende
 	}
 	r, err := labelled(object(name, out), unit, nil)
 	return r, err == nil
+}
+
+// WithoutAllows returns a pushed spec that closes the same pods and allows nothing; nil if the spec does not close them. A spec that does not say
+// whether it closes counts as closing. The denies are left out, too: all objects of a unit that close have the same ones, and a copy for each member
+// could make the Federated object too large.
+func WithoutAllows(spec map[string]any) map[string]any {
+	deny, _ := spec["enableDefaultDeny"].(map[string]any)
+	if closed, said := deny["ingress"].(bool); said && !closed {
+		return nil
+	}
+	out := maps.Clone(spec)
+	delete(out, "ingressDeny")
+	out["ingress"] = []any{map[string]any{}} // agents reject an empty list
+	if enforcer.HasRuleLabel(spec) {
+		return enforcer.WithRuleLabel(out) // the label must match the content
+	}
+	return out
 }
 
 // SelectedLabels calls found with every label by which a pushed spec selects pods.

@@ -56,3 +56,29 @@ func TestLabels(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestWithoutAllows checks what remains of a spec without its allows.
+func TestWithoutAllows(t *testing.T) {
+	rule := func(effect policy.Effect, value string) policy.Rule {
+		return policy.Rule{Effect: effect, Subjects: []policy.SubjectSelector{{LabelKey: "com.trip/appid", Values: []string{value}}},
+			Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}
+	}
+	u := policy.Unit{ID: "redis-x", Resource: "trnv1:rsc:trip-com:redis:clusters:x", LabelKey: "com.trip/redis-cluster", LabelValue: "x",
+		Mode: v1alpha1.ModeEnforce, Rules: []policy.Rule{rule(policy.Allow, "888"), rule(policy.Deny, "999")},
+		OtherPorts: v1alpha1.OtherPortsAllow, OpenPorts: []v1alpha1.Port{{Port: 80, Protocol: v1alpha1.ProtocolTCP}}}
+	full, err := cilium.Enforcer{}.Render(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Rules = nil
+	want, err := cilium.Enforcer{}.Render(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Objects[0].Object.Spec, cilium.WithoutAllows(full.Objects[0].Object.Spec)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if left := cilium.WithoutAllows(full.Objects[1].Object.Spec); left != nil {
+		t.Errorf("%v remains of an object that only opens", left)
+	}
+}

@@ -96,3 +96,25 @@ func TestDeclared(t *testing.T) {
 		t.Errorf("the configuration is refused: %v", err)
 	}
 }
+
+// TestWithoutAllows checks that a policy that allows refuses every source afterwards, for the same pods, and that others stay as they are.
+func TestWithoutAllows(t *testing.T) {
+	selector := map[string]any{"matchLabels": map[string]any{"k": "v"}}
+	spec := func(action string, rules ...any) map[string]any {
+		return map[string]any{"selector": selector, "action": action, "rules": rules}
+	}
+	anyone := map[string]any{}
+	for _, c := range []struct {
+		reason       string
+		before, want map[string]any
+	}{
+		{"a policy that allows", spec(allow, anyone), spec(allow, nobody())},
+		{"one without allows", spec(allow, nobody()), spec(allow, nobody())},
+		{"a policy that denies", spec(deny, anyone), spec(deny, anyone)},
+		{"a policy that decides nothing", spec(audit, anyone), spec(audit, anyone)},
+	} {
+		if got := WithoutAllows(c.before); text(got) != text(c.want) {
+			t.Errorf("%s: %s, want %s", c.reason, text(got), text(c.want))
+		}
+	}
+}

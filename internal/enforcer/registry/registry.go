@@ -55,12 +55,15 @@ type Entry struct {
 	// Audit returns the spec of one of its policies changed so that the policy refuses nobody. The downgrade of a member writes it where only the
 	// member is available.
 	Audit func(spec map[string]any) map[string]any
+	// WithoutAllows returns the spec of one of its policies without what it allows, so that it only refuses; nil if the policy is not needed then.
+	// An object that is no longer rendered stays with that spec in members that cannot be reached.
+	WithoutAllows func(spec map[string]any) map[string]any
 }
 
 // builtIn contains all enforcers. Add new enforcers here.
 var builtIn = map[v1alpha1.EnforcerName]Entry{
-	v1alpha1.EnforcerCilium: {Prepare: prepareCilium, Effect: cilium.EffectOf, Audit: cilium.AuditSpec},
-	v1alpha1.EnforcerIstio:  {Prepare: prepareIstio, Effect: istio.EffectOf, Audit: istio.AuditSpec},
+	v1alpha1.EnforcerCilium: {Prepare: prepareCilium, Effect: cilium.EffectOf, Audit: cilium.AuditSpec, WithoutAllows: cilium.WithoutAllows},
+	v1alpha1.EnforcerIstio:  {Prepare: prepareIstio, Effect: istio.EffectOf, Audit: istio.AuditSpec, WithoutAllows: istio.WithoutAllows},
 }
 
 // Of returns the entry of an enforcer; without functions if it is not built in.

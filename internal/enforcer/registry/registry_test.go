@@ -33,9 +33,12 @@ func TestEveryEnforcerAnswersToItsName(t *testing.T) {
 func TestEveryKindOfPolicyHasAnEnforcer(t *testing.T) {
 	for _, k := range objectkind.Policies() {
 		e := Of(k.Enforcer)
-		if e.Prepare == nil || e.Effect == nil || e.Audit == nil {
+		if e.Prepare == nil || e.Effect == nil || e.Audit == nil || e.WithoutAllows == nil {
 			t.Errorf("%s of the enforcer %q: the entry lacks a function: %+v", k.Target.Kind, k.Enforcer, e)
 			continue
+		}
+		if spec := e.WithoutAllows(map[string]any{}); spec == nil {
+			t.Errorf("%s: a policy that may close is removed from members that cannot be reached", k.Target.Kind)
 		}
 		if effect := e.Effect(map[string]any{}, e.Audit(map[string]any{})); effect != enforcer.Grants {
 			t.Errorf("%s: a policy that refuses nobody has the effect %d in place of none, want %d", k.Target.Kind, effect, enforcer.Grants)
