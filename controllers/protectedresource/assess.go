@@ -207,7 +207,7 @@ func (f *facts) objectStates(done *outcome, byKey map[string]hostObject, objects
 			// Until the plan is written, the engine's report refers to the previous write.
 			report := e.ReportIn(cluster)
 			s.Propagated, s.Handled, s.EngineStatus = report.Applied && !done.deferred(), report.Handled && !done.deferred(), report.Reason
-			s.SharedWith = report.SharedWith
+			s.SharedWith, s.Unanswered = report.SharedWith, report.MayRevert
 		}
 		if s.relevant() {
 			out = append(out, s)
@@ -287,7 +287,7 @@ func (f *facts) groupsIn(cluster string) []objectState {
 		if g.Federated != nil {
 			report := g.Federated.ReportIn(cluster)
 			s.Propagated, s.Handled, s.EngineStatus = report.Applied || g.Revision == "", report.Handled, report.Reason
-			s.SharedWith, s.MayExist = report.SharedWith, g.Revision == ""
+			s.SharedWith, s.Unanswered, s.MayExist = report.SharedWith, report.MayRevert, g.Revision == ""
 		}
 		if s.relevant() {
 			out = append(out, s)
@@ -332,6 +332,8 @@ type objectState struct {
 	Handled bool
 	// SharedWith is another engine that may still write into the member, or "".
 	SharedWith federation.Engine
+	// Unanswered reports whether a request of the member's engine for another version, which got no answer, may change the object.
+	Unanswered bool
 	// WasRealized reports whether, at the last report, the unit was realized as it is wanted now, or was found changed in
 	// the member.
 	WasRealized bool
@@ -406,16 +408,19 @@ func (s *objectState) removalState() (v1alpha1.MemberState, message.Message) {
 	return v1alpha1.MemberLeaked, message.StateLeaked(s.fullName())
 }
 
-// mayRevert reports whether another engine may still write an earlier version while the member moves. KubeFed may write one over that of
-// the direct engine, because it decides by what it read of the record and of the member, and has not handled the present version. A work
-// agent may, as long as it has a ManifestWork of the object, and the agent of the member's own engine until it has handled the present version.
+// mayRevert reports whether an earlier version may still be written. KubeFed may write one over that of the direct engine while the member moves,
+// because it decides by what it read of the record and of the member, and has not handled the present version. A work agent may, as long as it has a
+// ManifestWork of the object, and the agent of the member's own engine until it has handled the present version. A request of the direct engine
+// may that got no answer.
 func (s *objectState) mayRevert() bool {
-	return !s.Handled && (s.SharedWith != "" || s.Engine.Pulls() || s.Engine.IsKubeFed() && s.Observation.Object.WrittenDirectly)
+	return s.Unanswered || !s.Handled && (s.SharedWith != "" || s.Engine.Pulls() || s.Engine.IsKubeFed() && s.Observation.Object.WrittenDirectly)
 }
 
 // revertReason returns the reason why an earlier version may still overwrite what the member has.
 func (s *objectState) revertReason() message.Message {
 	switch {
+	case s.Unanswered:
+		return message.StateWriteUnanswered(s.subject())
 	case s.SharedWith.Pulls():
 		return message.StateAgentMayRevert(s.subject())
 	case s.Engine.Pulls() && s.SharedWith == "":

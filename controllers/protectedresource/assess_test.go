@@ -58,6 +58,15 @@ func TestObjectState(t *testing.T) {
 			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineDirect, SharedWith: federation.EngineOCM},
 			true, v1alpha1.MemberPending,
 		},
+		{
+			"a request of the direct engine without an answer may write another version over it",
+			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineDirect, Handled: true, Unanswered: true},
+			true, v1alpha1.MemberPending,
+		},
+		{
+			"the direct engine does not count the version as handled, and no request of it can change the object",
+			objectState{Desired: "r", Observation: there("r", "r", ""), Engine: federation.EngineDirect}, true, v1alpha1.MemberRealized,
+		},
 		{"the spec counts, not what the label says", objectState{Desired: "r", Observation: there("r", "q", "")}, true, v1alpha1.MemberRealized},
 		{"the dataplane refuses it", objectState{Desired: "r", Observation: there("r", "r", "no")}, true, v1alpha1.MemberPending},
 		{"an older revision, as ACP wrote it", objectState{Desired: "r", Observation: there("q", "q", "")}, true, v1alpha1.MemberPending},

@@ -8,6 +8,9 @@ type Report struct {
 	// Handled reports whether the engine has handled the present version in the member, with or without success, and will not
 	// write an earlier version there any more.
 	Handled bool
+	// MayRevert reports whether a request of the engine for another version, which got no answer, may have changed the object after it was read, or
+	// may still change it.
+	MayRevert bool
 	// SharedWith is another engine that may still write into the member, which is moving from or to it, or "".
 	SharedWith Engine
 	// Applied reports whether, according to the engine, the member has the present version.

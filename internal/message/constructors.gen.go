@@ -7259,6 +7259,11 @@ func StateWithoutIstio() Message {
 	return Message{Code: "state.without-istio", Text: "the member gets no policy, because it declares that no Istio enforces there (acp.io/istio)"}
 }
 
+// StateWriteUnanswered is "the member has {object} as it should be, and a request of the direct engine to write another version got no answer: it may still take effect, and the engine writes the object once more afterwards".
+func StateWriteUnanswered(object Message) Message {
+	return build("state.write-unanswered", param{"object", object})
+}
+
 // StateZtunnelIncomplete is "istiod does not pass {object} to ztunnel as it is written: {reason}".
 func StateZtunnelIncomplete(object string, reason Message) Message {
 	return build("state.ztunnel-incomplete", param{"object", object}, param{"reason", reason})

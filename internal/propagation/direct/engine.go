@@ -52,7 +52,8 @@ type Config struct {
 const (
 	// requestTimeout bounds the requests for one object in one member.
 	requestTimeout = 5 * time.Second
-	// uncertainty is how long a request without an answer may still take effect in the member. Until then nothing is handled there.
+	// uncertainty is how long a request without an answer may still take effect in the member. Until then nothing is handled there, and an object
+	// that the request may change is written once more afterwards, because an observation may be older than the effect of the request.
 	uncertainty = 2 * requestTimeout
 	// repairInterval is the shortest time between two writes of one version of an object, so that the engine does not compete with
 	// another writer at full speed.
@@ -98,9 +99,19 @@ type result struct {
 	wrote *string
 	// version is the resource version of the result of that write, or "".
 	version string
-	// at is the time of that write, and uncertain the time until which a request without an answer may take effect.
+	// at is the time of that write, and uncertain the time until which a request without an answer may take effect. unanswered are the revisions that
+	// such requests were to write, "" for a deletion.
 	at, uncertain time.Time
+	unanswered    []string
 }
+
+// mayRevert reports whether a request without an answer may have changed, or may still change, an object that has to have a revision.
+func (r *result) mayRevert(revision string) bool {
+	return slices.ContainsFunc(r.unanswered, func(u string) bool { return u != revision })
+}
+
+// isUncertain reports whether a request without an answer may still take effect.
+func (r *result) isUncertain(now time.Time) bool { return !now.After(r.uncertain) }
 
 // New returns an engine that is idle until Start.
 func New(config Config) (*Engine, error) {
@@ -202,10 +213,15 @@ func (e *Engine) Report(o *federation.Object, cluster string) federation.Report 
 	e.mu.Lock()
 	r, ok := e.results[place{cluster, o.Key()}]
 	e.mu.Unlock()
-	if !ok || r.uid != o.Meta.UID || r.generation < o.Meta.Generation {
-		return federation.Report{Reason: r.reason}
+	out := federation.Report{Reason: r.reason}
+	if len(r.unanswered) > 0 {
+		out.MayRevert = r.mayRevert(e.revisionIn(o, cluster))
 	}
-	return federation.Report{Handled: e.config.Clock.Now().After(r.uncertain), Applied: r.reason == "" && o.IsPlacedIn(cluster), Reason: r.reason}
+	if !ok || r.uid != o.Meta.UID || r.generation < o.Meta.Generation {
+		return out
+	}
+	out.Handled, out.Applied = !r.isUncertain(e.config.Clock.Now()), r.reason == "" && o.IsPlacedIn(cluster)
+	return out
 }
 
 // Start handles objects until the context ends. It begins with all objects in all members.

@@ -3,6 +3,7 @@ package direct
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,27 +55,36 @@ func (e *Engine) handle(ctx context.Context, at place) next {
 		e.record(at, o, was, reasonNotReadable, false)
 		return next{}
 	}
-	if e.config.Clock.Now().After(was.uncertain) {
-		was.uncertain = time.Time{}
-	}
 	if o.Meta.DeletionTimestamp != nil {
 		return e.releaseDeleted(ctx, at, o, was)
 	}
 	want := e.revisionIn(o, at.cluster)
-	switch plan(o, at.cluster, want, seen.Object, was.wrote) {
+	repeat := false
+	if !was.isUncertain(e.config.Clock.Now()) {
+		if repeat = was.mayRevert(want); !repeat {
+			was.uncertain, was.unanswered = time.Time{}, nil
+		}
+	}
+	needed := plan(o, at.cluster, want, seen.Object, was.wrote)
+	if needed == none && repeat {
+		if needed = remove; o.IsPlacedIn(at.cluster) {
+			needed = apply
+		}
+	}
+	switch needed {
 	case refuse:
 		e.record(at, o, was, reasonRecord, false)
 		return next{}
 	case none:
 		e.record(at, o, was, "", true)
-		return next{after: e.until(was.uncertain)}
+		return e.afterUncertainty(&was)
 	case remove:
 		return e.change(ctx, c, at, o, was, "", func(ctx context.Context) (string, string, error) {
 			reason, err := e.erase(ctx, c, o)
 			return "", reason, err
 		})
 	default:
-		if was.wrote != nil && *was.wrote == want && was.generation == o.Meta.Generation && was.reason == "" {
+		if !repeat && was.wrote != nil && *was.wrote == want && was.generation == o.Meta.Generation && was.reason == "" {
 			// The observation is older than the write, or another writer changed the object.
 			limit := repairInterval
 			if seen.Precedes(was.version) {
@@ -91,8 +101,13 @@ func (e *Engine) handle(ctx context.Context, at place) next {
 	}
 }
 
-// until returns how long it is until t; less than 0 if t has passed.
-func (e *Engine) until(t time.Time) time.Duration { return t.Sub(e.config.Clock.Now()) }
+// afterUncertainty returns that a place has to be handled again when requests without an answer cannot take effect any more.
+func (e *Engine) afterUncertainty(r *result) next {
+	if r.uncertain.IsZero() {
+		return next{}
+	}
+	return next{after: max(r.uncertain.Sub(e.config.Clock.Now()), time.Millisecond)}
+}
 
 // releaseDeleted removes KubeFed's finalizer from a record whose deletion was requested, so that the deletion completes. KubeFed does not reach the
 // member, so it would keep the finalizer, and handle no change of the record any more. The member keeps the object. If it is needed, the adapter
@@ -122,11 +137,14 @@ func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *
 	defer cancel()
 	begin := e.config.Clock.Now()
 	version, reason, err := do(limited)
+	if !was.isUncertain(begin) && (err == nil || refused(err)) {
+		was.uncertain, was.unanswered = time.Time{}, nil // The member has answered after the last moment at which an earlier request could take effect.
+	}
 	e.config.Metrics.wrote(e.config.Of, at.cluster, e.config.Clock.Since(begin), err)
 	if err == nil {
 		was.wrote, was.version, was.at = &revision, version, e.config.Clock.Now()
 		e.record(at, o, was, reason, true)
-		return next{after: e.until(was.uncertain)}
+		return e.afterUncertainty(&was)
 	}
 	switch {
 	case errors.Is(err, errNoCredentials):
@@ -142,6 +160,9 @@ func (e *Engine) change(ctx context.Context, c federation.Cluster, at place, o *
 	if !refused(err) && reason != reasonNoCredentials && reason != reasonSuperseded {
 		// The member may have received the request, or may still receive it. Only a later observation shows what the member has.
 		was.wrote, was.uncertain = nil, e.config.Clock.Now().Add(uncertainty)
+		if !slices.Contains(was.unanswered, revision) {
+			was.unanswered = append(slices.Clone(was.unanswered), revision) // reports share the former slice
+		}
 	}
 	e.config.Log.V(1).Info("Object was not written", "member", at.cluster, "object", at.key, "because", err.Error())
 	e.record(at, o, was, reason, true)

@@ -169,8 +169,9 @@ func reasonOf(err error) string {
 	return reasonNoAnswer
 }
 
-// refused reports whether the API server rejected a request, so that it certainly changed nothing.
+// refused reports whether the API server rejected a request, so that it certainly changed nothing. A proxy answers ServiceUnavailable, too, when it
+// lost the API server after it had sent the request.
 func refused(err error) bool {
 	return apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) &&
-		!apierrors.IsInternalError(err)
+		!apierrors.IsInternalError(err) && !apierrors.IsServiceUnavailable(err)
 }

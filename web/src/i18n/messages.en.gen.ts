@@ -390,6 +390,7 @@ export const messages: Readonly<Record<string, string>> = {
   "state.waypoint-unknown": "the waypoint that the member declares for the resource is not used, and the policies contain no rule about it: {reason}",
   "state.waypoint-unsuited": "the Gateway {gateway} cannot be dedicated to the resource as it is, and pods refuse its waypoint: {reason}",
   "state.waypoint-unused": "the waypoint that the member declares for the resource is not used, and pods refuse it on every port: {reason}",
+  "state.write-unanswered": "the member has {object} as it should be, and a request of the direct engine to write another version got no answer: it may still take effect, and the engine writes the object once more afterwards",
   "state.ztunnel-incomplete": "istiod does not pass {object} to ztunnel as it is written: {reason}",
   "step-note.affects-many": "the change affects {resources} resources, which are too many for their owners to decide one by one",
   "step-note.no-other-owner": "Nobody else owns {resources}, so the security team decides.",

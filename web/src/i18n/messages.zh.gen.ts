@@ -1453,6 +1453,7 @@ export const messages: Readonly<Record<string, string>> = {
   "state.waypoint-unsuited": "Gateway {gateway} 按现状不能专用于该资源，Pod 会拒绝其 waypoint：{reason}",
   "state.waypoint-unused": "该成员集群为该资源声明的 waypoint 未被采用，Pod 在所有端口上都会拒绝它：{reason}",
   "state.without-istio": "该成员集群不会得到策略，因为它声明没有 Istio 在那里执行（acp.io/istio）",
+  "state.write-unanswered": "成员集群中的 {object} 已符合要求，但 direct 引擎写入另一版本的请求未得到应答：该请求仍可能生效，之后引擎会再次写入该对象",
   "state.ztunnel-incomplete": "istiod 没有按原样把 {object} 交给 ztunnel：{reason}",
   "state.ztunnel-unreported": "{object} 已在成员集群中，但 istiod 尚未报告 ztunnel 接受这一版本（状态条件 ZtunnelAccepted）",
   "step-note.affects-many": "此更改影响 {resources} 个资源，数量过多，无法由其负责人逐一审批",
