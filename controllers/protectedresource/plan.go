@@ -226,6 +226,7 @@ func (f *facts) hasReplacedRendering(kind federation.Kind) bool {
 // planRemoval takes one step of the removal: render as Audit without rules, remove the placement, delete. Each step
 // waits until the previous one is read back from every member, so that a member that is unreachable now finds nothing
 // closed when it returns, and a wildcard's last statement is revoked by an update, which is faster than a deletion. The
+// placement is not removed before the former engines of members that move cannot create the object again. The
 // step depends on the object and the members alone, so that it is the same after a restart.
 func planRemoval(f *facts, objects []*federation.Object) (plan, error) {
 	p := plan{Desired: map[string]map[string]string{}}
@@ -242,7 +243,7 @@ func planRemoval(f *facts, objects []*federation.Object) (plan, error) {
 				p.Writes = append(p.Writes, next)
 			}
 			want := desired(&open, placement)
-			if differs || !f.revisionsObserved(map[string]map[string]string{e.Key(): want}) {
+			if differs || !f.revisionsObserved(map[string]map[string]string{e.Key(): want}) || mayBeCreatedAgain(e, placement) {
 				p.Desired[e.Key()] = want
 				continue
 			}
@@ -257,6 +258,12 @@ func planRemoval(f *facts, objects []*federation.Object) (plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// mayBeCreatedAgain reports whether one of some members moves from an engine whose agent may still create the object there when it is missing, with the
+// content of an earlier version. While the object is there, the agent changes only its owners.
+func mayBeCreatedAgain(e *federation.Object, members []string) bool {
+	return slices.ContainsFunc(members, func(c string) bool { return e.ReportIn(c).SharedWith.Pulls() })
 }
 
 // compose builds the Federated object of a rendering, as the successor of e, which may be nil.

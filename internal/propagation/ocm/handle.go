@@ -35,6 +35,8 @@ func (e *Engine) handle(ctx context.Context, at place) (time.Duration, error) {
 		return 0, e.hold(ctx, w)
 	}
 	switch {
+	case c.Engine != federation.EngineOCM && c.Engine != federation.EngineNone && recorded && isToBeAbsent(o, at.cluster):
+		return e.releaseAbsent(ctx, at, w)
 	case c.Engine != federation.EngineOCM:
 		return e.release(ctx, at, w)
 	case !recorded:
@@ -94,6 +96,30 @@ func (e *Engine) release(ctx context.Context, at place, w *work) (time.Duration,
 	}
 	return e.retryRequest(at, func() error { return works.release(ctx, w) })
 }
+
+// isToBeAbsent reports whether a record says that a member must not have the object.
+func isToBeAbsent(o *federation.Object, cluster string) bool {
+	return o.Meta.DeletionTimestamp == nil && !o.ForeignFields && !o.IsPlacedIn(cluster)
+}
+
+// releaseAbsent is release for an object that the other engine has to remove. An agent that handles the version of release afterwards would create the
+// object again, with the content that the ManifestWork has, so the agent must not write it at all. The ManifestWork is deleted when the member was read
+// without the object: the agent then has nothing to delete, also if the object is placed again meanwhile, because it does not delete an object that
+// was created again.
+func (e *Engine) releaseAbsent(ctx context.Context, at place, w *work) (time.Duration, error) {
+	switch {
+	case w == nil || w.deleting || w.purpose == purposeRead:
+		return e.release(ctx, at, w)
+	case !w.readOnly:
+		return 0, e.config.Works.suspend(ctx, w)
+	case !w.applied || e.config.Read == nil || !isAbsent(e.config.Read.Observe(at.cluster, at.key)):
+		return 0, nil // An event follows when the agent has handled this version, and when the object is gone.
+	}
+	return 0, e.config.Works.remove(ctx, w)
+}
+
+// isAbsent reports whether a member was read without the object.
+func isAbsent(seen federation.Observation) bool { return seen.Reachable && seen.Object == nil }
 
 // retryRequest repeats a request to the agent after a delay that grows with each attempt.
 func (e *Engine) retryRequest(at place, ask func() error) (time.Duration, error) {
