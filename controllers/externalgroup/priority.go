@@ -29,8 +29,8 @@ func (r *Reconciler) revokes(writes []*federation.Object) bool {
 		if !exists {
 			continue
 		}
-		for _, c := range slices.Concat(e.Placement, next.Placement) {
-			if r.Effect(e.SpecIn(c), next.SpecIn(c)) > enforcer.Grants {
+		for _, change := range federation.SpecChanges(e, next, slices.Concat(e.Placement, next.Placement)) {
+			if r.Effect(change.Before, change.After) > enforcer.Grants {
 				return true
 			}
 		}
@@ -51,8 +51,9 @@ func (r *Reconciler) adds(writes []*federation.Object) bool {
 		if !exists || len(e.Placement) == 0 {
 			return true
 		}
-		for _, c := range next.Placement {
-			if slices.Contains(e.Placement, c) && r.Effect(next.SpecIn(c), e.SpecIn(c)) > enforcer.Grants { // The reverse change would revoke.
+		both := slices.DeleteFunc(slices.Clone(next.Placement), func(c string) bool { return !slices.Contains(e.Placement, c) })
+		for _, change := range federation.SpecChanges(e, next, both) {
+			if r.Effect(change.After, change.Before) > enforcer.Grants { // The reverse change would revoke.
 				return true
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -107,5 +108,40 @@ func TestUnitsDeliverAddressesOfDeniedSubjectsUrgently(t *testing.T) {
 				t.Errorf("the group is %v, delivered urgently: %q, want it to be carried first: %t", m.host.objects[group], e.urgent, first)
 			}
 		})
+	}
+}
+
+// TestLargeGroupsAreComparedOnce checks that a new address of an application with many machines is written in a fraction of the time that a
+// reconcile may take, and that the specs are compared once for all members.
+func TestLargeGroupsAreComparedOnce(t *testing.T) {
+	const count = 20_000
+	m := newMachines(t, count, 1)
+	fleet := &growingMembers{}
+	for i := range 8 { // beside the two of unreadMembers
+		fleet.joined = append(fleet.joined, federation.Cluster{Name: fmt.Sprint("n", i)})
+	}
+	m.groups.Fleet = fleet
+	m.index.EnqueueWorkloads()
+	m.work()
+	group := v1alpha1.ObjectPrefix + policy.UnitID(subjectHead+"0")
+	if o := m.host.objects[group]; len(o.Placement) != 10 {
+		t.Fatalf("the group is placed in %v", o.Placement)
+	}
+	compared, compare := 0, m.groups.Effect
+	m.groups.Effect = func(before, after map[string]any) enforcer.Effect {
+		compared++
+		return compare(before, after)
+	}
+	begin := time.Now()
+	m.change(nil, m.machine("more", 0, "10.9.0.1"))
+	m.work()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("a new address took %s", took)
+	}
+	if got := len(addressesIn(m.host.objects[group].TemplateSpec)); got != count+1 {
+		t.Errorf("the group has %d addresses", got)
+	}
+	if compared > 3 {
+		t.Errorf("the specs were compared %d times", compared)
 	}
 }

@@ -46,8 +46,8 @@ func effect(e, next *federation.Object) enforcer.Effect {
 		return enforcer.Revokes // the effect cannot be determined, so a revocation is assumed
 	}
 	worst := enforcer.Grants
-	for _, c := range slices.Concat(e.Placement, next.Placement) {
-		worst = max(worst, compare(e.SpecIn(c), next.SpecIn(c)))
+	for _, change := range federation.SpecChanges(e, next, slices.Concat(e.Placement, next.Placement)) {
+		worst = max(worst, compare(change.Before, change.After))
 	}
 	return worst
 }

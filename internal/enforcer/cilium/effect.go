@@ -30,10 +30,18 @@ func EffectOf(before, after map[string]any) enforcer.Effect {
 	}
 }
 
-// GroupEffectOf is EffectOf for the addresses of external workloads.
+// GroupEffectOf is EffectOf for the addresses of external workloads. Its cost is linear, because a group may have tens of thousands of addresses.
 func GroupEffectOf(before, after map[string]any) enforcer.Effect {
+	addresses := list(after["externalCIDRs"])
+	has := make(map[string]struct{}, len(addresses))
+	for _, address := range addresses {
+		if text, ok := address.(string); ok {
+			has[text] = struct{}{}
+		}
+	}
 	for _, address := range list(before["externalCIDRs"]) {
-		if !slices.Contains(list(after["externalCIDRs"]), address) {
+		text, ok := address.(string)
+		if _, kept := has[text]; !ok || !kept {
 			return enforcer.Revokes
 		}
 	}

@@ -96,6 +96,7 @@ func TestGroupEffectOf(t *testing.T) {
 		{"another address", group("10.0.0.1/32"), group("10.0.0.1/32", "10.0.0.2/32"), enforcer.Grants},
 		{"an address is another's now", group("10.0.0.1/32", "10.0.0.2/32"), group("10.0.0.2/32"), enforcer.Revokes},
 		{"the group goes", group("10.0.0.1/32"), nil, enforcer.Revokes},
+		{"what is no address counts as lost", group(3), group(3), enforcer.Revokes},
 	} {
 		if got := cilium.GroupEffectOf(c.before, c.after); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.reason, got, c.want)
