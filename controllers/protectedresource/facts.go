@@ -81,7 +81,7 @@ type facts struct {
 	// Observed are the unit's objects in the members.
 	Observed observations
 	// ObservedGroups contains, for each member in which the unit may be placed, the groups of Groups that the member does
-	// not have as wanted. A group that is not listed was read back with the wanted revision.
+	// not have as wanted, or that another engine wrote into a member of KubeFed. A group that is not listed was read back with the wanted revision.
 	ObservedGroups map[string]map[string]federation.Observation
 	// Enforcement contains what decides beside the objects, for each member that has an object of the unit.
 	Enforcement map[string]enforcement

@@ -77,11 +77,11 @@ type foreignPolicies struct {
 
 // observedGroup returns the state of a group in a member.
 func (f *facts) observedGroup(cluster string, g *externalgroup.Object) federation.Observation {
-	different, read := f.ObservedGroups[cluster]
+	kept, read := f.ObservedGroups[cluster]
 	if !read {
 		return unread(cluster)
 	}
-	if seen, ok := different[g.Name]; ok {
+	if seen, ok := kept[g.Name]; ok {
 		return seen
 	}
 	seen := federation.Observation{Registered: true, Reachable: true}
@@ -155,20 +155,22 @@ func (r *Reconciler) observedKeys(f *facts) []string {
 	return sortedSet(keys)
 }
 
-// observeGroups reads the groups of the unit in members.
+// observeGroups reads the groups of the unit in members. A group that is as wanted is kept, too, if the member's engine is KubeFed and another
+// engine wrote it: KubeFed may still write an earlier version over it (see objectState.mayRevert).
 func (r *Reconciler) observeGroups(f *facts, members []string) map[string]map[string]federation.Observation {
 	if len(f.Groups) == 0 {
 		return nil
 	}
 	out := make(map[string]map[string]federation.Observation, len(members))
 	for _, c := range members {
-		different := map[string]federation.Observation{}
+		kept, kubefed := map[string]federation.Observation{}, f.engineOf(c).IsKubeFed()
 		for i := range f.Groups {
-			if seen := r.Groups.Fleet.Observe(c, f.Groups[i].Name); !asWanted(&f.Groups[i], seen) {
-				different[f.Groups[i].Name] = seen
+			seen := r.Groups.Fleet.Observe(c, f.Groups[i].Name)
+			if !asWanted(&f.Groups[i], seen) || kubefed && seen.Object != nil && seen.Object.WrittenDirectly {
+				kept[f.Groups[i].Name] = seen
 			}
 		}
-		out[c] = different
+		out[c] = kept
 	}
 	return out
 }

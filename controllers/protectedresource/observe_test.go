@@ -130,3 +130,33 @@ func TestForeignGroupOverrides(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupsOfAFormerEngineArePending checks that a unit is not realized while KubeFed, which has not handled the present version of a group, may
+// write an earlier version over the one that the member's former engine wrote.
+func TestGroupsOfAFormerEngineArePending(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		engine          federation.Engine
+		writtenDirectly bool
+		handled         bool
+		want            v1alpha1.MemberState
+	}{
+		"the former engine wrote it last":       {federation.EngineKubeFed, true, false, v1alpha1.MemberPending},
+		"KubeFed has handled it since":          {federation.EngineKubeFed, true, true, v1alpha1.MemberRealized},
+		"KubeFed wrote it last":                 {federation.EngineKubeFed, false, false, v1alpha1.MemberRealized},
+		"the member's own engine wrote it last": {federation.EngineDirect, true, true, v1alpha1.MemberRealized},
+	} {
+		r := newScene(t, "m1").reconciler()
+		r.Groups = &externalgroup.Reconciler{Fleet: groupFleet{seen: federation.Observation{Registered: true, Reachable: true,
+			Object: &federation.Observed{Name: "acp-g", Revision: "r", WrittenDirectly: tc.writtenDirectly}}}}
+		group := &federation.Object{Kind: federation.CiliumGroup, Placement: []string{"m1"}, Propagation: federation.Propagation{Seen: tc.handled}}
+		f := &facts{Clusters: []federation.Cluster{{Name: "m1", Engine: tc.engine}},
+			Groups: []externalgroup.Object{{Name: "acp-g", Revision: "r", Federated: group}}}
+		f.ObservedGroups = r.observeGroups(f, []string{"m1"})
+		unit := objectState{Desired: "q", Handled: true, Observation: federation.Observation{Registered: true, Reachable: true,
+			Object: &federation.Observed{Name: "acp-x", Revision: "q", Label: "q"}}}
+		out := v1alpha1.ClusterState{Name: "m1"}
+		if why := f.worstState(&out, []objectState{unit}, v1alpha1.ClusterState{}); out.State != tc.want {
+			t.Errorf("%s: %s (%s), want %s", reason, out.State, why.Text, tc.want)
+		}
+	}
+}
