@@ -21,6 +21,8 @@ var ErrTaken = errors.New("the group's name is another subject's: choose another
 // Object is a group that the members have to have or, without revision, one that has to be removed.
 type Object struct {
 	Name, Revision string
+	// Spec is the spec that members have to have, or nil without revision.
+	Spec map[string]any
 	// Federated is its object on the host, or nil.
 	Federated *federation.Object
 }
@@ -33,7 +35,7 @@ func (r *Reconciler) Of(view *policycache.View, subject string) ([]Object, error
 	}
 	var out []Object
 	for i := range rendered {
-		o := Object{Name: rendered[i].Object.Name, Revision: rendered[i].Revision}
+		o := Object{Name: rendered[i].Object.Name, Revision: rendered[i].Revision, Spec: rendered[i].Object.Spec}
 		o.Federated, _ = r.Federated.Get(o.Name)
 		out = append(out, o)
 	}

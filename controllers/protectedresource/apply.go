@@ -55,12 +55,58 @@ func (r *Reconciler) apply(ctx context.Context, out *outcome, priority writequeu
 	if err := r.addFinalizers(ctx, f, p); err != nil {
 		return err
 	}
-	if err := r.writeGroups(ctx, f, p); err != nil {
-		out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed,
-			Message: message.UnitGroupNotWritten()}
+	write := r.writeGroupsFirst
+	if priority >= writequeue.Revocation {
+		write = r.writeUrgently
+	}
+	if err := write(ctx, out, priority); err != nil {
 		return err
 	}
-	for _, next := range p.Writes {
+	for _, gone := range p.Deletes {
+		if err := r.remove(ctx, f, gone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeGroupsFirst writes the groups that the unit refers to, and then the unit's objects. Without the groups, a deny in the unit would match nothing,
+// and a workload that it closes would refuse the clients in the groups.
+func (r *Reconciler) writeGroupsFirst(ctx context.Context, out *outcome, priority writequeue.Priority) error {
+	if err := r.writeGroups(ctx, out); err != nil {
+		return err
+	}
+	return r.writeObjects(ctx, out, out.Plan.Writes, priority)
+}
+
+// writeUrgently writes what a plan of high priority changes. A group that cannot be written must not delay the revocation of a client that is not in
+// it: the unit's objects are written first if no group affects what they open. Otherwise, if the groups cannot be written, only the objects
+// are written for the members in which no group affects it.
+func (r *Reconciler) writeUrgently(ctx context.Context, out *outcome, priority writequeue.Priority) error {
+	held := out.Facts.heldForGroups(&out.Plan)
+	if len(held) == 0 {
+		if err := r.writeObjects(ctx, out, out.Plan.Writes, priority); err != nil {
+			return err
+		}
+		return r.writeGroups(ctx, out)
+	}
+	err := r.writeGroups(ctx, out)
+	if err == nil {
+		return r.writeObjects(ctx, out, out.Plan.Writes, priority)
+	}
+	problem := out.Problem
+	writes, failed := out.Facts.withoutChangesIn(held, &out.Plan)
+	if failed == nil {
+		failed = r.writeObjects(ctx, out, writes, priority)
+	}
+	out.Problem = problem
+	return errors.Join(err, failed)
+}
+
+// writeObjects writes objects of the unit.
+func (r *Reconciler) writeObjects(ctx context.Context, out *outcome, writes []*federation.Object, priority writequeue.Priority) error {
+	f := out.Facts
+	for _, next := range writes {
 		annotateTraces(f, next)
 		begin := r.systemClock().Now()
 		written, err := r.Federated.Apply(ctx, next)
@@ -82,21 +128,17 @@ func (r *Reconciler) apply(ctx context.Context, out *outcome, priority writequeu
 		r.measureExpiry(f, written)
 		out.Existing = replace(out.Existing, written)
 	}
-	for _, gone := range p.Deletes {
-		if err := r.remove(ctx, f, gone); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// writeGroups writes the groups that the unit refers to. Without them a deny in the unit would match nothing.
-func (r *Reconciler) writeGroups(ctx context.Context, f *facts, p *plan) error {
-	if len(p.Writes) == 0 {
+// writeGroups writes the groups that the unit refers to, if the plan writes something.
+func (r *Reconciler) writeGroups(ctx context.Context, out *outcome) error {
+	if len(out.Plan.Writes) == 0 {
 		return nil
 	}
-	for _, subject := range f.Subjects {
-		if err := r.Groups.Ensure(ctx, f.View, subject); err != nil {
+	for _, subject := range out.Facts.Subjects {
+		if err := r.Groups.Ensure(ctx, out.Facts.View, subject); err != nil {
+			out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed, Message: message.UnitGroupNotWritten()}
 			return err
 		}
 	}

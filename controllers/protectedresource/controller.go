@@ -38,7 +38,7 @@ type Reconciler struct {
 	Cache     *policycache.Cache
 	Fleet     federation.Members
 	Federated federation.Host
-	// Groups writes the groups, before the units that refer to them.
+	// Groups writes the groups, before the units that refer to them, except for what only revokes (see writeUrgently).
 	Groups *externalgroup.Reconciler
 	// Members returns what was found in the members themselves.
 	Members Members

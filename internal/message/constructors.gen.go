@@ -7754,9 +7754,9 @@ func UnitClassInvalid(class string, reason Message) Message {
 	return build("unit.class-invalid", param{"class", class}, param{"reason", reason})
 }
 
-// UnitGroupNotWritten is "a group of external workloads could not be written, so the unit waits; it is tried again, and the adapter's log has the error".
+// UnitGroupNotWritten is "a group of external workloads could not be written, so the unit waits, except for revocations that do not depend on the group; it is tried again, and the adapter's log has the error".
 func UnitGroupNotWritten() Message {
-	return Message{Code: "unit.group-not-written", Text: "a group of external workloads could not be written, so the unit waits; it is tried again, and the adapter's log has the error"}
+	return Message{Code: "unit.group-not-written", Text: "a group of external workloads could not be written, so the unit waits, except for revocations that do not depend on the group; it is tried again, and the adapter's log has the error"}
 }
 
 // UnitHalfFull is "the rules fill more than half of a workload's policy map: grant fewer subjects or ports".

@@ -3,6 +3,7 @@ package cilium
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/acp-io/acp/internal/enforcer"
@@ -59,51 +60,75 @@ func closes(spec map[string]any) bool {
 
 // covered reports whether every peer of the rules has each of its ports in others, too.
 func covered(rules, others any) bool {
-	var there []ports
-	byPeer := map[string][]int{} // indexes into others
-	for i, r := range list(others) {
-		there = append(there, portsOf(r))
-		for _, peer := range peersOf(r) {
-			byPeer[peer] = append(byPeer[peer], i)
-		}
-	}
-	for _, r := range list(rules) {
-		wanted := portsOf(r)
-		known := map[string]bool{} // most peers of a rule match the same rules of others
-		for _, peer := range peersOf(r) {
-			in := byPeer[peer]
-			key := fmt.Sprint(in)
-			has, cached := known[key]
-			if !cached {
-				has = wanted.in(there, in)
-				known[key] = has
-			}
-			if !has {
-				return false
-			}
-		}
+	for range uncovered(rules, others) {
+		return false
 	}
 	return true
 }
 
+// uncovered returns the peers of the rules that do not have each of their ports in others, too.
+func uncovered(rules, others any) iter.Seq[peer] {
+	return func(yield func(peer) bool) {
+		var there []ports
+		byPeer := map[string][]int{} // indexes into others
+		for i, r := range list(others) {
+			there = append(there, portsOf(r))
+			for _, p := range peersOf(r) {
+				key := p.key()
+				byPeer[key] = append(byPeer[key], i)
+			}
+		}
+		for _, r := range list(rules) {
+			wanted := portsOf(r)
+			known := map[string]bool{} // most peers of a rule match the same rules of others
+			for _, p := range peersOf(r) {
+				in := byPeer[p.key()]
+				key := fmt.Sprint(in)
+				has, cached := known[key]
+				if !cached {
+					has = wanted.in(there, in)
+					known[key] = has
+				}
+				if !has && !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// peer is one peer of a rule. An empty kind stands for every source.
+type peer struct {
+	kind  string
+	value any
+}
+
+// key identifies the peer among those of all rules.
+func (p peer) key() string {
+	if p.kind == "" {
+		return ""
+	}
+	return p.kind + canonical(p.value)
+}
+
 // peersOf returns the peers of one rule, with each value of a selector as a separate peer.
-func peersOf(rule any) []string {
+func peersOf(rule any) []peer {
 	r, _ := rule.(map[string]any)
-	var out []string
+	var out []peer
 	peers := false
 	for kind, value := range r {
 		if kind == "toPorts" || kind == "icmps" {
 			continue
 		}
 		peers = true
-		for _, peer := range list(value) {
-			for _, part := range splitSelector(peer) {
-				out = append(out, kind+canonical(part))
+		for _, p := range list(value) {
+			for _, part := range splitSelector(p) {
+				out = append(out, peer{kind, part})
 			}
 		}
 	}
 	if !peers && len(r) > 0 {
-		out = append(out, "") // ports without peers are for every source; an empty rule is for none
+		out = append(out, peer{}) // ports without peers are for every source; an empty rule is for none
 	}
 	return out
 }

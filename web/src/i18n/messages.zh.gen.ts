@@ -1552,7 +1552,7 @@ export const messages: Readonly<Record<string, string>> = {
   "token.scope-unknown": "没有权限范围 {scope}。",
   "token.too-many": "您的令牌数量已达上限，请先吊销一些。",
   "unit.class-invalid": "类别 {class}：{reason}",
-  "unit.group-not-written": "无法写入外部工作负载的地址组，因此该单元在等待；会自动重试，错误见适配器的日志",
+  "unit.group-not-written": "无法写入外部工作负载的地址组，因此该单元在等待（不依赖该地址组的吊销除外）；会自动重试，错误见适配器的日志",
   "unit.half-full": "规则占用了工作负载策略表的一半以上：请减少主体或端口",
   "unit.kubefed-unreadable": "适配器无法读取主集群中 KubeFed 的对象：请应用 deploy/rbac/host；错误见其日志",
   "unit.name-taken": "对象 {object} 已在保护 {resource}，一个对象不能同时保护两者：请为其中之一另选名称",

@@ -1,0 +1,61 @@
+package cilium
+
+// NeedsGroups reports whether a policy (nil if there is none) must be replaced only after groups that differ in members from what they have to be.
+// An allow of a group that is missing lets nobody in, and a deny of it refuses nobody. So the new spec needs the groups if
+//   - it closes workloads, and would refuse the clients in the groups,
+//   - it allows a group that it did not allow and that is not harmless, or all groups of a class: the group may contain addresses that are not its subject's any more,
+//   - it allows further addresses of any kind while it denies groups, so that the addresses in these might get in,
+//   - it no longer denies some addresses, which an allowed group may contain that must not.
+//
+// What it opens to pods, and what it refuses, does not need the groups: no address of a pod is in a group. harmless reports whether an allow of a
+// group lets in nobody whom it must not, although the group may lack addresses.
+func NeedsGroups(before, after map[string]any, harmless func(group string) bool) bool {
+	switch {
+	case len(after) == 0:
+		return false
+	case Closes(before, after) || len(before) > 0 && !sameJSON(before["endpointSelector"], after["endpointSelector"]):
+		return true
+	}
+	opens := false
+	for p := range uncovered(after["ingress"], before["ingress"]) {
+		if p.kind == fromEndpoints {
+			continue
+		}
+		opens = true
+		if group, named, selected := groupsOf(p); selected || named && !harmless(group) {
+			return true
+		}
+	}
+	if opens && deniesGroups(after) {
+		return true
+	}
+	if !closes(after) {
+		return false // It has no denies, and everybody is let in whom no other policy refuses.
+	}
+	for p := range uncovered(before["ingressDeny"], after["ingressDeny"]) {
+		if p.kind != fromEndpoints {
+			return true
+		}
+	}
+	return false
+}
+
+// groupsOf returns the group that a peer names, or whether it selects groups by their labels.
+func groupsOf(p peer) (group string, named, selected bool) {
+	value, _ := p.value.(map[string]any)
+	group, named = value["cidrGroupRef"].(string)
+	_, selected = value["cidrGroupSelector"]
+	return group, named, selected
+}
+
+// deniesGroups reports whether a spec denies the addresses of groups.
+func deniesGroups(spec map[string]any) bool {
+	for _, r := range list(spec["ingressDeny"]) {
+		for _, p := range peersOf(r) {
+			if _, named, selected := groupsOf(p); named || selected {
+				return true
+			}
+		}
+	}
+	return false
+}
