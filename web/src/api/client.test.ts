@@ -58,12 +58,28 @@ describe("signOut", () => {
     { reason: "our login page otherwise", answer: new Response("{}"), want: "/login?error=signed-out" },
     { reason: "our login page also when the session was over already", answer: new Response("", { status: 401 }), want: "/login?error=signed-out" },
   ];
+  const drafts = ["acp-request-draft", "acp-decision-comment", "acp-dialog-draft", "acp.traffic-draft"];
+  const keepDrafts = () => drafts.forEach((key) => sessionStorage.setItem(key, "{}"));
+  const keptDrafts = () => drafts.filter((key) => sessionStorage.getItem(key) !== null);
   for (const { reason, answer, want } of cases) {
     it(reason, async () => {
+      keepDrafts();
       const fetched = vi.fn(() => Promise.resolve(answer));
       vi.stubGlobal("fetch", fetched);
       expect(await signOut()).toBe(want);
       expect(fetched).toHaveBeenCalledWith("/auth/logout", { method: "POST", headers: { Accept: "application/json", "X-ACP-Request": "1" } });
+      expect(keptDrafts()).toEqual([]);
     });
   }
+
+  it.each([
+    ["the server failed", () => Promise.resolve(new Response("<html>bad gateway</html>", { status: 502 })), "internal"],
+    ["there were too many requests", () => Promise.resolve(new Response(JSON.stringify(problem(429, "rate-limited").body), { status: 429 })), "rate-limited"],
+    ["the network failed", () => Promise.reject(new TypeError("Failed to fetch")), "network"],
+  ])("fails and keeps the drafts when %s, because the session may still exist", async (_, answer, code) => {
+    keepDrafts();
+    vi.stubGlobal("fetch", answer);
+    expect((await failure(signOut())).code).toBe(code);
+    expect(keptDrafts()).toEqual(drafts);
+  });
 });

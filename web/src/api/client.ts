@@ -5,6 +5,7 @@
 import createClient from "openapi-fetch";
 import type { paths } from "./schema.gen";
 import { clearComment } from "../lib/comment-draft";
+import { clearDialogDraft } from "../lib/dialog-draft";
 import { clearDraft } from "../lib/draft";
 import { forgetDraft } from "../lib/traffic-draft";
 import { isEmbedded, readOnly } from "../lib/embed";
@@ -124,15 +125,19 @@ export async function settled(call: Promise<Answer<unknown>>): Promise<void> {
   if (!answer.response.ok) throw failed(answer);
 }
 
-/** signOut ends the session and returns the address to open next: the provider's logout page, or the login page of the portal. */
+/**
+ * signOut ends the session, removes the input that is kept in this tab, and returns the address to open next: the provider's logout page, or the login
+ * page of the portal. It throws an ApiError if the session may still exist: no answer arrived, or the server failed.
+ */
 export async function signOut(): Promise<string> {
+  const { response } = await answered(fetch("/auth/logout", { method: "POST", headers: { Accept: "application/json", "X-ACP-Request": "1" } }).then((response) => ({ response })));
+  const body: unknown = await response.json().catch(() => null);
+  // 401 means that there was no session any more.
+  if (!response.ok && response.status !== 401) throw failed({ error: body, response });
   clearDraft();
   clearComment();
+  clearDialogDraft();
   forgetDraft();
-  const response = await fetch("/auth/logout", { method: "POST", headers: { Accept: "application/json", "X-ACP-Request": "1" } });
-  const fallback = "/login?error=signed-out";
-  if (!response.ok) return fallback;
-  const body: unknown = await response.json().catch(() => null);
-  if (typeof body === "object" && body !== null && "redirect" in body && typeof body.redirect === "string" && body.redirect !== "") return body.redirect;
-  return fallback;
+  if (response.ok && typeof body === "object" && body !== null && "redirect" in body && typeof body.redirect === "string" && body.redirect !== "") return body.redirect;
+  return "/login?error=signed-out";
 }

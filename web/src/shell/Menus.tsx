@@ -81,6 +81,12 @@ export function SchemeMenu() {
 /** AccountMenu shows who is signed in, and links the person's pages and the logout. */
 export function AccountMenu({ me }: { me: Me }) {
   const { t } = useTranslation();
+  const toast = useToast();
+  const leave = () =>
+    signOut().then(
+      (next) => window.location.assign(next),
+      () => toast(t("header.signOutFailed"), "failed"),
+    );
   return (
     <Menu position="bottom-end" width={260}>
       <Menu.Target>
@@ -109,7 +115,7 @@ export function AccountMenu({ me }: { me: Me }) {
         </Menu.Item>
         <Menu.Item
           leftSection={<IconLogout size={16} stroke={1.7} aria-hidden />}
-          onClick={() => void signOut().then((next) => window.location.assign(next))}
+          onClick={() => void leave()}
           data-testid="sign-out"
         >
           {t("header.signOut")}

@@ -70,6 +70,7 @@ export const common = {
     signedInAs: "Signed in as",
     leader: "Leader: {{name}}",
     signOut: "Sign out",
+    signOutFailed: "Signing out failed, and you may still be signed in. Try again.",
     demo: "Playground",
     demoHint: "Everything here is made up: people, clusters and traffic.",
   },

@@ -69,6 +69,7 @@ export const common = {
     signedInAs: "当前身份",
     leader: "上级：{{name}}",
     signOut: "退出登录",
+    signOutFailed: "退出登录失败，您可能仍处于登录状态。请重试。",
     demo: "演示环境",
     demoHint: "这里的人员、集群和流量都是虚构的。",
   },
