@@ -1,6 +1,6 @@
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Answer } from "../testing/render";
 import { userCodeOf } from "../lib/user-code";
@@ -48,6 +48,30 @@ describe("the login of a command line", () => {
     expect(await screen.findByText(text)).toBeVisible();
     expect(calls.filter((call) => call.method === "POST").map((call) => call.body)).toEqual([{ userCode: "BCDF-GHJK", deny }]);
     expect(calls.filter((call) => call.method === "GET")).toHaveLength(1);
+  });
+
+  it.each([
+    ["device-agree", "device-deny", false],
+    ["device-deny", "device-agree", true],
+  ])("sends one decision only: after %s, %s is disabled", async (button, other, deny) => {
+    const calls = serve({ "GET /auth/device": () => ({ body: login }), "POST /auth/device/approve": () => ({ status: 204, body: undefined }) });
+    const answer = globalThis.fetch;
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    vi.stubGlobal("fetch", async (request: Request) => {
+      if (request.method === "POST") await held;
+      return answer(request);
+    });
+    renderPage(<DevicePage />, { path: "/device", at: "/device?code=BCDF-GHJK" });
+    await userEvent.click(await screen.findByTestId("device-look"));
+    await userEvent.click(await screen.findByTestId(button));
+    expect(screen.getByTestId(other)).toBeDisabled();
+    await userEvent.click(screen.getByTestId(other));
+    release();
+    expect(await screen.findByTestId("device-done")).toBeVisible();
+    expect(calls.filter((call) => call.method === "POST").map((call) => call.body)).toEqual([{ userCode: "BCDF-GHJK", deny }]);
   });
 
   it("reports an unknown code, and accepts another one", async () => {

@@ -86,10 +86,10 @@ function Asked({ login, code, onDone }: { login: DeviceLogin; code: string; onDo
         <Notice>{t("device.warn")}</Notice>
         {decide.error ? <ErrorState error={decide.error} title={t("error.actionTitle")} /> : null}
         <Group gap="sm">
-          <Button loading={decide.isPending && decide.variables.deny === false} onClick={() => send(false)} data-testid="device-agree">
+          <Button loading={decide.isPending && !decide.variables.deny} disabled={decide.isPending} onClick={() => send(false)} data-testid="device-agree">
             {t("device.agree")}
           </Button>
-          <Button variant="default" loading={decide.isPending && decide.variables.deny} onClick={() => send(true)} data-testid="device-deny">
+          <Button variant="default" loading={decide.isPending && decide.variables.deny} disabled={decide.isPending} onClick={() => send(true)} data-testid="device-deny">
             {t("device.deny")}
           </Button>
         </Group>
