@@ -1,7 +1,9 @@
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import type { ClassInfo } from "../api/types";
+import { keys } from "../api/keys";
+import type { ClassInfo, Me } from "../api/types";
+import { me } from "../testing/fixtures";
 import { renderPage, serve, verbatim } from "../testing/render";
 import { ClassesPage } from "./ClassesPage";
 
@@ -16,6 +18,28 @@ function start(info: ClassInfo) {
   renderPage(<ClassesPage />, { path: "/classes", at: "/classes" });
   return calls;
 }
+
+describe("a change of a class", () => {
+  const subject: ClassInfo = { ...redis, kind: "SubjectClass", name: "pods" };
+  const ours: ClassInfo = { ...redis, name: "ours", organization: "shop" };
+  const theirs: ClassInfo = { ...redis, name: "theirs", organization: "travel" };
+  const buttons = ["new-ResourceClass", "new-SubjectClass", "propose-redis", "propose-ours", "propose-theirs", "propose-pods"];
+
+  const cases: { reason: string; who: Partial<Me>; want: string[] }[] = [
+    { reason: "is offered to the security team", who: { roles: ["security"] }, want: buttons },
+    { reason: "is not offered to auditors", who: { roles: ["security", "auditor"] }, want: [] },
+    { reason: "is not offered to others, whom the server refuses", who: { roles: ["requester", "resource-owner"] }, want: [] },
+    { reason: "is offered to administrators of an organization for its resource classes", who: { roles: ["requester"], organizations: ["shop"] }, want: ["new-ResourceClass", "propose-ours"] },
+  ];
+  it.each(cases)("$reason", async ({ who, want }) => {
+    const calls = serve({ "GET /me": () => ({ body: me(who) }), "GET /classes": () => ({ body: { items: [redis, ours, theirs, subject] } }) });
+    const { cache } = renderPage(<ClassesPage />, { path: "/classes", at: "/classes" });
+    await screen.findByTestId("class-theirs");
+    await waitFor(() => expect(cache.getQueryData(keys.me)).toBeDefined());
+    await waitFor(() => expect(buttons.filter((id) => screen.queryByTestId(id))).toEqual(want));
+    expect(calls.every((call) => call.method === "GET")).toBe(true);
+  });
+});
 
 describe("the waves of a change of a class", () => {
   it("are shown in the place of the message, and rolled back with a reason", async () => {

@@ -1,12 +1,13 @@
 import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { useClasses, useMayRequest } from "../api/queries";
+import { useClasses, useMayRequest, useMe } from "../api/queries";
 import type { ClassInfo } from "../api/types";
 import { ToneBadge } from "../components/Badge";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
 import { EmptyState, Loaded } from "../components/Feedback";
+import { canManageGovernance } from "../components/GovernanceOnly";
 import { Page, Section } from "../components/Page";
 import { PolicyNav } from "../components/policies/PolicyNav";
 import { ClassWaves } from "../components/rollout/Waves";
@@ -16,7 +17,7 @@ import { classesCSV } from "../lib/tables/catalog";
 import { changePath } from "../lib/policies";
 import { useWords } from "../lib/use-words";
 
-function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sortParam: string; rows: ClassInfo[]; mayPropose: boolean }) {
+function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sortParam: string; rows: ClassInfo[]; mayPropose: (info: ClassInfo) => boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   const state = ({ accepted }: ClassInfo) => {
@@ -56,7 +57,7 @@ function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sor
       silent: true,
       end: true,
       cell: (row) =>
-        mayPropose && (
+        mayPropose(row) && (
           <Button component={Link} to={changePath(row.kind, row.name)} size="compact-sm" variant="default" aria-label={t("policies.proposeOf", { name: row.name })} data-testid={`propose-${row.name}`}>
             {t("policies.propose")}
           </Button>
@@ -70,9 +71,15 @@ function ClassTable({ label, rows, mayPropose, sortParam }: { label: string; sor
 export function ClassesPage() {
   const { t } = useTranslation();
   const query = useClasses();
-  const mayPropose = useMayRequest();
+  const me = useMe().data;
+  const mayRequest = useMayRequest();
+  // The server accepts requests about classes from the security team, and about the resource classes of an organization also from its administrators.
+  const security = mayRequest && canManageGovernance(me);
+  const organizations = mayRequest ? (me?.organizations ?? []) : [];
+  const mayPropose = ({ kind, organization }: ClassInfo) => security || (kind === "ResourceClass" && organization !== undefined && organizations.includes(organization));
+  const mayCreate = (kind: ClassInfo["kind"]) => security || (kind === "ResourceClass" && organizations.length > 0);
   const create = (kind: ClassInfo["kind"]) =>
-    mayPropose && (
+    mayCreate(kind) && (
       <Button component={Link} to={changePath(kind)} size="compact-sm" variant="light" data-testid={`new-${kind}`}>
         {t("classes.create")}
       </Button>

@@ -89,7 +89,7 @@ describe("approval policies", () => {
 describe("classes", () => {
   it("show what they cover and lead to a change", async () => {
     const redis: ClassInfo = { kind: "ResourceClass", name: "redis", pattern: "trnv1:rsc:*:redis:*", labelKey: "redis.io/name", members: 12, accepted: true, yaml: "pattern: x\n" };
-    serve({ "GET /classes": () => ({ body: { items: [redis] } }) });
+    serve({ "GET /me": () => ({ body: me({ roles: ["security"] }) }), "GET /classes": () => ({ body: { items: [redis] } }) });
     renderPage(<ClassesPage />, { path: "/classes", at: "/classes" });
     const row = await screen.findByTestId("class-redis");
     expect(row).toHaveTextContent("12");
