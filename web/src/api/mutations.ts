@@ -97,10 +97,11 @@ export function useRevoke(id: string) {
   });
 }
 
-/** useComment returns the mutation that adds a comment to a ticket. */
+/** useComment returns the mutation that adds a comment to a ticket. A repeated key does not add it twice. */
 export function useComment(id: string) {
   return useMutation({
-    mutationFn: (comment: string) => unwrap(client.POST("/tickets/{id}/comments", { params: { path: { id } }, body: { comment } })),
+    mutationFn: ({ comment, key }: { comment: string; key: string }) =>
+      unwrap(client.POST("/tickets/{id}/comments", { params: { path: { id }, header: { "Idempotency-Key": key } }, body: { comment } })),
     onSuccess: useStored(),
     onError: useRefresh(id),
   });

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Ticket } from "../api/types";
 import { itemsThatMay } from "../lib/items";
+import type { TicketComment } from "../lib/use-ticket-comment";
 import { DecisionForm } from "./DecisionForm";
 import classes from "./DecisionBar.module.css";
 import { ItemSentences } from "./ItemSentence";
@@ -17,7 +18,7 @@ const buttons = [
 ] as const satisfies readonly { dialog: TicketDialog; variant: string; color: string }[];
 
 /** DecisionBar offers what the reader can do about the ticket now. It renders nothing if there is no action. */
-export function DecisionBar({ ticket, onDecided }: { ticket: Ticket; onDecided?: () => void }) {
+export function DecisionBar({ ticket, comment, onDecided }: { ticket: Ticket; comment: TicketComment; onDecided?: () => void }) {
   const { t } = useTranslation();
   const [dialog, setDialog] = useState<TicketDialog>();
   const waiting = ticket.items.filter((item) => item.can.approve || item.can.reject);
@@ -34,7 +35,7 @@ export function DecisionBar({ ticket, onDecided }: { ticket: Ticket; onDecided?:
   return (
     <div className={decides ? classes.dock : `${classes.dock} ${classes.later}`}>
       <div className={classes.bar} role="region" aria-label={t("decide.label")} data-testid="decision-bar">
-        {decides && <DecisionForm key={`${ticket.id}-${ticket.version}`} ticket={ticket} items={waiting} onDecided={onDecided} />}
+        {decides && <DecisionForm key={`${ticket.id}-${ticket.version}`} ticket={ticket} items={waiting} comment={comment} onDecided={onDecided} />}
         {offered.length > 0 && (
           <div className={classes.row}>
             {!decides && (

@@ -2,14 +2,15 @@ import { Button, Select, Textarea } from "@mantine/core";
 import { useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
-import { useComment, useDecide } from "../api/mutations";
+import { useDecide } from "../api/mutations";
 import { useMe } from "../api/queries";
 import type { Ticket, TicketItem } from "../api/types";
 import { currentStep, votesOf } from "../lib/items";
 import { clearComment } from "../lib/comment-draft";
 import { textLimit } from "../lib/request";
 import { useHeading } from "../lib/use-heading";
-import { useKeptComment } from "../lib/use-kept-comment";
+import { useKeepForLogin } from "../lib/use-kept-comment";
+import type { TicketComment } from "../lib/use-ticket-comment";
 import { useWords } from "../lib/use-words";
 import classes from "./DecisionBar.module.css";
 import { ErrorState } from "./Feedback";
@@ -38,18 +39,18 @@ function DecisionCapacity({ item }: { item: TicketItem }) {
 interface Props {
   ticket: Ticket;
   items: TicketItem[];
+  comment: TicketComment;
   onDecided?: (() => void) | undefined;
 }
 
 /** DecisionForm approves or rejects all items that wait for the reader, or one of them. It shows in words what is decided. */
-export function DecisionForm({ ticket, items, onDecided }: Props) {
+export function DecisionForm({ ticket, items, comment: { text: comment, setText: setComment, send: sendComment, pending: commenting, error: commentError }, onDecided }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const heading = useHeading();
   const toast = useToast();
   const decide = useDecide(ticket.id);
-  const say = useComment(ticket.id);
-  const { comment, setComment } = useKeptComment(ticket.id, decide.error);
+  useKeepForLogin(ticket.id, comment, decide.error);
   const [missing, setMissing] = useState(false);
   const [chosen, setChosen] = useState(everything);
   const input = useRef<HTMLTextAreaElement>(null);
@@ -78,11 +79,10 @@ export function DecisionForm({ ticket, items, onDecided }: Props) {
     );
   };
   const only = () => {
-    const text = need();
-    if (text !== undefined) say.mutate(text, { onSuccess: () => setComment("") });
+    if (need() !== undefined) sendComment();
   };
   const busy = (decision: string) => decide.isPending && decide.variables.decision === decision;
-  const error = decide.error ?? say.error;
+  const error = decide.error ?? commentError;
   const refusal = error ? asApiError(error).fieldMessage("comment") : undefined;
   const fieldError = refusal === undefined ? undefined : words.message(refusal);
 
@@ -124,7 +124,7 @@ export function DecisionForm({ ticket, items, onDecided }: Props) {
         />
         <div className={classes.buttons}>
           {comment.trim() !== "" && (
-            <Button variant="subtle" color="gray" onClick={only} loading={say.isPending} data-testid="comment-only">
+            <Button variant="subtle" color="gray" onClick={only} loading={commenting} data-testid="comment-only">
               {t("comment.only")}
             </Button>
           )}

@@ -6,7 +6,7 @@ import type { Ticket } from "../api/types";
 import { itemsThatMay } from "../lib/items";
 import { clearComment } from "../lib/comment-draft";
 import { textLimit } from "../lib/request";
-import { useKeptComment } from "../lib/use-kept-comment";
+import { useKeepForLogin, useTypedComment } from "../lib/use-kept-comment";
 import { FormDialog } from "./FormDialog";
 import { ItemSentences } from "./ItemSentence";
 import { useToast } from "./toast-context";
@@ -16,7 +16,8 @@ export function ReviewDialog({ ticket, item, onClose }: { ticket: Ticket; item?:
   const { t } = useTranslation();
   const toast = useToast();
   const review = useReviewBreakGlass(ticket.id);
-  const { comment, setComment } = useKeptComment(ticket.id, review.error);
+  const { comment, setComment } = useTypedComment(ticket.id);
+  useKeepForLogin(ticket.id, comment, review.error);
   const [missing, setMissing] = useState(false);
   const items = itemsThatMay(ticket, "review").filter((each) => item === undefined || each.position === item);
 

@@ -7,6 +7,7 @@ import { useTicketImpact } from "../api/flows";
 import { useMayRequest, useMe, useTicketLedger } from "../api/queries";
 import type { Ticket } from "../api/types";
 import { matterOf } from "../lib/items";
+import { useTicketComment } from "../lib/use-ticket-comment";
 import { useWords } from "../lib/use-words";
 import { KindBadge, SensitivityBadge, TicketStateBadge } from "./Badge";
 import { TicketChanges } from "./ObjectChanges";
@@ -101,6 +102,8 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
   const history = useHistory(ticket.id);
   const mayRequest = useMayRequest();
   const [tab, setTab] = useState<string | null>("timeline");
+  // The text is kept here, because the fields for it are not shown on each tab and in each state of the ticket.
+  const comment = useTicketComment(ticket.id);
   const [only, ...others] = ticket.items;
   // People who may not revoke the grant themselves can request its end.
   const ends = only && others.length === 0 && !ticket.can.revoke && matterOf(ticket.kind) === "access" && only.state === "effective" ? only : undefined;
@@ -133,7 +136,7 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
               {only && others.length === 0 ? <Timeline ticket={ticket} item={only} /> : <ItemsTable ticket={ticket} />}
               {mayRequest && !decides && (
                 <div className={classes.say}>
-                  <CommentBox id={ticket.id} />
+                  <CommentBox comment={comment} />
                 </div>
               )}
             </Tabs.Panel>
@@ -158,7 +161,7 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
               )}
             </Tabs.Panel>
           </Tabs>
-          <DecisionBar ticket={ticket} {...(onDecided ? { onDecided } : {})} />
+          <DecisionBar ticket={ticket} comment={comment} {...(onDecided ? { onDecided } : {})} />
         </div>
         <div className={classes.side}>
           <TicketFacts ticket={ticket} />

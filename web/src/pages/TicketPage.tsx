@@ -14,7 +14,7 @@ export function TicketPage() {
   const heading = useHeading();
   return (
     <Page wide title={query.data ? `${id} ${heading.ticket(query.data)}` : id} heading={query.data ? heading.ticket(query.data) : id} crumbs={[{ to: "/requests", label: t("requests.title") }, { label: id }]}>
-      <Loaded query={query}>{(ticket) => <TicketDetail ticket={ticket} />}</Loaded>
+      <Loaded query={query}>{(ticket) => <TicketDetail key={ticket.id} ticket={ticket} />}</Loaded>
     </Page>
   );
 }
