@@ -1,6 +1,7 @@
-import { cleanup, screen, waitFor } from "@testing-library/react";
+import { act, cleanup, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
+import { keys } from "../api/keys";
 import type { Ticket } from "../api/types";
 import { TicketPage } from "../pages/TicketPage";
 import { approved, bob, bobsCluster, carol, cluster, event, item, me, nothing, step, ticket, ticketOf } from "../testing/fixtures";
@@ -19,8 +20,14 @@ function start(first: Ticket, write: Record<string, (call: Call) => Answer> = {}
     "GET /tickets/T-42": () => ({ body: current }),
     ...Object.fromEntries(Object.entries(write).map(([operation, handler]) => [`POST /tickets/T-42/${operation}`, (call: Call) => keep(handler(call))])),
   });
-  renderPage(<TicketPage />, { path: "/tickets/:id", at: "/tickets/T-42" });
-  return { calls, writes: () => calls.filter((call) => call.method === "POST"), set: (next: Ticket) => (current = next) };
+  const { cache } = renderPage(<TicketPage />, { path: "/tickets/:id", at: "/tickets/T-42" });
+  /** The ticket is read again, as after an event of the stream. */
+  const change = (next: Ticket) =>
+    act(async () => {
+      current = next;
+      await cache.invalidateQueries({ queryKey: keys.ticket.one("T-42") });
+    });
+  return { calls, change, writes: () => calls.filter((call) => call.method === "POST"), set: (next: Ticket) => (current = next) };
 }
 
 const decides = { ...nothing, approve: true, reject: true };
@@ -76,6 +83,74 @@ describe("the decision bar", () => {
     set(rejected);
     await userEvent.click(screen.getByTestId("approve-button"));
     await waitFor(() => expect(screen.getByTestId("ticket-state")).toHaveAttribute("data-value", "rejected"));
+  });
+
+  const commented = { ...decidable, version: 4, events: [...decidable.events, event("comment", 9, { actor: bob, comment: "Any news?" })] };
+  const wider = ticketOf("pending", { can: decides, actions: ["redis:connect", "redis:admin"] }, { version: 4 });
+
+  it("keeps the typed comment when the ticket gets a new entry, and decides about the version that is shown", async () => {
+    const { change, writes } = start(decidable, { decision: () => ({ body: ticketOf("approved", {}, { version: 5 }) }) });
+    await userEvent.type(await screen.findByTestId("decision-comment"), "Fine with me.");
+    expect(screen.queryByTestId("decision-entries")).toBeNull();
+    await change(commented);
+    expect(await screen.findByTestId("decision-entries")).toHaveTextContent("There are new entries in the timeline. What you decide about is the same.");
+    expect(screen.getByTestId("decision-comment")).toHaveValue("Fine with me.");
+    await userEvent.click(screen.getByTestId("approve-button"));
+    await waitFor(() => expect(writes().map((call) => call.body)).toEqual([{ decision: "approve", version: 4, comment: "Fine with me." }]));
+  });
+
+  it("keeps the comment and the error when the decision was about an earlier version", async () => {
+    const { set, writes } = start(decidable, { decision: ({ body }) => ((body as { version: number }).version === 4 ? { body: ticketOf("approved", {}, { version: 5 }) } : problem(409, "stale")) });
+    await userEvent.type(await screen.findByTestId("decision-comment"), "Fine with me.");
+    set(commented);
+    await userEvent.click(screen.getByTestId("approve-button"));
+    expect(await screen.findByTestId("decision-entries")).toBeVisible();
+    expect(screen.getByText(/It changed since you opened it/)).toBeVisible();
+    expect(screen.getByTestId("decision-comment")).toHaveValue("Fine with me.");
+    await userEvent.click(screen.getByTestId("approve-button"));
+    await waitFor(() => expect(writes().map((call) => (call.body as { version: number }).version)).toEqual([3, 4]));
+  });
+
+  it("does not decide about content that changed before the person has continued with it", async () => {
+    const { change, writes } = start(decidable, { decision: () => ({ body: ticketOf("approved", {}, { version: 5 }) }) });
+    await userEvent.type(await screen.findByTestId("decision-comment"), "Fine with me.");
+    await change(wider);
+    expect(await screen.findByTestId("decision-changed")).toHaveTextContent("What you decide about has changed.");
+    expect(screen.getByTestId("approve-button")).toBeDisabled();
+    expect(screen.getByTestId("reject-button")).toBeDisabled();
+    await userEvent.click(screen.getByTestId("approve-button"));
+    expect(writes()).toEqual([]);
+    await userEvent.click(screen.getByTestId("decision-continue"));
+    expect(screen.queryByTestId("decision-changed")).toBeNull();
+    await userEvent.click(screen.getByTestId("approve-button"));
+    await waitFor(() => expect(writes().map((call) => call.body)).toEqual([{ decision: "approve", version: 4, comment: "Fine with me." }]));
+  });
+
+  it("shows why a decision was refused, and that it is not needed any more, when another person decided first", async () => {
+    const { set } = start(decidable, { decision: () => problem(409, "stale") });
+    await userEvent.type(await screen.findByTestId("decision-comment"), "Fine with me.");
+    set(rejected);
+    await userEvent.click(screen.getByTestId("approve-button"));
+    await waitFor(() => expect(screen.getByTestId("ticket-state")).toHaveAttribute("data-value", "rejected"));
+    expect(screen.getByTestId("decision-bar")).toHaveTextContent(/It changed since you opened it.*does not wait for your decision any more/);
+    expect(screen.getByTestId("comment-text")).toHaveValue("Fine with me.");
+  });
+
+  it("continues with the other items after a decision or a comment of the person, without a notice", async () => {
+    const part = (state: "pending" | "approved", version: number) => ticket({ version, items: [item({ state, can: state === "pending" ? decides : nothing }), item({ position: 1, resource: orders, can: decides })], can: decides });
+    const { writes } = start(part("pending", 3), { comments: () => ({ body: part("pending", 4) }), decision: ({ body }) => ({ body: part("approved", (body as { version: number }).version + 1) }) });
+    await userEvent.type(await screen.findByTestId("decision-comment"), "Why?");
+    await userEvent.click(screen.getByTestId("comment-only"));
+    await waitFor(() => expect(screen.getByTestId("decision-comment")).toHaveValue(""));
+    expect(screen.queryByTestId("decision-entries")).toBeNull();
+    await userEvent.click(screen.getByTestId("decision-about"));
+    await userEvent.click(await screen.findByRole("option", { name: "Payments API to Bob’s cluster" }));
+    await userEvent.click(screen.getByTestId("approve-button"));
+    await waitFor(() => expect(screen.queryByTestId("decision-about")).toBeNull());
+    await waitFor(() => expect(screen.getByTestId("approve-button")).toBeEnabled());
+    expect(screen.queryByTestId("decision-changed")).toBeNull();
+    await userEvent.click(screen.getByTestId("approve-button"));
+    await waitFor(() => expect(writes().map((call) => call.body)).toEqual([{ comment: "Why?" }, { decision: "approve", version: 4, item: 0 }, { decision: "approve", version: 5 }]));
   });
 
   it("keeps the comment while the person logs in again", async () => {

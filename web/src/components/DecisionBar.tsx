@@ -1,11 +1,15 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { useDecide } from "../api/mutations";
 import type { Ticket } from "../api/types";
+import { waitingItems } from "../lib/decision-content";
 import { itemsThatMay } from "../lib/items";
+import { useKeepForLogin } from "../lib/use-kept-comment";
 import type { TicketComment } from "../lib/use-ticket-comment";
 import { DecisionForm } from "./DecisionForm";
 import classes from "./DecisionBar.module.css";
+import { ErrorState } from "./Feedback";
 import { ItemSentences } from "./ItemSentence";
 import { TicketDialogs } from "./TicketDialogs";
 import type { TicketDialog } from "./TicketDialogs";
@@ -21,21 +25,31 @@ const buttons = [
 export function DecisionBar({ ticket, comment, onDecided }: { ticket: Ticket; comment: TicketComment; onDecided?: () => void }) {
   const { t } = useTranslation();
   const [dialog, setDialog] = useState<TicketDialog>();
-  const waiting = ticket.items.filter((item) => item.can.approve || item.can.reject);
+  const decide = useDecide(ticket.id);
+  useKeepForLogin(ticket.id, comment.text, decide.error);
+  const waiting = waitingItems(ticket);
   const decides = waiting.length > 0;
+  // The decision failed and another person decided first: the error is shown until the reader leaves the ticket.
+  const late = !decides && decide.error !== null;
   // With several items the rows have the buttons of each item, and the bar has those for all items.
   const offered = buttons.filter(({ dialog: each }) => {
     const items = itemsThatMay(ticket, each);
     if (items.length === 0) return false;
     return each === "withdraw" || ticket.items.length === 1 || (!decides && each !== "extend");
   });
-  if (!decides && offered.length === 0 && dialog === undefined) return null;
+  if (!decides && !late && offered.length === 0 && dialog === undefined) return null;
   const why = offered.some((each) => each.dialog === "review") ? "decide.reviews" : offered.some((each) => each.dialog === "revoke") ? "decide.owns" : "decide.requested";
 
   return (
     <div className={decides ? classes.dock : `${classes.dock} ${classes.later}`}>
       <div className={classes.bar} role="region" aria-label={t("decide.label")} data-testid="decision-bar">
-        {decides && <DecisionForm key={`${ticket.id}-${ticket.version}`} ticket={ticket} items={waiting} comment={comment} onDecided={onDecided} />}
+        {decides && <DecisionForm ticket={ticket} items={waiting} decide={decide} comment={comment} onDecided={onDecided} />}
+        {late && (
+          <>
+            <ErrorState error={decide.error} title={t("error.actionTitle")} />
+            <small>{t("decide.late")}</small>
+          </>
+        )}
         {offered.length > 0 && (
           <div className={classes.row}>
             {!decides && (

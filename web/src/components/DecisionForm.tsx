@@ -1,19 +1,19 @@
 import { Button, Select, Textarea } from "@mantine/core";
-import { useRef, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
-import { useDecide } from "../api/mutations";
+import type { useDecide } from "../api/mutations";
 import { useMe } from "../api/queries";
 import type { Ticket, TicketItem } from "../api/types";
-import { currentStep, votesOf } from "../lib/items";
 import { clearComment } from "../lib/comment-draft";
+import { decisionContent } from "../lib/decision-content";
+import { currentStep, votesOf } from "../lib/items";
 import { textLimit } from "../lib/request";
 import { useHeading } from "../lib/use-heading";
-import { useKeepForLogin } from "../lib/use-kept-comment";
 import type { TicketComment } from "../lib/use-ticket-comment";
 import { useWords } from "../lib/use-words";
 import classes from "./DecisionBar.module.css";
-import { ErrorState } from "./Feedback";
+import { ErrorState, Notice } from "./Feedback";
 import { ItemSentences } from "./ItemSentence";
 import { useToast } from "./toast-context";
 
@@ -36,23 +36,54 @@ function DecisionCapacity({ item }: { item: TicketItem }) {
   );
 }
 
+/** Seen is a version of the ticket that the reader saw, and what they would have decided about in it. */
+interface Seen {
+  version: number;
+  content: string;
+}
+
+const seenOf = (ticket: Ticket): Seen => ({ version: ticket.version, content: decisionContent(ticket) });
+
+/**
+ * useSeen compares the ticket that is shown now with the one that the reader saw. The server refuses a decision about another version than the current
+ * one, so that nobody approves what they did not see. The page shows each new version at once, so the shown version alone does not protect a
+ * person who is about to press a button: therefore a change of what is decided blocks the decision until the person has continued with it.
+ * Every other change is only reported, and the decision is about the version that is shown.
+ */
+function useSeen(ticket: Ticket) {
+  const shown = useMemo(() => seenOf(ticket), [ticket]);
+  const [seen, setSeen] = useState(shown);
+  const changed = shown.content !== seen.content;
+  return {
+    changed,
+    entries: !changed && shown.version > seen.version,
+    proceed: () => setSeen(shown),
+    /** decided records the answer to the reader's own decision. */
+    decided: (answer: Ticket) => setSeen(seenOf(answer)),
+    /** commented records the answer to the reader's own comment. It keeps the content, because the answer may contain changes of others. */
+    commented: ({ version }: Ticket) => setSeen(({ content }) => ({ version, content })),
+  };
+}
+
 interface Props {
   ticket: Ticket;
   items: TicketItem[];
+  decide: ReturnType<typeof useDecide>;
   comment: TicketComment;
   onDecided?: (() => void) | undefined;
 }
 
 /** DecisionForm approves or rejects all items that wait for the reader, or one of them. It shows in words what is decided. */
-export function DecisionForm({ ticket, items, comment: { text: comment, setText: setComment, send: sendComment, pending: commenting, error: commentError }, onDecided }: Props) {
+export function DecisionForm({ ticket, items, decide, comment: { text: comment, setText: setComment, send: sendComment, pending: commenting, error: commentError }, onDecided }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const heading = useHeading();
   const toast = useToast();
-  const decide = useDecide(ticket.id);
-  useKeepForLogin(ticket.id, comment, decide.error);
+  const seen = useSeen(ticket);
   const [missing, setMissing] = useState(false);
-  const [chosen, setChosen] = useState(everything);
+  const [choice, setChoice] = useState(everything);
+  // An item that does not wait for the reader any more cannot be chosen.
+  const chosen = items.some((item) => String(item.position) === choice) ? choice : everything;
   const input = useRef<HTMLTextAreaElement>(null);
   const about = items.filter((item) => chosen === everything || String(item.position) === chosen);
   const [first] = about;
@@ -69,7 +100,8 @@ export function DecisionForm({ ticket, items, comment: { text: comment, setText:
     decide.mutate(
       { decision, version: ticket.version, item: chosen === everything ? undefined : Number(chosen), ...(text === "" ? {} : { comment: text }) },
       {
-        onSuccess: () => {
+        onSuccess: (answer) => {
+          seen.decided(answer);
           toast(t(`decide.done.${decision}`, { id: ticket.id }));
           setComment("");
           clearComment();
@@ -79,7 +111,7 @@ export function DecisionForm({ ticket, items, comment: { text: comment, setText:
     );
   };
   const only = () => {
-    if (need() !== undefined) sendComment();
+    if (need() !== undefined) sendComment(seen.commented);
   };
   const busy = (decision: string) => decide.isPending && decide.variables.decision === decision;
   const error = decide.error ?? commentError;
@@ -95,7 +127,7 @@ export function DecisionForm({ ticket, items, comment: { text: comment, setText:
           allowDeselect={false}
           data={[{ value: everything, label: t("decide.aboutAll", { count: items.length }) }, ...items.map((item) => ({ value: String(item.position), label: heading.item(item, ticket.kind) }))]}
           value={chosen}
-          onChange={(value) => setChosen(value ?? everything)}
+          onChange={(value) => setChoice(value ?? everything)}
           data-testid="decision-about"
         />
       )}
@@ -103,6 +135,19 @@ export function DecisionForm({ ticket, items, comment: { text: comment, setText:
         <ItemSentences items={about} kind={ticket.kind} limit={3} />
         {first && <DecisionCapacity item={first} />}
       </div>
+      {seen.changed && !decide.isPending && (
+        <Notice live testId="decision-changed">
+          {t("decide.changed")}{" "}
+          <Button size="compact-xs" variant="default" onClick={seen.proceed} data-testid="decision-continue">
+            {t("decide.proceed")}
+          </Button>
+        </Notice>
+      )}
+      {seen.entries && !decide.isPending && (
+        <Notice live testId="decision-entries">
+          {t("decide.entries")}
+        </Notice>
+      )}
       {error && !fieldError ? <ErrorState error={error} title={t("error.actionTitle")} /> : null}
       <div className={classes.row}>
         <Textarea
@@ -129,12 +174,12 @@ export function DecisionForm({ ticket, items, comment: { text: comment, setText:
             </Button>
           )}
           {about.some((item) => item.can.reject) && (
-            <Button variant="default" onClick={() => send("reject")} loading={busy("reject")} disabled={decide.isPending} data-testid="reject-button">
+            <Button variant="default" onClick={() => send("reject")} loading={busy("reject")} disabled={decide.isPending || seen.changed} data-testid="reject-button">
               {t("decide.reject")}
             </Button>
           )}
           {about.some((item) => item.can.approve) && (
-            <Button onClick={() => send("approve")} loading={busy("approve")} disabled={decide.isPending} data-testid="approve-button">
+            <Button onClick={() => send("approve")} loading={busy("approve")} disabled={decide.isPending || seen.changed} data-testid="approve-button">
               {t("decide.approve")}
             </Button>
           )}
