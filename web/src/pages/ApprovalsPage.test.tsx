@@ -1,6 +1,7 @@
 import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
+import { keys } from "../api/keys";
 import { toLogin } from "../lib/session-end";
 import { nothing, ticketOf } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
@@ -20,6 +21,50 @@ describe("approvals", () => {
     start("/approvals");
     expect(await screen.findByTestId("ticket-T-1")).toBeVisible();
     expect(screen.getByTestId("approval-T-1")).toHaveAttribute("aria-current", "true");
+  });
+
+  it.each([
+    ["a newer request arrives", [ticketOf("pending", { can }, { id: "T-9" }), ...waiting]],
+    ["another person decided the open one", waiting.slice(1)],
+    ["another person decided the only one", []],
+  ])("keeps the first one open when %s", async (_, later) => {
+    let items = waiting;
+    const { cache, router } = start("/approvals", waiting, { "GET /tickets": () => ({ body: { items } }) });
+    await userEvent.type(await screen.findByTestId("decision-comment"), "Fine");
+    items = later;
+    await act(() => cache.invalidateQueries({ queryKey: keys.ticket.lists }));
+    await waitFor(() => expect(screen.queryAllByTestId(/^approval-T-/)).toHaveLength(later.length));
+    expect(screen.getByTestId("ticket-T-1")).toBeVisible();
+    expect(screen.getByTestId("decision-comment")).toHaveValue("Fine");
+    // On a narrow screen the list is shown until the person chooses, so the address stays as it is.
+    expect(router.state.location.search).toBe("");
+  });
+
+  it("keeps the first one open when more of the list is read", async () => {
+    let items = waiting.slice(0, 2);
+    const { cache } = start("/approvals", waiting, { "GET /tickets": ({ search }) => ({ body: search.get("cursor") ? { items: waiting.slice(2) } : { items, nextCursor: "c2" } }) });
+    await screen.findByTestId("ticket-T-1");
+    items = [ticketOf("pending", { can }, { id: "T-9" }), ...waiting.slice(0, 2)];
+    await act(() => cache.invalidateQueries({ queryKey: keys.ticket.lists }));
+    await screen.findByTestId("approval-T-9");
+    await userEvent.click(screen.getByTestId("load-more"));
+    await screen.findByTestId("approval-T-3");
+    expect(screen.getByTestId("ticket-T-1")).toBeVisible();
+  });
+
+  it("opens the first one of another filter, and the new first one when the person returns to the list", async () => {
+    let items = waiting;
+    const { cache, router } = start("/approvals", waiting, { "GET /tickets": ({ search }) => ({ body: { items: search.get("q") ? waiting.slice(2) : items } }) });
+    await screen.findByTestId("ticket-T-1");
+    await act(() => router.navigate("/approvals?q=x"));
+    expect(await screen.findByTestId("ticket-T-3")).toBeVisible();
+    await act(() => router.navigate("/approvals?ticket=T-1"));
+    await screen.findByTestId("ticket-T-1");
+    items = waiting.slice(1);
+    await act(() => cache.invalidateQueries({ queryKey: keys.ticket.lists }));
+    expect(screen.getByTestId("ticket-T-1")).toBeVisible();
+    await act(() => router.navigate("/approvals"));
+    expect(await screen.findByTestId("ticket-T-2")).toBeVisible();
   });
 
   it("walks with j and k, and stops at the ends", async () => {

@@ -75,7 +75,33 @@ function useSelection(tickets: Ticket[], before: string[] | undefined) {
   return { selected, keep: () => setSelection(selection), ids: new Set(selected.map(({ id }) => id)), toggle, clear: () => setSelection(new Set()), selectAll: () => setSelection(new Set(tickets.map(({ id }) => id))) };
 }
 
-function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Parameters<typeof LoadMore>[0]["query"]; filtered: boolean }) {
+/**
+ * useOpened returns the id of the ticket to show: the one in the address, or on a wide screen the first one of the list. That one stays open when the list
+ * changes, so that an event does not replace the request that the person is about to decide. Another filter opens the first one of its list, when it is
+ * loaded: until then `tickets` are those of the previous filter.
+ */
+function useOpened(tickets: Ticket[] | undefined, filter: string, loaded: boolean): string | undefined {
+  const [search] = useSearchParams();
+  const [first, setFirst] = useState<{ filter: string; id: string | undefined }>();
+  const chosen = search.get("ticket") || undefined;
+  const id = tickets?.[0]?.id;
+  if (chosen !== undefined) {
+    if (first) setFirst(undefined);
+  } else if (loaded && (first?.filter !== filter || (first.id === undefined && id !== undefined))) {
+    setFirst({ filter, id });
+  }
+  return chosen ?? first?.id;
+}
+
+interface Props {
+  tickets: Ticket[];
+  /** The id of the ticket to show. */
+  id: string | undefined;
+  query: Parameters<typeof LoadMore>[0]["query"];
+  filtered: boolean;
+}
+
+function Both({ tickets, id, query, filtered }: Props) {
   const { t } = useTranslation();
   const [search, change] = useFilters();
   const [chosenVerb, setVerb] = useState<BulkVerb>("approve");
@@ -89,8 +115,6 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
     open();
   };
   const chosen = search.get("ticket");
-  // On a wide screen the first ticket is open; a chosen ticket stays open after it was decided.
-  const id = chosen ?? tickets[0]?.id;
   const index = tickets.findIndex((ticket) => ticket.id === id);
   const pathOf = (next: string | undefined) => `/approvals?${applyChange(search, { ticket: next }).toString()}`;
 
@@ -186,7 +210,8 @@ export function ApprovalsPage() {
   const filtered = q !== "" || kind.length > 0;
   const query = useTickets({ view: "approvals", ...(kind.length > 0 ? { kind } : {}), ...(q ? { q } : {}) });
   const tickets = query.data?.pages.flatMap((page) => page.items);
-  if (tickets && (tickets.length > 0 || filtered || search.get("ticket"))) return <Both tickets={tickets} query={query} filtered={filtered} />;
+  const id = useOpened(tickets, JSON.stringify([kind, q]), query.isSuccess && !query.isPlaceholderData);
+  if (tickets && (tickets.length > 0 || filtered || id !== undefined)) return <Both tickets={tickets} id={id} query={query} filtered={filtered} />;
   return (
     <Page title={t("approvals.title")}>
       <Loaded query={query}>
