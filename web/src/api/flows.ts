@@ -98,13 +98,15 @@ export function useFlowCoverage({ window, since, until }: Span) {
   });
 }
 
-/** useProposal reads the statements that would allow the clients seen in the flows of a resource. */
+/**
+ * useProposal reads the statements that would allow the clients seen in the flows of a resource. People decide by it, so the proposal for another resource
+ * or period is never shown in its place.
+ */
 export function useProposal(id: string, span: { since?: string; until?: string }, enabled = true) {
   return useQuery({
     queryKey: keys.proposal(id, span),
     queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/proposal", { signal, params: { path: { id }, query: span } })),
     enabled,
-    placeholderData: keepPreviousData,
   });
 }
 
@@ -124,7 +126,6 @@ export function useResourceUnused(id: string, quietDays: number, enabled = true)
     queryKey: keys.unused.ofResource(id, quietDays),
     queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/unused", { signal, params: { path: { id }, query: { quietDays } } })),
     enabled,
-    placeholderData: keepPreviousData,
   });
 }
 
@@ -134,18 +135,17 @@ export function useApplicationUnused(id: string, quietDays: number, enabled = tr
     queryKey: keys.unused.ofApplication(id, quietDays),
     queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}/unused", { signal, params: { path: { id }, query: { quietDays } } })),
     enabled,
-    placeholderData: keepPreviousData,
   });
 }
 
-/** useUnused reads the unused grants that match the filter. */
+/** useUnused reads the unused grants that match the filter. Those of another number of days are not shown in their place. */
 export function useUnused(filter: { quietDays: number; class?: string; owner?: string; q?: string }) {
   return useInfiniteQuery({
     queryKey: keys.unused.list(filter),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/unused", { signal, params: { query: { ...filter, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
-    placeholderData: keepPreviousData,
+    placeholderData: (previous, query) => ((query?.queryKey[2] as typeof filter | undefined)?.quietDays === filter.quietDays ? previous : undefined),
   });
 }
 
@@ -157,7 +157,7 @@ export interface Period {
 
 /**
  * useImpactPreview reads the replay of a request that is being typed, over a period or the evidence window. Nothing is read while the request is
- * undefined.
+ * undefined. The replay of another request says nothing about this one, so it is never shown in its place.
  */
 export function useImpactPreview(request: NewTicket | undefined, span: Period = {}) {
   return useQuery({
@@ -167,7 +167,6 @@ export function useImpactPreview(request: NewTicket | undefined, span: Period = 
       return unwrap(client.POST("/tickets/impact", { signal, params: { query: span }, body: request }));
     },
     enabled: request !== undefined,
-    placeholderData: keepPreviousData,
     retry: false,
     staleTime: 30_000,
   });

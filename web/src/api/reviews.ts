@@ -64,7 +64,7 @@ export function useMyReviewLines(enabled = true) {
 
 /**
  * useReviewPreview reads how many accesses a review with these settings would collect, without creating it. Nothing is read while body is undefined: the
- * form is not complete.
+ * form is not complete. The answer for other settings is never shown in its place.
  */
 export function useReviewPreview(body: NewAccessReview | undefined) {
   return useQuery({
@@ -74,7 +74,6 @@ export function useReviewPreview(body: NewAccessReview | undefined) {
       return unwrap(client.POST("/reviews/preview", { signal, body }));
     },
     enabled: body !== undefined,
-    placeholderData: keepPreviousData,
     retry: false,
     staleTime: 30_000,
   });

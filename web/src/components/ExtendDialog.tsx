@@ -10,6 +10,7 @@ import { durationError, durationSeconds, textLimit, usualDuration } from "../lib
 import { useWords } from "../lib/use-words";
 import { Deciders } from "./Deciders";
 import { DurationField } from "./DurationField";
+import { RowsSkeleton } from "./Feedback";
 import { FormDialog } from "./FormDialog";
 
 /** Extendable is the grant to extend: the ticket, the position of its item, its heading and the reason of the ticket. */
@@ -35,7 +36,8 @@ export function ExtendDialog({ of, onClose }: { of: Extendable; onClose: () => v
   const body = (why: string): NewTicket => ({ kind: "extend", items: [{ target: { ticket: of.ticket, item: of.item } }], reason: why, durationSeconds: seconds });
   const [settled] = useDebouncedValue(wrong ? undefined : seconds, 200);
   const preview = usePreview(settled !== undefined && settled === seconds ? body("preview") : undefined);
-  const planned = preview.data?.items[0];
+  // The deciders of another duration may be others. The maximum duration is the same for every duration.
+  const planned = preview.isPlaceholderData ? undefined : preview.data?.items[0];
   const cap = preview.data?.maxDurationSeconds;
   const capped = cap !== undefined && seconds !== undefined && seconds > cap ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
 
@@ -75,10 +77,10 @@ export function ExtendDialog({ of, onClose }: { of: Extendable; onClose: () => v
             error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : fieldError("reason")}
             data-testid="extend-reason"
           />
-          {planned && (
+          {!wrong && !preview.error && (
             <div>
               <Text size="xs" c="dimmed" fw={560} mb={6}>{t("request.preview.deciders")}</Text>
-              <Deciders steps={planned.steps} />
+              {planned ? <Deciders steps={planned.steps} /> : <RowsSkeleton rows={1} />}
             </div>
           )}
         </>

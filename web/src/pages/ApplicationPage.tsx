@@ -66,7 +66,7 @@ export function ApplicationPage() {
       }
       actions={app?.mine && <RequestAccessLink application={id} primary />}
     >
-      <Loaded query={query}>{({ mine }) => <SectionIndex><Sections id={id} mine={mine} /></SectionIndex>}</Loaded>
+      <Loaded query={query}>{({ mine }) => <SectionIndex><Sections key={id} id={id} mine={mine} /></SectionIndex>}</Loaded>
     </Page>
   );
 }

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Downgrade, Role } from "../api/types";
 import { alice, bobsCluster, me } from "../testing/fixtures";
-import { problem, renderPage, serve } from "../testing/render";
+import { problem, renderPage, serve, unanswered } from "../testing/render";
 import type { Answer } from "../testing/render";
 import { DowngradePage } from "./DowngradePage";
 
@@ -49,6 +49,19 @@ describe("the downgrade", () => {
     await waitFor(() => expect(screen.getByTestId("extent-would")).toHaveTextContent("20"));
     await fill("redis");
     await waitFor(() => expect(calls.find(({ method }) => method === "POST")?.body).toMatchObject({ scope: "class", class: "redis" }));
+  });
+
+  it("does not show the extent of all resources while that of a class is read", async () => {
+    serve({
+      "GET /me": () => ({ body: me({ roles: ["security"] }) }),
+      "GET /downgrade": ({ search }) => (search.get("scope") === "class" ? unanswered() : { body: extent() }),
+      "GET /fleet": () => ({ body: { items: [], reported: true } }),
+    });
+    renderPage(<DowngradePage />, { path: "/downgrade", at: "/downgrade" });
+    await userEvent.click(within(await screen.findByTestId("downgrade-scope")).getByText("One class"));
+    await waitFor(() => expect(screen.queryByTestId("extent")).toBeNull());
+    expect(screen.queryByTestId("downgrade-begin")).toBeNull();
+    expect(screen.getByTestId("downgrade-class")).toBeVisible();
   });
 
   it("keeps what was typed while the person logs in, except for the confirmation", async () => {

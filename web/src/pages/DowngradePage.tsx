@@ -8,7 +8,7 @@ import { ActiveDowngrades } from "../components/downgrade/ActiveDowngrades";
 import { DowngradeDialog } from "../components/downgrade/DowngradeDialog";
 import { DowngradeExtent } from "../components/downgrade/DowngradeExtent";
 import { DowngradeProgress } from "../components/downgrade/DowngradeProgress";
-import { EmptyState, Loaded, Notice } from "../components/Feedback";
+import { EmptyState, Loaded, Notice, RowsSkeleton } from "../components/Feedback";
 import classes from "../components/govern/Govern.module.css";
 import { MemberLink } from "../components/govern/MemberParts";
 import { GovernanceOnly } from "../components/GovernanceOnly";
@@ -73,20 +73,26 @@ function Content() {
       {(extent) => (
         <>
           <Choose extent={extent} scope={scope} onChange={(next) => change({ scope: next.scope === "class" ? "class" : undefined, class: next.class })} />
-          <DowngradeExtent extent={extent} />
-          {extent.enforced === 0 && <EmptyState testId="nothing-enforced">{t("downgrade.nothing")}</EmptyState>}
-          {extent.canAct ? (
-            extent.enforced > extent.open && (
-              <Button my="md" color="red" disabled={scope.scope === "class" && !scope.class} onClick={() => begin(extent)} data-testid="downgrade-begin">
-                {t("downgrade.begin")}
-              </Button>
-            )
+          {query.isPlaceholderData ? (
+            <RowsSkeleton />
           ) : (
-            <Notice testId="look-only">{t("downgrade.lookOnly")}</Notice>
+            <>
+              <DowngradeExtent extent={extent} />
+              {extent.enforced === 0 && <EmptyState testId="nothing-enforced">{t("downgrade.nothing")}</EmptyState>}
+              {extent.canAct ? (
+                extent.enforced > extent.open && (
+                  <Button my="md" color="red" disabled={scope.scope === "class" && !scope.class} onClick={() => begin(extent)} data-testid="downgrade-begin">
+                    {t("downgrade.begin")}
+                  </Button>
+                )
+              ) : (
+                <Notice testId="look-only">{t("downgrade.lookOnly")}</Notice>
+              )}
+              {extent.run && <DowngradeProgress run={extent.run} />}
+              <ActiveDowngrades extent={extent} />
+              <Marked />
+            </>
           )}
-          {extent.run && <DowngradeProgress run={extent.run} />}
-          <ActiveDowngrades extent={extent} />
-          <Marked />
           {opened && extent.canAct && <DowngradeDialog extent={opening ?? extent} draft={draft} kept={kept} onClose={close} />}
         </>
       )}

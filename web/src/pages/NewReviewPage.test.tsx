@@ -2,7 +2,7 @@ import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import { me } from "../testing/fixtures";
-import { renderPage, serve } from "../testing/render";
+import { renderPage, serve, unanswered } from "../testing/render";
 import { NewReviewPage } from "./NewReviewPage";
 
 const preview = {
@@ -10,13 +10,13 @@ const preview = {
   examples: [{ scope: { effect: "Allow", subjects: ["*"], resources: ["trnv1:rsc:o:redis:clusters:*"] }, since: "2026-01-20T08:00:00Z", reviewers: [] }],
 };
 
-function start() {
+function start(answer: (body: unknown) => { body: unknown } | ReturnType<typeof unanswered> = () => ({ body: preview })) {
   const calls = serve({
     "GET /me": () => ({ body: me({ roles: ["requester", "security"] }) }),
     "GET /classes": () => ({ body: { items: [] } }),
     "GET /groups/data": () => ({ body: { id: "data", displayName: "Data platform", members: 3 } }),
     "GET /groups": () => ({ body: { items: [{ id: "data", displayName: "Data platform", members: 3 }, { id: "security", displayName: "Security", members: 1 }] } }),
-    "POST /reviews/preview": () => ({ body: preview }),
+    "POST /reviews/preview": ({ body }) => answer(body),
     "POST /reviews": () => ({ status: 201, body: { id: "R-3", name: "Caches" } }),
   });
   renderPage(<NewReviewPage />, { path: "/reviews/new", at: "/reviews/new" });
@@ -53,6 +53,14 @@ describe("the form of a new access review", () => {
     expect(screen.getByText("A review has at most 10 rules.")).toBeVisible();
     for (let count = 10; count > 1; count--) fireEvent.click(screen.getByTestId("remove-rule-0"));
     expect(screen.queryByTestId("remove-rule-0")).toBeNull();
+  });
+
+  it("does not show the number of accesses of another scope", async () => {
+    start((body) => ((body as { scope: { olderThanDays?: number } }).scope.olderThanDays ? unanswered() : { body: preview }));
+    expect(await screen.findByTestId("preview-accesses")).toHaveTextContent("2");
+    fireEvent.change(screen.getByTestId("review-olderThan"), { target: { value: "90" } });
+    expect(screen.queryByTestId("preview-accesses")).toBeNull();
+    expect(within(screen.getByTestId("review-preview")).getByTestId("skeleton")).toBeVisible();
   });
 
   it("shows statements among the examples of the preview", async () => {

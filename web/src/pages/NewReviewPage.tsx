@@ -118,8 +118,11 @@ export function NewReviewPage() {
   const known = useClasses();
   const set = <K extends keyof ReviewForm>(key: K, value: ReviewForm[K]) => setForm((before) => ({ ...before, [key]: value }));
   const body = reviewOf(form, begun);
-  const [asked] = useDebouncedValue(body && { ...body, name: body.name || "-" }, 400);
-  const preview = useReviewPreview(asked);
+  // The name changes nothing about the preview, so it is not read again while the name is typed.
+  const asked = body && { ...body, name: "-" };
+  const wanted = JSON.stringify(asked);
+  const [settled] = useDebouncedValue(wanted, 400);
+  const preview = useReviewPreview(settled === wanted ? asked : undefined);
   const problem = create.error ? asApiError(create.error).problem : undefined;
   const fieldError = (...names: string[]) => {
     const found = problem?.fields?.find(({ field }) => names.includes(fieldName(field)));

@@ -149,7 +149,7 @@ export function ResourcePage() {
       }
       actions={offers && <RequestAccessLink resource={id} primary={!resource.mine} />}
     >
-      <Loaded query={query}>{(data) => <SectionIndex><Sections resource={data} /></SectionIndex>}</Loaded>
+      <Loaded query={query}>{(data) => <SectionIndex><Sections key={data.id} resource={data} /></SectionIndex>}</Loaded>
     </Page>
   );
 }

@@ -2,8 +2,9 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { AccessReview, ReviewLine, Role } from "../api/types";
+import { keys } from "../api/keys";
 import { me } from "../testing/fixtures";
-import { problem, renderPage, serve, verbatim } from "../testing/render";
+import { problem, renderPage, serve, unanswered, verbatim } from "../testing/render";
 import { ReviewPage } from "./ReviewPage";
 import { ReviewReportPage } from "./ReviewReportPage";
 import { ReviewsPage } from "./ReviewsPage";
@@ -215,5 +216,25 @@ describe("the report", () => {
     expect(row.getByTestId("statement")).toHaveTextContent("Lets Payments API reach Orders cache.");
     expect(row.getByText("Payments API")).toHaveAttribute("title", subject);
     expect(row.getByText("Orders cache")).toHaveAttribute("title", resource);
+  });
+});
+
+describe("another review", () => {
+  it("does not show the lines of the one before", async () => {
+    const lines = [line(1), line(2)];
+    serve({
+      "GET /me": () => ({ body: me({ roles: ["security"] }) }),
+      "GET /reviews/R-3": () => ({ body: review() }),
+      "GET /reviews/R-4": () => ({ body: review({ id: "R-4", name: "Queues" }) }),
+      "GET /reviews/R-3/lines": () => ({ body: { items: lines } }),
+      "GET /reviews/R-4/lines": unanswered,
+    });
+    const { router, cache } = renderPage(<ReviewPage />, { path: "/reviews/:id", at: "/reviews/R-3" });
+    await screen.findByText("App 1");
+    // The page was open before, so that it is shown at once.
+    cache.setQueryData(keys.review.one("R-4"), review({ id: "R-4", name: "Queues" }));
+    await router.navigate("/reviews/R-4");
+    expect(await screen.findByRole("heading", { name: /Queues/ })).toBeVisible();
+    expect(screen.queryByText("App 1")).toBeNull();
   });
 });

@@ -148,7 +148,7 @@ export function ReviewPage() {
             ) : (
               <>
                 <div style={{ maxWidth: 420, marginBottom: 18 }}><Progress review={data} /></div>
-                <Lines review={data} />
+                <Lines key={data.id} review={data} />
               </>
             )}
           </>

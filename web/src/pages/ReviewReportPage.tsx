@@ -116,7 +116,7 @@ export function ReviewReportPage() {
       }
     >
       <GovernanceOnly>
-        <Loaded query={query}>{(review) => <Report review={review} />}</Loaded>
+        <Loaded query={query}>{(review) => <Report key={review.id} review={review} />}</Loaded>
       </GovernanceOnly>
     </Page>
   );

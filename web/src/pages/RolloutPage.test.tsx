@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { RolloutCard } from "../api/types";
 import { card } from "../testing/fixtures";
-import { problem, renderPage, serve, verbatim } from "../testing/render";
+import { problem, renderPage, serve, unanswered, verbatim } from "../testing/render";
 import { RolloutPage } from "./RolloutPage";
 
 const may = card().can;
@@ -174,6 +174,40 @@ describe("several at once", () => {
     await userEvent.type(dialog.getByTestId("override-reason"), "The audit is on Monday");
     await userEvent.click(dialog.getByTestId("advance-confirm"));
     await waitFor(() => expect(calls.find(({ path }) => path === "/rollout/advance")?.body).toMatchObject({ override: { reason: "The audit is on Monday" } }));
+  });
+
+  describe("show the effect only of the mode that is chosen", () => {
+    const lost = { available: true, since: "2026-01-01T00:00:00Z", until: "2026-01-15T00:00:00Z", newlyAllowed: [], newlyDenied: [], allowed: { connections: 0, clients: 0 }, denied: { connections: 0, clients: 0 }, unchanged: 7, uncertain: [], truncated: false };
+    const modeIn = (body: unknown) => (body as { items: { mode: string }[] }).items[0]?.mode;
+    const open = async (impact: (mode: string | undefined) => ReturnType<typeof unanswered> | ReturnType<typeof problem>) => {
+      const planned = { body: { items: [{ position: 0, kind: "mode", steps: [{ name: "owner", required: 1, approvers: [] }] }] } };
+      start([redis], {
+        "POST /tickets/impact": ({ body }) => impact(modeIn(body)),
+        "POST /tickets/preview": ({ body }) => (modeIn(body) === "Audit" ? planned : impact(modeIn(body))),
+      });
+      await userEvent.click(await screen.findByTestId("select-bobs-cluster"));
+      await userEvent.click(screen.getByTestId("bulk-advance"));
+      const dialog = within(await screen.findByTestId("advance-dialog"));
+      await userEvent.click(dialog.getByTestId("advance-initial"));
+      expect(await dialog.findByTestId("impact-short", {}, { timeout: 5_000 })).toHaveTextContent("Cuts off no client");
+      expect(await dialog.findByTestId("planned-deciders")).toBeVisible();
+      await userEvent.click(dialog.getByTestId("advance-enforce"));
+      return dialog;
+    };
+
+    it("while the other is still being read", async () => {
+      const dialog = await open((mode) => (mode === "Audit" ? { body: lost } : unanswered()));
+      expect(dialog.queryByTestId("impact-short")).toBeNull();
+      expect(within(dialog.getByTestId("replayed-mode")).getByTestId("skeleton")).toBeVisible();
+      expect(dialog.queryByTestId("planned-deciders")).toBeNull();
+    });
+
+    it("and say that it is unknown if it cannot be read", async () => {
+      const dialog = await open((mode) => (mode === "Audit" ? { body: lost } : problem(503, "unavailable")));
+      expect(await dialog.findByTestId("impact-unknown", {}, { timeout: 5_000 })).toHaveTextContent("which connections this would cut off is not known");
+      expect(within(dialog.getByTestId("impact-unknown")).getByRole("button", { name: "Try again" })).toBeVisible();
+      expect(await dialog.findByTestId("deciders-unknown")).toBeVisible();
+    });
   });
 
   it("are announced to the owners of the clients", async () => {

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Impact, TrafficMap } from "../api/types";
 import { app888, bobsCluster, me } from "../testing/fixtures";
-import { problem, renderPage, serve, verbatim } from "../testing/render";
+import { problem, renderPage, serve, unanswered, verbatim } from "../testing/render";
 import { TrafficMapPage } from "./TrafficMapPage";
 
 const map: TrafficMap = {
@@ -197,6 +197,27 @@ describe("the traffic map", () => {
     const { calls } = start("/traffic?level=resource&proposal=bobs-cluster");
     await waitFor(() => expect(screen.getByTestId("overlay-sentence")).toHaveTextContent("with the proposed grants: this 1 link would be cut"));
     expect(calls.find(({ path }) => path === "/flows/impact")?.body).toEqual({ policy: "spec: {}", enforce: ["bobs-cluster"], since: map.since, until: map.until });
+  });
+
+  it("does not lay the answer about one resource over the map for another", async () => {
+    const calls = serve({
+      "GET /flows/map": () => ({ body: map }),
+      "GET /flows/coverage": () => ({ body: { available: true, items: [], since: map.since, until: map.until } }),
+      "GET /resources/bobs-cluster/proposal": () => ({ body: { resource: bobsCluster, since: map.since, until: map.until, lines: [{}], unattributed: [], yaml: "spec: {}" } }),
+      "GET /resources/other/proposal": unanswered,
+      "POST /flows/impact": () => ({ body: impact }),
+      "POST /tickets/impact": ({ body }) => ((body as { items: { resource: string }[] }).items[0]?.resource === "bobs-cluster" ? { body: impact } : unanswered()),
+    });
+    const { router } = renderPage(<TrafficMapPage />, { path: "/traffic", at: "/traffic?proposal=bobs-cluster" });
+    const sentence = async (text: string) => waitFor(() => expect(screen.getByTestId("overlay-sentence")).toHaveTextContent(text));
+    await sentence("would be cut");
+    await router.navigate("/traffic?proposal=other");
+    await sentence("replaying the connections");
+    expect(calls.filter(({ path }) => path === "/flows/impact").map(({ body }) => (body as { enforce: string[] }).enforce)).toEqual([["bobs-cluster"]]);
+    await router.navigate("/traffic?enforce=bobs-cluster");
+    await sentence("would be cut");
+    await router.navigate("/traffic?enforce=other");
+    await sentence("replaying the connections");
   });
 
   it("says that flows cannot be read, and draws nothing that would look unused", async () => {

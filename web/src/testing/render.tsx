@@ -26,7 +26,7 @@ export interface Answer {
   body: unknown;
 }
 
-type Handler = (call: Call) => Answer;
+type Handler = (call: Call) => Answer | Promise<Answer>;
 
 /**
  * serve answers the calls of the API with these handlers by `METHOD /path` below /api/v1, and returns the list of calls. `GET /me` is answered with
@@ -43,7 +43,7 @@ export function serve(handlers: Record<string, Handler>): Call[] {
     const answersMe = call.path === "/me" && !handlers["GET /me"];
     if (!answersMe) calls.push(call);
     const handler = answersMe ? () => ({ body: me() }) : handlers[`${call.method} ${path}`];
-    const { status = 200, body }: Answer = handler ? handler(call) : { status: 404, body: { type: "about:blank", title: "not found", status: 404, code: "not-found", message: verbatim("not found") } };
+    const { status = 200, body }: Answer = handler ? await handler(call) : { status: 404, body: { type: "about:blank", title: "not found", status: 404, code: "not-found", message: verbatim("not found") } };
     return new Response(JSON.stringify(body), { status, headers: { "Content-Type": status < 400 ? "application/json" : "application/problem+json" } });
   });
   return calls;
@@ -56,6 +56,9 @@ export const verbatim = (text: string): Message => ({ code: "verbatim", params: 
 export function problem(status: number, code: string, over: { detail?: string; [field: string]: unknown } = {}): Answer {
   return { status, body: { type: "about:blank", title: code, status, code, requestId: "req-1", message: verbatim(over.detail ?? ""), ...over } };
 }
+
+/** unanswered is the answer to a call that is still being waited for. */
+export const unanswered = (): Promise<Answer> => new Promise(() => undefined);
 
 /** renderRoutes renders routes at a path with the providers of the app, and returns the router, the cache and a function that removes the page. */
 export function renderRoutes(routes: RouteObject[], at: string, wrap: (children: ReactNode) => ReactNode = (children) => children) {

@@ -36,7 +36,7 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
   const create = useCreateTickets();
   const keyOf = useKey();
   const bodies = adoptBodies(resource.id, lines, durationSeconds(duration));
-  const { query } = usePlan(durationError(duration) ? undefined : bodies[0]);
+  const { query, isRequested } = usePlan(durationError(duration) ? undefined : bodies[0]);
   const cap = query.data?.maxDurationSeconds;
   const wrong = durationError(duration, cap);
   // The preview reports the maximum duration, so it is shown before the form is submitted.
@@ -98,7 +98,7 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
             data-autofocus
             data-testid="adopt-reason"
           />
-          {!capped && <PlannedDeciders items={query.data?.items ?? []} />}
+          {!capped && isRequested && !query.error && <PlannedDeciders query={query} />}
         </>
       )}
     </FormDialog>

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Impact as ImpactData, Proposal, Resource, Unused } from "../../api/types";
 import { app888, bob, bobsCluster, connection, resource, ticket } from "../../testing/fixtures";
-import { problem, renderPage, serve, verbatim } from "../../testing/render";
+import { problem, renderPage, serve, unanswered, verbatim } from "../../testing/render";
 import { ImpactSummary } from "./Impact";
 import { ProposalReview } from "./ProposalReview";
 import { TemporaryAudit } from "./TemporaryAudit";
@@ -133,6 +133,14 @@ describe("a proposal", () => {
       "Clients that are refused are not proposed. The owners of the application can request access.",
       "It is not an application of a class in the catalog, so access cannot be requested for it.",
     ]);
+  });
+
+  it("of another period is not shown while the one of the chosen period is read", async () => {
+    const { router } = show(proposal(), { "GET /resources/bobs-cluster/proposal": ({ search }) => (search.has("since") ? unanswered() : { body: proposal() }) });
+    await screen.findByTestId("mark-reviewed");
+    await router.navigate("/?seen=1");
+    await waitFor(() => expect(screen.queryByTestId("mark-reviewed")).toBeNull());
+    expect(screen.queryByTestId("proposal-period")).toBeNull();
   });
 
   it("can be read by who may not ask", async () => {

@@ -1,12 +1,13 @@
 import { IconDoorEnter, IconEyeExclamation, IconInfoCircle, IconPlugConnectedX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
+import { isFinal } from "../../api/client";
 import type { Impact as ImpactData, ImpactLine } from "../../api/types";
 import { impactCSV, uncertainCSV } from "../../lib/tables/rollout";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
 import { ConnectionCount } from "../ConnectionCount";
 import { DataTable } from "../DataTable";
-import { Notice } from "../Feedback";
+import { Notice, RowsSkeleton } from "../Feedback";
 import { Owners, RefName } from "../Names";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
@@ -194,5 +195,25 @@ export function ImpactSummary({ impact }: { impact: ImpactData }) {
         </li>
       )}
     </ul>
+  );
+}
+
+/** ImpactQuery is the part of a query for an impact that ImpactAnswer uses. */
+export interface ImpactQuery {
+  data: ImpactData | undefined;
+  error: unknown;
+  refetch: () => unknown;
+}
+
+/** ImpactAnswer shows the impact of a query in a few lines, a placeholder while it is read, and that the impact is unknown if it cannot be read. */
+export function ImpactAnswer({ query }: { query: ImpactQuery }) {
+  const { t } = useTranslation();
+  if (query.data) return <ImpactSummary impact={query.data} />;
+  if (!query.error) return <RowsSkeleton rows={1} />;
+  return (
+    <Notice live testId="impact-unknown">
+      {t("impact.shortUnknown")}{" "}
+      {!isFinal(query.error) && <button type="button" className={tables.linkButton} onClick={() => void query.refetch()}>{t("action.retry")}</button>}
+    </Notice>
   );
 }

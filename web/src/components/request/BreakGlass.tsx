@@ -33,7 +33,9 @@ function Confirm({ body, reason, onSend, sending, error, onClose }: DialogProps)
   const [sure, setSure] = useState(false);
   const glass: Draftable = { ...atAnyHour(body), durationSeconds: chosen * secondsPerHour, breakGlass: true };
   const { query } = usePlan(glass);
-  const items = query.data?.items ?? [];
+  // The reviewers of another duration may be others.
+  const current = query.isPlaceholderData ? undefined : query.data;
+  const items = current?.items ?? [];
   const reviewers = new Map<string, Person>(items.flatMap((item) => (item.review?.approvers ?? []).map((person) => [person.id, person] as const)));
   const problem = items.find((item) => item.problem)?.problem;
   const cap = query.data?.maxDurationSeconds;
@@ -67,7 +69,7 @@ function Confirm({ body, reason, onSend, sending, error, onClose }: DialogProps)
           </div>
           <div>
             <Text size="sm" fw={540}>{t("glass.reviewers")}</Text>
-            {query.error ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : query.data ? (
+            {query.error ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : current ? (
               <div className={classes.people} data-testid="glass-reviewers">
                 {[...reviewers.values()].map((person) => (
                   <PersonName key={person.id} person={person} />

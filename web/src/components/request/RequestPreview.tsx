@@ -1,14 +1,15 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { asApiError } from "../../api/client";
-import type { Impact, PreviewItem, TicketPreview } from "../../api/types";
+import type { PreviewItem, TicketPreview } from "../../api/types";
 import { byChain } from "../../lib/items";
 import { useWords } from "../../lib/use-words";
 import { ModeBadge } from "../Badge";
 import { ObjectChanges } from "../ObjectChanges";
 import { ClusterChips } from "../ClusterChips";
 import { Deciders } from "../Deciders";
-import { ImpactSummary } from "../evidence/Impact";
+import { ImpactAnswer } from "../evidence/Impact";
+import type { ImpactQuery } from "../evidence/Impact";
 import { ErrorState, Notice, RowsSkeleton } from "../Feedback";
 import tables from "../Tables.module.css";
 import classes from "./Request.module.css";
@@ -145,19 +146,12 @@ export interface PreviewQuery {
 /** Replay shows who would lose and who would gain access. A failed replay does not block the request. */
 function Replay({ query }: { query: ImpactQuery }) {
   const { t } = useTranslation();
-  if (!query.data && !query.isFetching) return null;
   return (
-    <div className={`${classes.block} ${classes.replay}`} aria-busy={query.isFetching} data-testid="preview-impact">
+    <div className={`${classes.block} ${classes.replay}`} data-testid="preview-impact">
       <h3 className={classes.blockTitle}>{t("impact.short")}</h3>
-      {query.data ? <div className={query.isPlaceholderData ? classes.stale : undefined}><ImpactSummary impact={query.data} /></div> : <RowsSkeleton rows={1} />}
+      <ImpactAnswer query={query} />
     </div>
   );
-}
-
-interface ImpactQuery {
-  data: Impact | undefined;
-  isFetching: boolean;
-  isPlaceholderData: boolean;
 }
 
 interface Props {

@@ -9,7 +9,7 @@ import { basketLimit, textLimit } from "../../lib/request";
 import { useKey } from "../../lib/use-key";
 import { usePlan, useReplay } from "../../lib/use-plan";
 import { useWords } from "../../lib/use-words";
-import { ImpactSummary } from "../evidence/Impact";
+import { ImpactAnswer } from "../evidence/Impact";
 import { Notice } from "../Feedback";
 import { FormDialog } from "../FormDialog";
 import { PlannedDeciders } from "../PlannedDeciders";
@@ -29,13 +29,14 @@ interface Props {
 function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
   const { t } = useTranslation();
   const words = useWords();
-  const { data } = useReplay(advanceBody(kind, cards, target, clusters));
+  const body = advanceBody(kind, cards, target, clusters);
+  const query = useReplay(body);
   const count = ofKind(kind, cards).length;
-  if (!data) return null;
+  if (!body) return null;
   return (
     <div data-testid={`replayed-${kind}`}>
       <Text size="xs" c="dimmed" fw={560} mb={4}>{t(kind === "mode" ? "impact.short" : "impact.shortOnboard")}</Text>
-      <ImpactSummary impact={data} />
+      <ImpactAnswer query={query} />
       {count > basketLimit && (
         <Text size="xs" mt={4} data-testid={`covered-${kind}`}>
           {t("rollout.advance.covered", { count, number: words.number(count), limit: basketLimit })}
@@ -47,8 +48,8 @@ function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard";
 
 /** Decided shows who would decide. Missing evidence is reported once for all resources, so it is left out here. */
 function Decided({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
-  const { query } = usePlan(advanceBody(kind, cards, target, clusters));
-  return <PlannedDeciders items={(query.data?.items ?? []).filter(({ problem }) => problem?.code !== "evidence")} />;
+  const { query, isRequested } = usePlan(advanceBody(kind, cards, target, clusters));
+  return isRequested ? <PlannedDeciders query={query} shows={({ problem }) => problem?.code !== "evidence"} /> : null;
 }
 
 /**

@@ -130,6 +130,7 @@ export const request = {
       pair: "{{application}} → {{resource}}",
       empty: "Choose an application, a resource and an action to see who decides and what changes.",
       deciders: "Who decides",
+      decidersUnknown: "Who decides could not be read.",
       nobody: "No approval is required.",
       anyOf: "any one of",
       quorum: "{{needs}} of {{of}}",

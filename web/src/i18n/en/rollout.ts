@@ -189,6 +189,7 @@ export const rollout = {
     shortDenied_one: "Cuts off {{number}} connection of the last days: {{clients}}.",
     shortDenied_other: "Cuts off {{number}} connections of the last days: {{clients}}.",
     shortDeniedOpen: "Cuts off connections that are open: {{clients}}.",
+    shortUnknown: "The effect could not be read, so which connections this would cut off is not known.",
     shortNobody: "Cuts off no client that was seen in the last days.",
     shortAllowed_one: "Lets in {{number}} connection that was refused.",
     shortAllowed_other: "Lets in {{number}} connections that were refused.",

@@ -130,6 +130,7 @@ export const request = {
       pair: "{{application}} → {{resource}}",
       empty: "选择应用、资源和操作后，这里显示由谁审批、有何变化。",
       deciders: "审批人",
+      decidersUnknown: "无法读取审批人。",
       nobody: "无需任何人审批。",
       anyOf: "任意一人",
       quorum: "{{of}} 人中的 {{needs}} 人",

@@ -172,6 +172,7 @@ export const rollout = {
     others_other: "另外 {{count}} 个",
     shortDeniedOpen: "会断开仍在使用的连接：{{clients}}。",
     shortDenied_other: "会断开最近几天的 {{number}} 次连接：{{clients}}。",
+    shortUnknown: "无法读取影响，因此不知道这会断开哪些连接。",
     shortNobody: "不会断开最近几天出现过的任何客户端。",
     shortAllowed_other: "会放行之前被拒绝的 {{number}} 次连接。",
     shortReported_other: "会记录 {{number}} 次通过、但强制后会被拒绝的连接：{{clients}}。",
