@@ -77,23 +77,21 @@ export function useTrafficMap(filter: FlowFilter) {
 
 type Span = Pick<FlowFilter, "window" | "since" | "until">;
 
-/** useFlowLosses reads the flows that are known to be missing in a window, in pages of 100. */
+/** useFlowLosses reads the flows that are known to be missing in a window, in pages of 100. The losses of another window are not shown in their place. */
 export function useFlowLosses({ window, since, until, cluster }: Span & { cluster: string[] }) {
   return useInfiniteQuery({
     queryKey: keys.flows.losses({ window, since, until }, cluster),
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/flows/losses", { signal, params: { query: { ...(cluster.length > 0 ? { cluster } : {}), ...(pageParam ?? windowOf({ window, since, until }, Date.now())), limit: 100 } } })),
     initialPageParam: undefined as Page | undefined,
     getNextPageParam: next,
-    placeholderData: keepPreviousData,
   });
 }
 
-/** useFlowCoverage reads how completely each member was watched in a window, by day. */
+/** useFlowCoverage reads how completely each member was watched in a window, by day. That of another window is not shown in its place. */
 export function useFlowCoverage({ window, since, until }: Span) {
   return useQuery({
     queryKey: keys.flows.coverage({ window, since, until }),
     queryFn: ({ signal }) => unwrap(client.GET("/flows/coverage", { signal, params: { query: windowOf({ window, since, until }, Date.now()) } })),
-    placeholderData: keepPreviousData,
     refetchInterval: until === undefined ? 60_000 : false,
   });
 }

@@ -1,4 +1,4 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { cleanup, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Connection } from "../api/types";
@@ -115,7 +115,9 @@ describe("the explorer", () => {
 });
 
 describe("what is missing", () => {
-  const lossy = { "GET /flows/coverage": () => ({ body: { ...span, items: [{ cluster: "m2", day: "2026-11-20", watchedSeconds: 86_400, lost: 3, gapSeconds: 0 }] } }) };
+  const watched = (cluster: string, lost = 0) => [{ cluster, day: "2026-11-20", watchedSeconds: 50_400, lost, gapSeconds: 0 }, { cluster, day: "2026-11-21", watchedSeconds: 36_000, lost: 0, gapSeconds: 0 }];
+  const covered = (items: ReturnType<typeof watched>, over: object = {}) => ({ "GET /flows/coverage": () => ({ body: { ...span, items, ...over } }) });
+  const lossy = covered([...watched("m1"), ...watched("m2", 3)]);
 
   it("is said above the flows, with the way to it", async () => {
     start([connection()], "/flows?cluster=m2", lossy);
@@ -127,6 +129,28 @@ describe("what is missing", () => {
     start([connection()], "/flows?cluster=m1", lossy);
     await screen.findByTestId("flow-table");
     expect(screen.queryByTestId("loss-banner")).toBeNull();
+  });
+
+  it("contains the time in which members were not watched, also of a member that was not watched at all", async () => {
+    start([connection()], "/flows", covered([...watched("m1").slice(0, 1)], { lastFlow: { m1: span.since, m2: "2026-11-18T10:00:00Z" } }));
+    expect(await screen.findByTestId("loss-banner")).toHaveTextContent("in m1 and m2, no flows collected for up to 24 hr");
+    await userEvent.click(screen.getByRole("link", { name: "What is missing" }));
+    const [, m1, m2] = within(await screen.findByTestId("coverage")).getAllByRole("row");
+    expect([m1?.textContent, m2?.textContent]).toEqual([expect.stringMatching(/^m1.*0%100%$/), expect.stringMatching(/^m2.*0%0%$/)]);
+  });
+
+  it("is unknown if it cannot be read, and if no member was watched", async () => {
+    start([connection()], "/flows", { "GET /flows/coverage": () => problem(503, "unavailable") });
+    expect(await screen.findByTestId("loss-unknown")).toHaveTextContent("could not be read");
+    cleanup();
+    start([connection()], "/flows", covered([]));
+    expect(await screen.findByTestId("nothing-watched")).toBeVisible();
+  });
+
+  it("is not a topic without a flow store", async () => {
+    start([], "/flows", { ...covered([], { available: false }), "GET /flows": () => ({ body: { ...span, available: false, items: [] } }) });
+    await screen.findByTestId("flows-unavailable");
+    for (const id of ["loss-banner", "loss-unknown", "nothing-watched"]) expect(screen.queryByTestId(id)).toBeNull();
   });
 });
 

@@ -97,6 +97,20 @@ describe("home", () => {
     expect(await screen.findByTestId("home-disagreements")).toHaveTextContent(/^1,000[^+]/);
   });
 
+  it("counts the time in which members were not watched, and says that nothing was watched or that it is not known", async () => {
+    const span = { since: "2026-11-20T00:00:00Z", until: "2026-11-21T00:00:00Z" };
+    const coverage = (answer: Answer) => start({ disagreements: 0 }, { "GET /me": () => ({ body: me({ roles: ["security"] }) }), "GET /flows/coverage": () => answer });
+    coverage({ body: { available: true, ...span, items: [{ cluster: "m1", day: "2026-11-20", watchedSeconds: 43_200, lost: 0, gapSeconds: 0 }] } });
+    expect(await screen.findByTestId("home-losses")).toHaveTextContent("0flows lost in the last day, and no flows collected for 12 h");
+    cleanup();
+    coverage({ body: { available: true, ...span, items: [] } });
+    expect(await screen.findByTestId("nothing-watched")).toBeVisible();
+    expect(screen.queryByTestId("home-losses")).toBeNull();
+    cleanup();
+    coverage(problem(503, "unavailable"));
+    expect(await screen.findByTestId("watch-unknown")).toBeVisible();
+  });
+
   it("says that a number of the section Watch is not known", async () => {
     const security = { "GET /me": () => ({ body: me({ roles: ["security"] }) }), "GET /flows/coverage": () => ({ body: { available: true, items: [] } }) };
     start({}, security);

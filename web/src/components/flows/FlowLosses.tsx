@@ -2,7 +2,7 @@ import { useTranslation } from "react-i18next";
 import { useFlowCoverage, useFlowLosses } from "../../api/flows";
 import type { FlowCoverageList, FlowLoss } from "../../api/types";
 import { lossesCSV } from "../../lib/tables/flows";
-import { byDay, lossReasons, percent, qualityOf, watchedShare } from "../../lib/coverage";
+import { byDay, lossReasons, percent, qualityOf, unwatchedSeconds, watchedShare } from "../../lib/coverage";
 import type { FlowFilter } from "../../lib/flow-filter";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
@@ -18,10 +18,9 @@ import { instant } from "../../lib/table-sort";
 const reasonOf = (reason: string) => lossReasons.find((each) => each === reason) ?? "unknown";
 
 /** Days shows the watched share of each day: one row per member, one column per day. */
-function Days({ list }: { list: FlowCoverageList }) {
+function Days({ list, rows, days }: { list: FlowCoverageList } & ReturnType<typeof byDay>) {
   const { t, i18n } = useTranslation();
   const words = useWords();
-  const { days, rows } = byDay(list.items);
   const day = new Intl.DateTimeFormat(i18n.language, { timeZone: "UTC", month: "short", day: "numeric" });
   return (
     // A scrollable region must be reachable by keyboard.
@@ -50,7 +49,7 @@ function Days({ list }: { list: FlowCoverageList }) {
                   const lost = known?.lost ?? 0;
                   return (
                     <td key={each}>
-                      <span className={classes[qualityOf(share, lost)]} title={t("flows.coverage.help", { lost: words.number(lost), gap: words.span(known?.gapSeconds ?? 0) })}>
+                      <span className={classes[qualityOf(share, lost)]} title={t("flows.coverage.help", { lost: words.number(lost), gap: words.span(unwatchedSeconds(known, each, list.since, list.until)) })}>
                         {percent(share)}%{lost > 0 && ` −${words.number(lost)}`}
                       </span>
                     </td>
@@ -99,8 +98,8 @@ export function FlowLosses({ filter }: { filter: FlowFilter }) {
         <Loaded query={coverage}>
           {(list) => {
             if (!list.available) return unavailable;
-            const items = list.items.filter((each) => filter.cluster.length === 0 || filter.cluster.includes(each.cluster));
-            return items.length === 0 ? <EmptyState>{t("flows.coverage.empty")}</EmptyState> : <Days list={{ ...list, items }} />;
+            const { days, rows } = byDay(list, filter.cluster);
+            return rows.length === 0 ? <EmptyState>{t("flows.coverage.empty")}</EmptyState> : <Days list={list} days={days} rows={rows} />;
           }}
         </Loaded>
       </Section>

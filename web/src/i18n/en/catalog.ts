@@ -3,6 +3,7 @@ export const catalog = {
   home: {
     watch: "Watch",
     explore: "All flows",
+    nothingWatched: "No member was watched in the last day, so it is not known whether flows are missing.",
     watchUnknown: "Some numbers are not known now, because the flow store cannot be read or did not answer in time.",
     disagreements_one: "connection that the dataplane did not treat as the policies require",
     disagreements_other: "connections that the dataplane did not treat as the policies require",

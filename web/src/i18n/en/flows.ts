@@ -57,6 +57,8 @@ export const flows = {
       lost_one: "{{number}} flow was lost",
       lost_other: "{{number}} flows were lost",
       gap: "no flows collected for {{duration}}",
+      upTo: "up to {{duration}}",
+      unknown: "Whether flows are missing in this window could not be read, so an absent flow proves nothing.",
       and: ", and ",
       open: "What is missing",
     },

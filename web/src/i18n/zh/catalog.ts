@@ -3,6 +3,7 @@ export const catalog = {
   home: {
     watch: "留意",
     explore: "全部流量",
+    nothingWatched: "最近一天没有观测任何成员集群，因此不知道是否有流量缺失。",
     watchUnknown: "流量存储暂时无法读取或未及时响应，部分数字未知。",
     disagreements_other: "条连接的数据面处置与策略不一致",
     lost_other: "条流量在最近一天丢失",

@@ -56,6 +56,8 @@ export const flows = {
       text: "以下数据不完整：{{clusters}} 中{{what}}。",
       lost_other: "丢失了 {{number}} 条流量",
       gap: "有 {{duration}}没有采集",
+      upTo: "最长 {{duration}}",
+      unknown: "无法读取此时间段内是否有流量缺失，因此没有看到某条流量并不能证明它不存在。",
       and: "，并且",
       open: "查看缺失情况",
     },
