@@ -5,8 +5,11 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { useLocation } from "react-router";
 import { asApiError, isFinal, loginTooOld } from "../api/client";
+import { dayAndTime } from "../lib/time";
 import { useWords } from "../lib/use-words";
+import { useZone } from "../lib/use-zone";
 import classes from "./Page.module.css";
+import tables from "./Tables.module.css";
 
 const known = [
   "network", "unauthenticated", "forbidden", "login-too-old", "not-found", "invalid", "conflict", "stale", "duplicate",
@@ -113,15 +116,52 @@ export function RowsSkeleton({ rows = 4 }: { rows?: number }) {
   );
 }
 
+/** ReadQuery is the part of a query that Loaded uses. */
+interface ReadQuery<T> {
+  data: T | undefined;
+  error: unknown;
+  isPending: boolean;
+  /** When the data were read, in milliseconds since 1970. */
+  dataUpdatedAt?: number;
+  /** Reports whether the error is about a further page only. LoadMore shows that one. */
+  isFetchNextPageError?: boolean;
+  refetch: () => unknown;
+}
+
+/** Outdated says since when data could not be read again, with a retry. A final error is shown with its reason, because a retry does not help. */
+function Outdated({ query }: { query: ReadQuery<unknown> }) {
+  const { t, i18n } = useTranslation();
+  const zone = useZone();
+  const { text, detail } = useErrorText(query.error);
+  // The app is on its way to the login page.
+  if (asApiError(query.error).code === "unauthenticated") return null;
+  return (
+    <Notice live testId="outdated">
+      {query.dataUpdatedAt ? t("error.outdatedSince", { time: dayAndTime(new Date(query.dataUpdatedAt), i18n.language, zone) }) : t("error.outdated")}{" "}
+      {isFinal(query.error) ? (detail ?? text) : <button type="button" className={tables.linkButton} onClick={() => void query.refetch()}>{t("action.retry")}</button>}
+    </Notice>
+  );
+}
+
 interface LoadedProps<T> {
-  query: { data: T | undefined; error: unknown; isPending: boolean; refetch: () => unknown };
+  query: ReadQuery<T>;
   skeleton?: ReactNode;
   children: (data: T) => ReactNode;
 }
 
-/** Loaded shows the data of a query, or a placeholder or the error with a retry while there are none. Data that were read stay while a refresh fails. */
+/**
+ * Loaded shows the data of a query, or a placeholder or the error with a retry while there are none. Data that were read stay while a refresh fails, with a
+ * notice that they may be outdated. A query has an error only once its own retries have failed, and keeps it until it is read again.
+ */
 export function Loaded<T>({ query, skeleton, children }: LoadedProps<T>) {
-  if (query.data !== undefined) return <>{children(query.data)}</>;
+  if (query.data !== undefined) {
+    return (
+      <>
+        {Boolean(query.error) && !query.isFetchNextPageError && <Outdated query={query} />}
+        {children(query.data)}
+      </>
+    );
+  }
   if (query.error) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />;
   return <>{skeleton ?? <RowsSkeleton />}</>;
 }

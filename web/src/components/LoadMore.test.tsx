@@ -71,6 +71,15 @@ describe("further pages", () => {
     await waitFor(() => expect(router.state.location.search).toBe(""));
     expect(pages()).toBe("1");
     expect(screen.getByTestId("load-more")).toBeEnabled();
+    expect(screen.getByTestId("error-state")).toHaveTextContent("The next page could not be loaded");
+  });
+
+  it("are not missing without a word when one cannot be read", async () => {
+    show("/", 5, 2);
+    expect(screen.queryByTestId("error-state")).toBeNull();
+    await userEvent.setup().click(await screen.findByTestId("load-more"));
+    expect(await screen.findByTestId("error-state")).toHaveTextContent("The next page could not be loaded");
+    expect(screen.getByTestId("load-more")).toBeEnabled();
   });
 
   it("begin anew with other filters", async () => {

@@ -1,10 +1,11 @@
-import { Button, Center } from "@mantine/core";
+import { Button, Center, Stack } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import { useFilters } from "../lib/use-filters";
+import { ErrorState } from "./Feedback";
 
 interface Props {
-  query: { data: { pages: unknown[] } | undefined; hasNextPage: boolean; isFetchingNextPage: boolean; isFetchNextPageError: boolean; fetchNextPage: () => unknown };
+  query: { data: { pages: unknown[] } | undefined; hasNextPage: boolean; isFetchingNextPage: boolean; isFetchNextPageError: boolean; error: unknown; fetchNextPage: () => unknown };
   /** The URL's parameter with the number of pages; a second list of a page needs a name of its own. */
   param?: string;
 }
@@ -22,7 +23,10 @@ export function isRestoring(search: URLSearchParams, { data, hasNextPage, isFetc
   return hasNextPage && !isFetchNextPageError && pagesOf(search.get(param)) > (data?.pages.length ?? 0);
 }
 
-/** LoadMore reads further pages of a list. The number of pages is in the URL, and as many are read again when the URL is opened. */
+/**
+ * LoadMore reads further pages of a list, and shows why one could not be read. The number of pages is in the URL, and as many are read again when the URL
+ * is opened.
+ */
 export function LoadMore({ query, param = "pages" }: Props) {
   const { t } = useTranslation();
   const [search, change] = useFilters();
@@ -42,10 +46,13 @@ export function LoadMore({ query, param = "pages" }: Props) {
   }, [change, fetchNextPage, hasNextPage, inUrl, isFetchNextPageError, isFetchingNextPage, param, read]);
   if (!hasNextPage) return null;
   return (
-    <Center mt="md">
-      <Button variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()} data-testid="load-more">
-        {t("action.more")}
-      </Button>
-    </Center>
+    <Stack mt="md" gap="sm">
+      {isFetchNextPageError && <ErrorState error={query.error} title={t("error.moreTitle")} />}
+      <Center>
+        <Button variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()} data-testid="load-more">
+          {t("action.more")}
+        </Button>
+      </Center>
+    </Stack>
   );
 }

@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import { useParams } from "react-router";
 import { useReview, useReviewLines } from "../api/reviews";
 import type { AccessReview, ReviewLine } from "../api/types";
-import { Loaded, Notice } from "../components/Feedback";
+import { ErrorState, Loaded, Notice } from "../components/Feedback";
 import { GovernanceOnly } from "../components/GovernanceOnly";
 import { Page } from "../components/Page";
 import { LineState, RecommendationBadge, ReviewFacts, ReviewerRule, StatementText, Use } from "../components/reviews/parts";
@@ -91,6 +91,7 @@ function Report({ review }: { review: AccessReview }) {
           </table>
         )}
       </Loaded>
+      {isFetchNextPageError && <ErrorState error={query.error} title={t("error.moreTitle")} onRetry={() => void fetchNextPage()} />}
       {hasNextPage && read >= mostLines && <Notice>{t("accessReview.reportMore", { count: read })}</Notice>}
     </>
   );

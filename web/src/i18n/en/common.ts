@@ -175,6 +175,9 @@ export const common = {
   error: {
     title: "This could not be loaded",
     actionTitle: "That did not work",
+    moreTitle: "The next page could not be loaded",
+    outdated: "This could not be read again, so it may be outdated.",
+    outdatedSince: "This could not be read since {{time}}, so it may be outdated.",
     network: "The portal did not answer. Check your connection and try again; nothing you entered is lost.",
     unauthenticated: "Your session has ended. Sign in again to continue.",
     forbidden: "You may not see or do this. Its owners and the security team can.",

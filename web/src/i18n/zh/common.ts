@@ -173,6 +173,9 @@ export const common = {
   error: {
     title: "加载失败",
     actionTitle: "操作没有成功",
+    moreTitle: "下一页加载失败",
+    outdated: "无法重新读取，以下内容可能已过时。",
+    outdatedSince: "自 {{time}} 起无法重新读取，以下内容可能已过时。",
     network: "门户没有响应。请检查网络后重试，已填写的内容不会丢失。",
     unauthenticated: "会话已结束，请重新登录。",
     forbidden: "您无权查看或执行此操作，请联系资源负责人或安全团队。",
