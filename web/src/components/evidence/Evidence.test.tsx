@@ -199,6 +199,21 @@ describe("a proposal", () => {
     await waitFor(() => expect(calls.find(({ method }) => method === "PUT")?.body).toEqual({ reviewed: true, until: "2026-11-21T10:00:00Z" }));
   });
 
+  it("is marked as reviewed only up to what was shown when the dialog was opened", async () => {
+    let until = "2026-11-21T10:00:00Z";
+    const { calls, cache } = show(proposal(), {
+      "GET /resources/bobs-cluster/proposal": () => ({ body: proposal({ until }) }),
+      "PUT /resources/bobs-cluster/proposal/review": () => ({ body: review }),
+    });
+    await userEvent.click(await screen.findByTestId("mark-reviewed"));
+    until = "2026-11-21T11:00:00Z";
+    await cache.invalidateQueries();
+    await waitFor(() => expect(calls.filter(({ path }) => path.endsWith("/proposal"))).toHaveLength(2));
+    await waitFor(() => expect(cache.isFetching()).toBe(0));
+    await userEvent.click(screen.getByTestId("reviewed-confirm"));
+    await waitFor(() => expect(calls.find(({ method }) => method === "PUT")?.body).toEqual({ reviewed: true, until: "2026-11-21T10:00:00Z" }));
+  });
+
   it("notifies the owners of a client with a reason, and shows who was notified", async () => {
     const [first, ...others] = proposal().lines;
     if (!first) throw new Error("no line");

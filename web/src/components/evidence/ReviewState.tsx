@@ -12,7 +12,8 @@ import { ReviewedDialog } from "./ReviewedDialog";
 /** ReviewState shows who reviewed the observed clients last and when the next review is planned, with the button that records a review. */
 export function ReviewState({ resource, proposal }: { resource: Resource; proposal: Proposal }) {
   const { t } = useTranslation();
-  const [marking, setMarking] = useState(false);
+  // The end of the flows that were shown when the dialog was opened. Clients that a later read adds were not reviewed.
+  const [until, setUntil] = useState<string>();
   const { review } = proposal;
   return (
     <div className={classes.review} data-testid="proposal-review">
@@ -33,11 +34,11 @@ export function ReviewState({ resource, proposal }: { resource: Resource; propos
         )}
       </span>
       {proposal.canAdopt && (
-        <Button size="compact-sm" variant="default" onClick={() => setMarking(true)} data-testid="mark-reviewed">
+        <Button size="compact-sm" variant="default" onClick={() => setUntil(proposal.until)} data-testid="mark-reviewed">
           {t("proposal.review.mark")}
         </Button>
       )}
-      {marking && <ReviewedDialog resource={resource} until={proposal.until} onClose={() => setMarking(false)} />}
+      {until !== undefined && <ReviewedDialog resource={resource} until={until} onClose={() => setUntil(undefined)} />}
     </div>
   );
 }
