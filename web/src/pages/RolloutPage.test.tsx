@@ -176,6 +176,19 @@ describe("several at once", () => {
     await waitFor(() => expect(calls.find(({ path }) => path === "/rollout/advance")?.body).toMatchObject({ override: { reason: "The audit is on Monday" } }));
   });
 
+  it("need no reason for what was ticked for another mode", async () => {
+    const { calls } = start([{ ...cache, can: { ...may, override: true } }], { "POST /rollout/advance": () => ({ body: { items: [] } }) });
+    await userEvent.click(await screen.findByTestId("select-cache"));
+    await userEvent.click(screen.getByTestId("bulk-advance"));
+    const dialog = within(await screen.findByTestId("advance-dialog"));
+    await userEvent.click(dialog.getByTestId("advance-enforce"));
+    await userEvent.click(dialog.getByTestId("override-check"));
+    await userEvent.click(dialog.getByTestId("advance-initial"));
+    await userEvent.type(dialog.getByTestId("advance-reason"), "Look at it");
+    await userEvent.click(dialog.getByTestId("advance-confirm"));
+    await waitFor(() => expect(calls.find(({ path }) => path === "/rollout/advance")?.body).toEqual({ resources: ["cache"], stage: "initial", reason: "Look at it" }));
+  });
+
   describe("show the effect only of the mode that is chosen", () => {
     const lost = { available: true, since: "2026-01-01T00:00:00Z", until: "2026-01-15T00:00:00Z", newlyAllowed: [], newlyDenied: [], allowed: { connections: 0, clients: 0 }, denied: { connections: 0, clients: 0 }, unchanged: 7, uncertain: [], truncated: false };
     const modeIn = (body: unknown) => (body as { items: { mode: string }[] }).items[0]?.mode;

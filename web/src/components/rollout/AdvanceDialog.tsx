@@ -72,18 +72,20 @@ export function AdvanceDialog({ cards, onClose }: Props) {
   const [done, setDone] = useState(0);
   const unknown = target === "enforce" ? lacking(able) : [];
   const mayOverride = unknown.length > 0 && unknown.every(({ can }) => can.override);
+  // What was entered stays while the field is hidden, but it neither prevents nor accompanies the request.
+  const overriding = mayOverride ? override?.trim() : undefined;
 
   if (advance.data) return <RolloutResults results={advance.data.items} cards={able} onClose={() => onClose(true)} />;
 
   const submit = () => {
     setTried(true);
-    if (reason.trim() === "" || able.length === 0 || (override !== undefined && override.trim() === "")) return false;
+    if (reason.trim() === "" || able.length === 0 || overriding === "") return false;
     const body = {
       resources: able.flatMap(({ resource }) => (resource.id === undefined ? [] : [resource.id])),
       stage: target,
       reason: reason.trim(),
       ...(clusters.length > 0 ? { clusters } : {}),
-      ...(override?.trim() && target === "enforce" ? { override: { reason: override.trim() } } : {}),
+      ...(overriding ? { override: { reason: overriding } } : {}),
     };
     setDone(0);
     advance.mutate({ body, key: keyOf(body), onProgress: setDone });
