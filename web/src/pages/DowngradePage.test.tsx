@@ -110,6 +110,26 @@ describe("the downgrade", () => {
     await waitFor(() => expect(calls.find(({ method }) => method === "DELETE")?.body).toEqual({ scope: "all", reason: "it is back" }));
   });
 
+  it("names the scope that ends, and every other downgrade that the end concerns", async () => {
+    const redis = { ...opened, scope: "class" as const, class: "redis", reason: "a slow shard" };
+    const kafka = { ...opened, scope: "class" as const, class: "kafka", reason: "a full disk" };
+    start("security", extent({ open: 30, active: [opened, redis, kafka] }));
+    await userEvent.click(await screen.findByTestId("resume-all"));
+    expect(await screen.findByTestId("resume-scope")).toHaveTextContent("Every downgrade ends, of all resources and of classes");
+    expect(within(screen.getByTestId("resume-also")).getAllByRole("listitem").map(({ textContent }) => textContent)).toEqual([expect.stringContaining("a slow shard"), expect.stringContaining("a full disk")]);
+    await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
+    await userEvent.click(screen.getByTestId("resume-redis"));
+    expect(await screen.findByTestId("resume-scope")).toHaveTextContent("Every downgrade of redis ends");
+    expect(within(screen.getByTestId("resume-also")).getAllByRole("listitem").map(({ textContent }) => textContent)).toEqual([expect.stringMatching(/only its resources of redis.*redis is down/)]);
+  });
+
+  it("ends without a list of others if there are none", async () => {
+    start("security", extent({ open: 30, active: [opened] }));
+    await userEvent.click(await screen.findByTestId("resume-all"));
+    expect(await screen.findByTestId("resume-scope")).toBeVisible();
+    expect(screen.queryByTestId("resume-also")).toBeNull();
+  });
+
   it("is looked at by auditors, and hidden from others", async () => {
     start("auditor", extent({ canAct: false, active: [opened], open: 1 }));
     expect(await screen.findByTestId("look-only")).toBeVisible();

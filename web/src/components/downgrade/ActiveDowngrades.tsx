@@ -17,7 +17,34 @@ import { useToast } from "../toast-context";
 import { instant } from "../../lib/table-sort";
 
 const scopeOf = (active: ActiveDowngrade): Scope => ({ scope: active.scope, ...(active.class ? { class: active.class } : {}) });
+/** concerns reports whether the end of a scope closes resources that a downgrade opened. Of one of all resources, the end of a class closes those of the class. */
+const concerns = (scope: Scope, active: ActiveDowngrade) => scope.scope === "all" || active.scope === "all" || active.class === scope.class;
 const keyOf = (active: ActiveDowngrade) => [active.scope, active.class, active.until, active.reason, active.by.id].join("/");
+
+/** Also lists the other downgrades that the end of a scope concerns. */
+function Also({ scope, others }: { scope: Scope; others: ActiveDowngrade[] }) {
+  const { t } = useTranslation();
+  if (others.length === 0) return null;
+  return (
+    <div data-testid="resume-also">
+      <p>{t("downgrade.alsoEnds")}</p>
+      <ul>
+        {others.map((row) => (
+          <li key={keyOf(row)}>
+            {row.class ?? t("downgrade.scopes.all")}
+            {scope.scope === "class" && row.scope === "all" && ` (${t("downgrade.onlyOfClass", { class: scope.class })})`}: {row.reason} · <PersonName person={row.by} /> · {t("downgrade.until")} <DayAndTime at={row.until} />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Ending is the scope that the person ends, and the key of the row whose button was used, if it was one of a row. */
+interface Ending {
+  scope: Scope;
+  row?: string;
+}
 
 /** ActiveDowngrades lists the active downgrades, each with the button that ends it. */
 export function ActiveDowngrades({ extent }: { extent: Downgrade }) {
@@ -25,7 +52,7 @@ export function ActiveDowngrades({ extent }: { extent: Downgrade }) {
   const words = useWords();
   const toast = useToast();
   const resume = useResumeDowngrade();
-  const [ending, setEnding] = useState<Scope>();
+  const [ending, setEnding] = useState<Ending>();
   const columns: Column<ActiveDowngrade>[] = [
     { key: "scope", header: t("downgrade.scope"), cell: (row) => row.class ?? t("downgrade.scopes.all"), sortBy: (row) => row.class ?? "" },
     { key: "resources", header: t("downgrade.resources"), sortBy: (row) => row.resources, cell: (row) => t("downgrade.effective", { effective: words.number(row.effective ?? 0), resources: words.number(row.resources) }) },
@@ -40,7 +67,7 @@ export function ActiveDowngrades({ extent }: { extent: Downgrade }) {
       silent: true,
       end: true,
       cell: (row) => (
-        <Button size="xs" variant="default" onClick={() => setEnding(scopeOf(row))} data-testid={`resume-${row.class ?? "all"}`}>
+        <Button size="xs" variant="default" onClick={() => setEnding({ scope: scopeOf(row), row: keyOf(row) })} data-testid={`resume-${row.class ?? "all"}`}>
           {t("downgrade.resume")}
         </Button>
       ),
@@ -50,14 +77,19 @@ export function ActiveDowngrades({ extent }: { extent: Downgrade }) {
     <Section title={t("downgrade.activeTitle")} count={extent.active.length}>
       {extent.active.length > 0 ? <DataTable csv={downgradesCSV} sortParam="active-sort" label={t("downgrade.activeTitle")} columns={columns} rows={extent.active} rowKey={keyOf} testId="active-downgrades" /> : <EmptyState testId="no-downgrade">{t("downgrade.activeNone")}</EmptyState>}
       {extent.canAct && extent.active.length > 1 && (
-        <Button mt="md" variant="default" onClick={() => setEnding({ scope: "all" })} data-testid="resume-everything">
+        <Button mt="md" variant="default" onClick={() => setEnding({ scope: { scope: "all" } })} data-testid="resume-everything">
           {t("downgrade.resumeAll")}
         </Button>
       )}
       {ending && (
         <ReasonDialog
-          title={t("downgrade.resumeTitle")}
-          text={t("downgrade.resumeText")}
+          title={ending.scope.class ? t("downgrade.resumeClassTitle", { class: ending.scope.class }) : t("downgrade.resumeTitle")}
+          text={
+            <>
+              <p data-testid="resume-scope">{ending.scope.class ? t("downgrade.resumeClassText", { class: ending.scope.class }) : t("downgrade.resumeText")}</p>
+              <Also scope={ending.scope} others={extent.active.filter((row) => concerns(ending.scope, row) && keyOf(row) !== ending.row)} />
+            </>
+          }
           confirm={t("downgrade.resumeConfirm")}
           danger
           pending={resume.isPending}
@@ -65,7 +97,7 @@ export function ActiveDowngrades({ extent }: { extent: Downgrade }) {
           testId="resume"
           onConfirm={(reason) =>
             resume.mutate(
-              { ...ending, reason },
+              { ...ending.scope, reason },
               {
                 onSuccess: () => {
                   toast(t("downgrade.resumed"));
