@@ -284,6 +284,23 @@ describe("the decision bar", () => {
   });
 });
 
+describe("the review of broken glass", () => {
+  it("is open again with its comment after a newer login", async () => {
+    const glass = ticketOf("effective", { review: step("security", "current", [carol]), can: { ...nothing, review: true } }, { breakGlass: true });
+    start(glass, { review: () => problem(403, "login-too-old") });
+    await userEvent.click(await screen.findByTestId("review-button"));
+    await userEvent.type(await screen.findByTestId("review-comment"), "Not an emergency.");
+    await userEvent.click(screen.getByTestId("review-end"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    cleanup();
+    const { writes } = start(glass, { review: () => ({ body: { ...glass, version: 4 } }) });
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    await userEvent.click(screen.getByTestId("review-end"));
+    await waitFor(() => expect(writes().map((call) => call.body)).toEqual([{ confirm: false, comment: "Not an emergency." }]));
+    await waitFor(() => expect(sessionStorage).toHaveLength(0));
+  });
+});
+
 describe("the ticket", () => {
   it("says for each cluster how it stands, and what it waits for", async () => {
     start(ticketOf("applying", { clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: verbatim("m2 does not answer") })], waitingFor: ["m2"] }));

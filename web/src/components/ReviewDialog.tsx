@@ -4,20 +4,27 @@ import { useTranslation } from "react-i18next";
 import { useReviewBreakGlass } from "../api/mutations";
 import type { Ticket } from "../api/types";
 import { itemsThatMay } from "../lib/items";
-import { clearComment } from "../lib/comment-draft";
 import { textLimit } from "../lib/request";
-import { useKeepForLogin, useTypedComment } from "../lib/use-kept-comment";
+import type { KeptInput } from "../lib/use-kept-dialog";
 import { FormDialog } from "./FormDialog";
 import { ItemSentences } from "./ItemSentence";
 import { useToast } from "./toast-context";
 
+interface Props {
+  ticket: Ticket;
+  item?: number | undefined;
+  /** The comment from before a login. */
+  draft: string | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
 /** ReviewDialog lets a reviewer confirm access that was granted by break-glass, or end it. */
-export function ReviewDialog({ ticket, item, onClose }: { ticket: Ticket; item?: number | undefined; onClose: () => void }) {
+export function ReviewDialog({ ticket, item, draft, kept, onClose }: Props) {
   const { t } = useTranslation();
   const toast = useToast();
   const review = useReviewBreakGlass(ticket.id);
-  const { comment, setComment } = useTypedComment(ticket.id);
-  useKeepForLogin(ticket.id, comment, review.error);
+  const [comment, setComment] = useState(draft ?? "");
   const [missing, setMissing] = useState(false);
   const items = itemsThatMay(ticket, "review").filter((each) => item === undefined || each.position === item);
 
@@ -27,7 +34,6 @@ export function ReviewDialog({ ticket, item, onClose }: { ticket: Ticket; item?:
     if (!confirm && text === "") return false;
     review.mutate({ confirm, item, ...(text ? { comment: text } : {}) }, {
       onSuccess: () => {
-        clearComment();
         toast(t(confirm ? "review.done.confirm" : "review.done.end", { id: ticket.id }));
         onClose();
       },
@@ -44,6 +50,7 @@ export function ReviewDialog({ ticket, item, onClose }: { ticket: Ticket; item?:
       pending={review.isPending}
       error={review.error}
       values={comment}
+      kept={kept}
       onClose={onClose}
     >
       {(fieldError) => (

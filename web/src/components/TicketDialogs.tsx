@@ -1,6 +1,7 @@
 import type { Ticket, TicketItem } from "../api/types";
 import { itemsThatMay } from "../lib/items";
 import { useHeading } from "../lib/use-heading";
+import { useKeptDialog } from "../lib/use-kept-dialog";
 import { ExtendDialog } from "./ExtendDialog";
 import { ReviewDialog } from "./ReviewDialog";
 import { RevokeDialog } from "./RevokeDialog";
@@ -17,14 +18,23 @@ const revocable = (item: TicketItem): Revocable => ({
   clusters: item.clusters.map((cluster) => cluster.cluster),
 });
 
+const isComment = (value: unknown): value is string => typeof value === "string";
+
 /** TicketDialogs shows the chosen dialog for one item, or for all items that it applies to. */
 export function TicketDialogs({ ticket, item, dialog, onClose }: { ticket: Ticket; item?: TicketItem | undefined; dialog: TicketDialog | undefined; onClose: () => void }) {
   const heading = useHeading();
-  switch (dialog) {
+  const review = useKeptDialog(`review ${ticket.id} ${item?.position ?? ""}`, isComment);
+  const reviewable = item ? item.can.review : itemsThatMay(ticket, "review").length > 0;
+  const closeReview = () => {
+    review.close();
+    onClose();
+  };
+  // After a login the dialog is open again, unless somebody else has reviewed the access.
+  switch (dialog ?? (review.draft !== undefined && reviewable ? "review" : undefined)) {
     case "withdraw":
       return <WithdrawDialog ticket={ticket} onClose={onClose} />;
     case "review":
-      return <ReviewDialog ticket={ticket} item={item?.position} onClose={onClose} />;
+      return <ReviewDialog ticket={ticket} item={item?.position} draft={review.draft} kept={review.kept} onClose={closeReview} />;
     case "revoke":
       return <RevokeDialog ticketId={ticket.id} item={item?.position} targets={(item ? [item] : itemsThatMay(ticket, "revoke")).map(revocable)} onClose={onClose} />;
     case "extend": {

@@ -4,6 +4,24 @@ import type { Entity } from "../api/types";
 /** entityKinds contains the kinds of catalog entities in display order. */
 export const entityKinds = ["application", "resource", "person", "group"] as const satisfies readonly Entity["kind"][];
 
+const optionalTexts = ["name", "description", "sensitivity", "environment", "email", "leader", "parent", "source"] as const;
+
+/** isEntity reports whether a stored value has the shape of the form. */
+export function isEntity(value: unknown): value is Entity {
+  if (typeof value !== "object" || value === null) return false;
+  const form = value as Record<string, unknown>;
+  const texts = (list: unknown) => list === undefined || (Array.isArray(list) && list.every((each) => typeof each === "string"));
+  return (
+    entityKinds.some((kind) => kind === form.kind) &&
+    typeof form.id === "string" &&
+    typeof form.title === "string" &&
+    optionalTexts.every((name) => form[name] === undefined || typeof form[name] === "string") &&
+    texts(form.owners) &&
+    texts(form.members) &&
+    (form.version === undefined || typeof form.version === "number")
+  );
+}
+
 /** bodyOf returns the entity as it is sent: only the fields of its kind, and none that is empty. */
 export function bodyOf(form: Entity): Entity {
   const text = (value: string | undefined) => value?.trim() || undefined;

@@ -85,6 +85,25 @@ describe("catalog sources", () => {
     expect(await screen.findByText(/It changed since you opened it/)).toBeInTheDocument();
   });
 
+  it("keep the reason of a sync that needs a newer login, and show the new preview before it is applied", async () => {
+    const { unmount } = start("/catalog", { "POST /catalog/sources/company/apply": () => problem(403, "login-too-old") });
+    await userEvent.click(await screen.findByTestId("check-company"));
+    await userEvent.click(await screen.findByTestId("apply-sync"));
+    await userEvent.type(await screen.findByTestId("apply-reason"), "Frank left.");
+    await userEvent.click(screen.getByTestId("apply-confirm"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    unmount();
+    const { calls } = start("/catalog");
+    await userEvent.click(await screen.findByTestId("check-company"));
+    expect(await screen.findByTestId("sync-review")).toBeVisible();
+    expect(screen.queryByTestId("apply-reason")).toBeNull();
+    await userEvent.click(screen.getByTestId("apply-sync"));
+    expect(await screen.findByTestId("apply-reason")).toHaveValue("Frank left.");
+    await userEvent.click(screen.getByTestId("apply-confirm"));
+    await waitFor(() => expect(calls.find((call) => call.path.endsWith("/apply"))?.body).toMatchObject({ reason: "Frank left." }));
+    await waitFor(() => expect(sessionStorage).toHaveLength(0));
+  });
+
   it("offer the sync that waits for a review", async () => {
     start("/catalog");
     expect(await screen.findByTestId("waiting-held")).toBeVisible();
@@ -165,6 +184,52 @@ describe("catalog entities", () => {
     const { calls } = start("/catalog/entities");
     await userEvent.click(await screen.findByTestId("remove-app-9"));
     await userEvent.type(await screen.findByTestId("remove-entity-reason"), "Switched off.");
+    await userEvent.click(screen.getByTestId("remove-entity-confirm"));
+    await waitFor(() => expect(calls.find((call) => call.method === "DELETE")?.body).toEqual({ reason: "Switched off." }));
+  });
+
+  const newer = () => problem(403, "login-too-old");
+  const refused = { "POST /catalog/entities": newer, "DELETE /catalog/entities/application/app-9": newer };
+
+  it("keep what was changed while a newer login is needed, with the version that was read", async () => {
+    const { unmount } = start("/catalog/entities", refused);
+    await userEvent.click(await screen.findByTestId("edit-app-9"));
+    await userEvent.type(await screen.findByTestId("entity-title"), " more");
+    await userEvent.click(screen.getByTestId("entity-save"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    unmount();
+    const { calls } = start("/catalog/entities", { "GET /catalog/entities": () => ({ body: { items: [entity({ version: 5 })] } }) });
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    await userEvent.click(screen.getByTestId("entity-save"));
+    await waitFor(() => expect(calls.find((call) => call.method === "POST")?.body).toMatchObject({ id: "app-9", title: "Nine more", version: 4 }));
+    await waitFor(() => expect(sessionStorage).toHaveLength(0));
+  });
+
+  it("keep a new one while a newer login is needed", async () => {
+    const { unmount } = start("/catalog/entities", refused);
+    await userEvent.click(await screen.findByTestId("new-entity"));
+    await userEvent.type(await screen.findByTestId("entity-id"), "app-3");
+    await userEvent.type(screen.getByTestId("entity-title"), "Three");
+    await userEvent.type(screen.getByTestId("entity-name"), "trnv1:x");
+    await userEvent.type(screen.getByTestId("entity-owners"), "user:bob{Enter}");
+    await userEvent.click(screen.getByTestId("entity-save"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    unmount();
+    const { calls } = start("/catalog/entities");
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    await userEvent.click(screen.getByTestId("entity-save"));
+    await waitFor(() => expect(calls.find((call) => call.method === "POST")?.body).toEqual({ kind: "application", id: "app-3", title: "Three", name: "trnv1:x", owners: ["user:bob"] }));
+  });
+
+  it("keep the reason of a removal while a newer login is needed", async () => {
+    const { unmount } = start("/catalog/entities", refused);
+    await userEvent.click(await screen.findByTestId("remove-app-9"));
+    await userEvent.type(await screen.findByTestId("remove-entity-reason"), "Switched off.");
+    await userEvent.click(screen.getByTestId("remove-entity-confirm"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    unmount();
+    const { calls } = start("/catalog/entities");
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
     await userEvent.click(screen.getByTestId("remove-entity-confirm"));
     await waitFor(() => expect(calls.find((call) => call.method === "DELETE")?.body).toEqual({ reason: "Switched off." }));
   });

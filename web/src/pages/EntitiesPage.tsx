@@ -1,5 +1,4 @@
 import { Button, Checkbox, Select } from "@mantine/core";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useCatalogSources, useEntities } from "../api/governance";
 import type { EntityFilter } from "../api/governance";
@@ -13,8 +12,9 @@ import { canManageGovernance, GovernanceOnly } from "../components/GovernanceOnl
 import { Page } from "../components/Page";
 import filters from "../components/requests/RequestFilters.module.css";
 import { SearchField } from "../components/SearchField";
-import { entityKinds } from "../lib/entity";
+import { entityKinds, isEntity } from "../lib/entity";
 import { useFilters } from "../lib/use-filters";
+import { useKeptDialog } from "../lib/use-kept-dialog";
 import { catalogOrders, useServerSort } from "../lib/use-server-sort";
 
 const keys = ["q", "kind", "source", "gone"] as const;
@@ -68,7 +68,7 @@ function Entities({ mayChange }: { mayChange: boolean }) {
 export function EntitiesPage() {
   const { t } = useTranslation();
   const mayChange = canManageGovernance(useMe().data);
-  const [creating, setCreating] = useState(false);
+  const creating = useKeptDialog("new-entity", isEntity);
   return (
     <Page
       wide
@@ -77,7 +77,7 @@ export function EntitiesPage() {
       crumbs={[{ to: "/catalog", label: t("sources.title") }]}
       actions={
         mayChange && (
-          <Button onClick={() => setCreating(true)} data-testid="new-entity">
+          <Button onClick={creating.open} data-testid="new-entity">
             {t("entities.create")}
           </Button>
         )
@@ -87,7 +87,7 @@ export function EntitiesPage() {
         <CatalogNav />
         <Entities mayChange={mayChange} />
       </GovernanceOnly>
-      {creating && <EntityDialog entity={undefined} onClose={() => setCreating(false)} />}
+      {creating.opened && mayChange && <EntityDialog entity={undefined} draft={creating.draft} kept={creating.kept} onClose={creating.close} />}
     </Page>
   );
 }

@@ -111,6 +111,25 @@ describe("the board of very many", () => {
   });
 });
 
+describe("the guard", () => {
+  it("keeps what was entered while a newer login is needed", async () => {
+    const put = "PUT /rollout/bobs-cluster/guard";
+    const { unmount } = start([redis], { [put]: () => problem(403, "login-too-old") });
+    await userEvent.click(await screen.findByTestId("card-menu-bobs-cluster"));
+    await userEvent.click(await screen.findByTestId("card-guard"));
+    await userEvent.click(await screen.findByTestId("guard-reopens"));
+    await userEvent.type(screen.getByTestId("guard-reason"), "open at night");
+    await userEvent.click(screen.getByTestId("guard-confirm"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    unmount();
+    const { calls } = start([], { [put]: () => ({ body: redis.guard }), "GET /rollout/bobs-cluster": () => ({ body: redis }) });
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    await userEvent.click(screen.getByTestId("guard-confirm"));
+    await waitFor(() => expect(calls.find(({ method }) => method === "PUT")?.body).toEqual({ enabled: true, reopens: true, limit: 20, windowSeconds: 300, reason: "open at night" }));
+    await waitFor(() => expect(sessionStorage).toHaveLength(0));
+  });
+});
+
 describe("several at once", () => {
   it("change their mode with one reason, in the members that were chosen, and each says what became of it", async () => {
     const { calls } = start([redis, cache], {

@@ -1,4 +1,4 @@
-import { screen, waitFor } from "@testing-library/react";
+import { fireEvent, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Role, Workload } from "../api/types";
@@ -136,6 +136,30 @@ describe("workloads", () => {
     await paste(JSON.stringify([workload()]));
     await userEvent.click(screen.getByTestId("upload-send"));
     expect(await screen.findByText(/It was interrupted/)).toBeVisible();
+  });
+
+  it("keeps the file while a newer login is needed, and calls nothing interrupted", async () => {
+    const { unmount } = start({ put: () => problem(403, "login-too-old") });
+    await paste(JSON.stringify([workload()]));
+    await userEvent.click(screen.getByTestId("upload-send"));
+    expect(await screen.findByTestId("login-again")).toBeVisible();
+    expect(screen.queryByText(/It was interrupted/)).toBeNull();
+    unmount();
+    start();
+    expect(await screen.findByTestId("dialog-restored")).toBeVisible();
+    await userEvent.click(screen.getByTestId("upload-send"));
+    expect(await screen.findByTestId("upload-sum")).toHaveTextContent("1 new");
+    await waitFor(() => expect(sessionStorage).toHaveLength(0));
+  });
+
+  it("says before it is sent that a file is too large to be kept", async () => {
+    start();
+    await userEvent.click(await screen.findByTestId("upload-workloads"));
+    const field = await screen.findByTestId("upload-content");
+    fireEvent.change(field, { target: { value: "x".repeat(1_000_000) } });
+    expect(screen.queryByTestId("upload-not-kept")).toBeNull();
+    fireEvent.change(field, { target: { value: "x".repeat(1_000_001) } });
+    expect(screen.getByTestId("upload-not-kept")).toHaveTextContent("choose the file again");
   });
 
   it("removes one after asking", async () => {

@@ -24,12 +24,15 @@ import { isWorkloadForm } from "../lib/workload-form";
 const keys = ["q", "source", "application"] as const;
 const cleared = Object.fromEntries(keys.map((key) => [key, undefined]));
 
+const isText = (value: unknown): value is string => typeof value === "string";
+
 /** WorkloadsPage lists machines outside the fleet and the applications that they act as. */
 export function WorkloadsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
-  const [dialog, setDialog] = useState<"upload" | "sync">();
+  const [syncing, setSyncing] = useState(false);
   const adding = useKeptDialog("workload", isWorkloadForm);
+  const uploading = useKeptDialog("upload-workloads", isText);
   const roles: readonly Role[] = useMe().data?.roles ?? [];
   const security = roles.includes("security");
   const mayChange = !roles.includes("auditor") && (security || roles.includes("application-owner"));
@@ -37,7 +40,6 @@ export function WorkloadsPage() {
   const query = useWorkloadList(filter);
   const filtered = keys.some((key) => search.has(key));
   const value = (key: string) => search.get(key) ?? "";
-  const close = () => setDialog(undefined);
 
   return (
     <Page
@@ -48,11 +50,11 @@ export function WorkloadsPage() {
         mayChange && (
           <Group gap="sm">
             {security && (
-              <Button variant="default" onClick={() => setDialog("sync")} data-testid="sync-workloads">
+              <Button variant="default" onClick={() => setSyncing(true)} data-testid="sync-workloads">
                 {t("machines.sync")}
               </Button>
             )}
-            <Button variant="default" onClick={() => setDialog("upload")} data-testid="upload-workloads">
+            <Button variant="default" onClick={uploading.open} data-testid="upload-workloads">
               {t("machines.upload")}
             </Button>
             <Button onClick={adding.open} data-testid="add-workload">
@@ -92,8 +94,8 @@ export function WorkloadsPage() {
         </p>
       )}
       {adding.opened && mayChange && <AddWorkloadDialog all={security} draft={adding.draft} kept={adding.kept} onClose={adding.close} />}
-      {dialog === "upload" && <UploadWorkloadsDialog onClose={close} />}
-      {dialog === "sync" && <SyncWorkloadsDialog onClose={close} />}
+      {uploading.opened && mayChange && <UploadWorkloadsDialog draft={uploading.draft} kept={uploading.kept} onClose={uploading.close} />}
+      {syncing && <SyncWorkloadsDialog onClose={() => setSyncing(false)} />}
     </Page>
   );
 }

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { usePutEntity } from "../../api/governance";
 import type { Entity, Sensitivity } from "../../api/types";
 import { bodyOf, entityKinds } from "../../lib/entity";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
 import { PersonSelect } from "../EntitySelect";
 import { FormDialog } from "../FormDialog";
@@ -25,6 +26,9 @@ export interface EntityLimits {
 
 interface Props {
   entity: Entity | undefined;
+  /** The values from before a login. */
+  draft: Entity | undefined;
+  kept: KeptInput;
   onClose: () => void;
   limits?: EntityLimits | undefined;
 }
@@ -35,11 +39,11 @@ function startOf(limits: EntityLimits | undefined): Entity {
 }
 
 /** EntityDialog creates an entity of the portal's own source, or edits one. */
-export function EntityDialog({ entity, limits, onClose }: Props) {
+export function EntityDialog({ entity, draft, kept, limits, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const toast = useToast();
-  const [form, setForm] = useState<Entity>(() => entity ?? startOf(limits));
+  const [form, setForm] = useState<Entity>(() => draft ?? entity ?? startOf(limits));
   const [tried, setTried] = useState(false);
   const put = usePutEntity();
   const change = (next: Partial<Entity>) => setForm((before) => ({ ...before, ...next }));
@@ -73,6 +77,7 @@ export function EntityDialog({ entity, limits, onClose }: Props) {
       pending={put.isPending}
       error={put.error}
       values={form}
+      kept={kept}
       onClose={onClose}
     >
       {(fieldError) => (

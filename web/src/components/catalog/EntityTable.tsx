@@ -4,7 +4,10 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useDeleteEntity } from "../../api/governance";
 import type { Entity } from "../../api/types";
+import { entityKinds, isEntity } from "../../lib/entity";
 import { entitiesCSV } from "../../lib/tables/catalog";
+import { useKeptDialog } from "../../lib/use-kept-dialog";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { catalogOrders } from "../../lib/use-server-sort";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
@@ -26,7 +29,24 @@ function Title({ entity: { kind, id, title, gone } }: { entity: Entity }) {
   return <Link className={tables.title ?? ""} to={`/${kind}s/${encodeURIComponent(id)}`}>{title}</Link>;
 }
 
-function Remove({ entity, onClose }: { entity: Entity; onClose: () => void }) {
+/** Removal is a reason and the entity that it is about, as ReasonDialog keeps them. */
+type Removal = [reason: string, entity: [kind: Entity["kind"], id: string]];
+
+const isRemoval = (value: unknown): value is Removal => {
+  if (!Array.isArray(value) || typeof value[0] !== "string") return false;
+  const about: unknown = value[1];
+  return Array.isArray(about) && entityKinds.some((kind) => kind === about[0]) && typeof about[1] === "string";
+};
+
+interface RemoveProps {
+  entity: Entity;
+  /** The reason from before a login. */
+  draft: string | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
+function Remove({ entity, draft, kept, onClose }: RemoveProps) {
   const { t } = useTranslation();
   const words = useWords();
   const toast = useToast();
@@ -47,6 +67,9 @@ function Remove({ entity, onClose }: { entity: Entity; onClose: () => void }) {
       danger
       pending={remove.isPending}
       error={remove.error}
+      values={[kind, id]}
+      draft={draft}
+      kept={kept}
       testId="remove-entity"
       onConfirm={(reason) =>
         remove.mutate({ kind, id, reason }, {
@@ -73,8 +96,13 @@ interface Props {
 export function EntityTable({ rows, mayChange, query, limits }: Props) {
   const { t } = useTranslation();
   const words = useWords();
-  const [editing, setEditing] = useState<Entity>();
-  const [removing, setRemoving] = useState<Entity>();
+  const [chosen, setChosen] = useState<Entity>();
+  const edit = useKeptDialog("edit-entity", isEntity);
+  const remove = useKeptDialog("remove-entity", isRemoval);
+  const rowOf = (kind: Entity["kind"], id: string) => rows.find((row) => row.kind === kind && row.id === id);
+  // After a login the entity is that of the stored input. One that is not in the list any more is not removed without its consequences.
+  const editing = edit.draft ? (rowOf(edit.draft.kind, edit.draft.id) ?? edit.draft) : chosen;
+  const removing = remove.draft ? rowOf(...remove.draft[1]) : chosen;
   const columns: Column<Entity>[] = [
     {
       key: "title",
@@ -117,11 +145,11 @@ export function EntityTable({ rows, mayChange, query, limits }: Props) {
         return (
           <Group gap={6} justify="flex-end" wrap="nowrap">
             {row.source === portal && (
-              <Button size="compact-sm" variant="default" onClick={() => setEditing(row)} aria-label={t("entities.editOf", { title: row.title })} data-testid={`edit-${row.id}`}>
+              <Button size="compact-sm" variant="default" onClick={() => { setChosen(row); edit.open(); }} aria-label={t("entities.editOf", { title: row.title })} data-testid={`edit-${row.id}`}>
                 {t("entities.edit")}
               </Button>
             )}
-            {!(limits && row.gone) && <Button size="compact-sm" variant="default" onClick={() => setRemoving(row)} aria-label={t(row.gone ? "entities.deleteOf" : "entities.removeOf", { title: row.title })} data-testid={`remove-${row.id}`}>
+            {!(limits && row.gone) && <Button size="compact-sm" variant="default" onClick={() => { setChosen(row); remove.open(); }} aria-label={t(row.gone ? "entities.deleteOf" : "entities.removeOf", { title: row.title })} data-testid={`remove-${row.id}`}>
               {t(row.gone ? "entities.delete" : "entities.remove")}
             </Button>}
           </Group>
@@ -132,8 +160,8 @@ export function EntityTable({ rows, mayChange, query, limits }: Props) {
   return (
     <>
       <DataTable query={query} csv={entitiesCSV} orders={catalogOrders} label={t("entities.tab")} columns={columns} rows={rows} rowKey={(row) => `${row.kind}/${row.id}`} rowTestId={(row) => `entity-${row.kind}-${row.id}`} dim={(row) => row.gone === true} />
-      {editing && <EntityDialog entity={editing} limits={limits} onClose={() => setEditing(undefined)} />}
-      {removing && <Remove entity={removing} onClose={() => setRemoving(undefined)} />}
+      {edit.opened && editing && mayChange && <EntityDialog entity={editing} draft={edit.draft} kept={edit.kept} limits={limits} onClose={edit.close} />}
+      {remove.opened && removing && mayChange && <Remove entity={removing} draft={remove.draft?.[0]} kept={remove.kept} onClose={remove.close} />}
     </>
   );
 }

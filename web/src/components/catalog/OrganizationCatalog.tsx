@@ -1,9 +1,10 @@
 import { Button } from "@mantine/core";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useEntities } from "../../api/governance";
 import type { Organization } from "../../api/types";
+import { isEntity } from "../../lib/entity";
 import { useFilters } from "../../lib/use-filters";
+import { useKeptDialog } from "../../lib/use-kept-dialog";
 import { catalogOrders, useServerSort } from "../../lib/use-server-sort";
 import { EmptyState, Loaded } from "../Feedback";
 import { LoadMore } from "../LoadMore";
@@ -32,14 +33,14 @@ interface Props {
 export function OrganizationCatalog({ organization, security, mayRequest }: Props) {
   const { t } = useTranslation();
   const [search, change] = useFilters();
-  const [creating, setCreating] = useState(false);
+  const creating = useKeptDialog("new-entity", isEntity);
   const q = search.get("q")?.trim();
   const query = useEntities({ organization: organization.name, ...(q ? { q } : {}), ...useServerSort(catalogOrders) });
   const limits = limitsOf(organization);
   const mayChange = mayRequest && (security || (organization.mine && limits !== undefined));
   const used = security ? undefined : limits;
   const create = mayChange && (
-    <Button size="compact-sm" variant="light" onClick={() => setCreating(true)} data-testid="new-entity">
+    <Button size="compact-sm" variant="light" onClick={creating.open} data-testid="new-entity">
       {t("entities.create")}
     </Button>
   );
@@ -56,7 +57,7 @@ export function OrganizationCatalog({ organization, security, mayRequest }: Prop
         }}
       </Loaded>
       <LoadMore query={query} />
-      {creating && <EntityDialog entity={undefined} limits={used} onClose={() => setCreating(false)} />}
+      {creating.opened && mayChange && <EntityDialog entity={undefined} draft={creating.draft} kept={creating.kept} limits={used} onClose={creating.close} />}
     </Section>
   );
 }

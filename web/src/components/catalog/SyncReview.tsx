@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { useApplySync } from "../../api/governance";
 import type { SyncChange, SyncPreview } from "../../api/types";
 import { syncChangesCSV } from "../../lib/tables/catalog";
+import { useKeptDialog } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
 import { ToneBadge } from "../Badge";
 import { DataTable } from "../DataTable";
@@ -32,6 +33,9 @@ function Fields({ change }: { change: SyncChange }) {
   );
 }
 
+/** A reason, as ReasonDialog keeps it. */
+const isReason = (value: unknown): value is [reason: string] => Array.isArray(value) && typeof value[0] === "string";
+
 interface Props {
   source: string;
   preview: SyncPreview;
@@ -46,6 +50,8 @@ export function SyncReview({ source, preview, mayApply, onClose }: Props) {
   const toast = useToast();
   const [removeGone, setRemoveGone] = useState(false);
   const [asking, setAsking] = useState(false);
+  // The preview is computed again after a login and may differ, so the dialog is opened only by the person, with the reason from before.
+  const { draft, kept, close } = useKeptDialog(`sync ${source}`, isReason);
   const apply = useApplySync();
   const { token, added, changed, gone, unchanged, changes, problems } = preview;
   const total = added + changed + gone;
@@ -110,16 +116,22 @@ export function SyncReview({ source, preview, mayApply, onClose }: Props) {
           danger={gone > 0}
           pending={apply.isPending}
           error={apply.error}
+          draft={draft?.[0]}
+          kept={kept}
           testId="apply"
           onConfirm={(reason) =>
             apply.mutate({ source, token, removeGone, reason }, {
               onSuccess: () => {
                 toast(t("sync.applied", { source }));
+                close();
                 onClose();
               },
             })
           }
-          onClose={() => setAsking(false)}
+          onClose={() => {
+            close();
+            setAsking(false);
+          }}
         />
       )}
     </section>

@@ -1,9 +1,11 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { asApiError, loginTooOld } from "../../api/client";
 import { usePutWorkloads } from "../../api/governance";
 import type { WorkloadResults } from "../../api/types";
 import { workloadResultsCSV } from "../../lib/tables/catalog";
+import type { KeptInput } from "../../lib/use-kept-dialog";
 import { useWords } from "../../lib/use-words";
 import { readWorkloads } from "../../lib/workload-file";
 import type { FileProblem } from "../../lib/workload-file";
@@ -23,6 +25,9 @@ type Result = WorkloadResults["items"][number];
 const tones = { created: "ok", changed: "busy", unchanged: "idle", refused: "bad" } as const;
 /** listed is the maximum number of result rows. The counts above them include all results. */
 const listed = 200;
+
+/** mostKept is the maximum length of the text that is kept while the person logs in: the storage of a tab is limited. */
+const mostKept = 1_000_000;
 
 function Results({ results }: { results: Result[] }) {
   const { t } = useTranslation();
@@ -54,10 +59,17 @@ function Results({ results }: { results: Result[] }) {
   );
 }
 
+interface Props {
+  /** The text from before a login. */
+  draft: string | undefined;
+  kept: KeptInput;
+  onClose: () => void;
+}
+
 /** UploadWorkloadsDialog registers the machines of a file. Each machine has its own result. */
-export function UploadWorkloadsDialog({ onClose }: { onClose: () => void }) {
+export function UploadWorkloadsDialog({ draft, kept, onClose }: Props) {
   const { t } = useTranslation();
-  const [text, setText] = useState("");
+  const [text, setText] = useState(draft ?? "");
   const put = usePutWorkloads();
   const { items, problem } = readWorkloads(text);
   const words = useWords();
@@ -90,7 +102,7 @@ export function UploadWorkloadsDialog({ onClose }: { onClose: () => void }) {
 
   const submit = () => {
     if (!items) return false;
-    put.mutate(items);
+    put.mutate(items, { onSuccess: kept.discard });
     return true;
   };
   return (
@@ -101,13 +113,15 @@ export function UploadWorkloadsDialog({ onClose }: { onClose: () => void }) {
       pending={put.isPending}
       error={put.error}
       values={text}
+      {...(text.length <= mostKept ? { kept } : {})}
       onClose={onClose}
     >
       {() => (
         <>
           <FileTextField label={t("machines.content")} description={t("machines.uploadHint")} accept=".csv,.json,text/csv,application/json" choose={t("machines.file")} value={text} onChange={setText} error={text.trim() !== "" && problem ? message(problem) : undefined} testId="upload-content" />
           {items && <p role="status">{t("machines.read", { count: items.length })}</p>}
-          {put.error ? <Notice>{t("machines.partly")}</Notice> : null}
+          {text.length > mostKept && <Notice testId="upload-not-kept">{t("machines.notKept")}</Notice>}
+          {put.error && asApiError(put.error).code !== loginTooOld ? <Notice>{t("machines.partly")}</Notice> : null}
         </>
       )}
     </FormDialog>

@@ -292,6 +292,7 @@ export const governance = {
     askHint: "The owners of each resource that the application reaches can approve it.",
     outcome: { created: "new", changed: "changed", unchanged: "unchanged", refused: "refused" },
     sum: "{{created}} new, {{changed}} changed, {{unchanged}} unchanged, {{refused}} refused",
+    notKept: "This file is too large to be kept while you sign in. If a new sign-in is needed, choose the file again after it.",
     partly: "It was interrupted. The workloads that were accepted before are registered; you can safely send all of them again.",
     onlyRefused: "Those that were refused",
     sync: "Replace a source",

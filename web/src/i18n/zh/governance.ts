@@ -286,6 +286,7 @@ export const governance = {
     askHint: "该应用可访问的每个资源的负责人可以批准。",
     outcome: { created: "新增", changed: "修改", unchanged: "不变", refused: "被拒绝" },
     sum: "新增 {{created}}，修改 {{changed}}，不变 {{unchanged}}，被拒绝 {{refused}}",
+    notKept: "此文件太大，登录期间无法保留。如果需要重新登录，请在登录后重新选择该文件。",
     partly: "中途失败。之前已接收的部分已登记，重新提交全部内容也没有问题。",
     onlyRefused: "被拒绝的条目",
     sync: "替换来源",
