@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
@@ -112,7 +113,13 @@ const secondsOfDay = int64(24 * time.Hour / time.Second)
 // dayNumber is a number of UTC days since 1970.
 type dayNumber int32
 
-func dayOf(t time.Time) dayNumber { return dayNumber(t.Unix() / secondsOfDay) }
+// dayOf returns the day of a time, or the nearest day that the type Date has.
+func dayOf(t time.Time) dayNumber {
+	return dayNumber(min(max(t.Unix()/secondsOfDay, 0), math.MaxUint16)) //nolint:gosec // in range
+}
+
+// dateTime returns the Unix second, or the nearest one that the type DateTime has. The driver would store another time, far away.
+func dateTime(second int64) int64 { return min(max(second, 0), math.MaxUint32) }
 
 func (d dayNumber) time() time.Time { return time.Unix(int64(d)*secondsOfDay, 0).UTC() }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,10 +16,13 @@ import (
 const flowsInsert = "INSERT INTO flows (slot, edge, micros, node, source_address, destination_address, source_port, count, reason, batch)"
 
 // flowsPerInsert is the number of raw flows of one insert, and maxConcurrentInserts the number of inserts under way: one is
-// prepared while the server sorts another. Smaller inserts would only create more parts to merge.
+// prepared while the server sorts another. Smaller inserts would only create more parts to merge. daysPerInsert is the number of
+// days of one insert, each of which is a partition: the server rejects an insert into more than 100 of them, see
+// max_partitions_per_insert_block.
 const (
 	flowsPerInsert       = 1 << 18
 	maxConcurrentInserts = 2
+	daysPerInsert        = 32
 )
 
 // slotWidth is the unit of time by which flows are grouped in the table. With wider slots, more flows of an edge are adjacent and
@@ -58,13 +62,13 @@ func (f *flowColumns) columns() []any {
 // writeFlows inserts raw flows with the attempt's number and returns the edges that they need. The flows are not visible before
 // the batch's own row with the number is stored.
 func (s *Store) writeFlows(ctx context.Context, flows []audit.Flow, number uint64) ([]map[edgeID]datedEdge, error) {
-	needed := make([]map[edgeID]datedEdge, (len(flows)+flowsPerInsert-1)/flowsPerInsert)
+	parts := splitFlows(flows)
+	needed := make([]map[edgeID]datedEdge, len(parts))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxConcurrentInserts)
-	for i := range needed {
+	for i, part := range parts {
 		needed[i] = map[edgeID]datedEdge{}
 		g.Go(func() error {
-			part := flows[i*flowsPerInsert : min((i+1)*flowsPerInsert, len(flows))]
 			return s.insert(ctx, flowsInsert, "", flowsOf(part, needed[i], strconv.FormatUint(number, 10)).columns()...)
 		})
 	}
@@ -72,6 +76,36 @@ func (s *Store) writeFlows(ctx context.Context, flows []audit.Flow, number uint6
 		return nil, fmt.Errorf("flows: %w", err)
 	}
 	return needed, nil
+}
+
+// splitFlows returns the flows of each insert: at most flowsPerInsert flows of at most daysPerInsert days. Flows of many days are
+// sorted first, in a copy, so that each day is in few inserts.
+func splitFlows(flows []audit.Flow) [][]audit.Flow {
+	days := map[dayNumber]bool{}
+	last := dayNumber(-1)
+	for i := range flows {
+		if day := dayOf(flows[i].Time); day != last {
+			days[day], last = true, day
+		}
+	}
+	if len(days) <= daysPerInsert {
+		return slices.Collect(slices.Chunk(flows, flowsPerInsert))
+	}
+	flows = slices.Clone(flows)
+	slices.SortStableFunc(flows, func(x, y audit.Flow) int { return x.Time.Compare(y.Time) })
+	var out [][]audit.Flow
+	start, number := 0, 0
+	last = -1
+	for i := range flows {
+		if day := dayOf(flows[i].Time); day != last {
+			number, last = number+1, day
+		}
+		if number > daysPerInsert || i-start == flowsPerInsert {
+			out = append(out, flows[start:i])
+			start, number = i, 1
+		}
+	}
+	return append(out, flows[start:])
 }
 
 func flowsOf(flows []audit.Flow, needed map[edgeID]datedEdge, batch string) *flowColumns {
@@ -91,7 +125,7 @@ func flowsOf(flows []audit.Flow, needed map[edgeID]datedEdge, batch string) *flo
 			known[f.Edge] = d
 		}
 		d.day = max(d.day, dayOf(f.Time))
-		at := micros(f.Time)
+		at := dateTime(f.Time.Unix())*1_000_000 + int64(f.Time.Nanosecond()/1000)
 		slot := slotOf(at / 1_000_000)
 		out.slots[i], out.micros[i] = slot, uint32(at-slot*1_000_000)
 		out.edges[i] = d.id[:]

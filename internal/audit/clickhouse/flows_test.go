@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -29,6 +30,70 @@ func TestManyFlows(t *testing.T) {
 	}
 	if rows != n || attempts != 1 || unnamed != 0 {
 		t.Errorf("got %d flows of %d attempts and %d without an edge; want %d of 1, 0", rows, attempts, unnamed, n)
+	}
+}
+
+// TestFlowsOfManyDays verifies that a batch whose flows lie on more days than the server accepts in one insert is stored, also one
+// with times that its types do not have: a batch that is rejected would be retried forever, and none after it would be stored.
+func TestFlowsOfManyDays(t *testing.T) {
+	s := open(t, testenv.ClickHouse(t))
+	const days = 101
+	e := audittest.Edge()
+	b := &audit.Batch{ID: "1"}
+	for i := range 2 * days {
+		b.Flows = append(b.Flows, audit.Flow{Time: day(-(i * 7) % days), Edge: e, SourcePort: uint16(i), Count: 1})
+	}
+	first := b.Flows[1].Time
+	if err := s.Append(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if !b.Flows[1].Time.Equal(first) {
+		t.Errorf("the order of the batch's flows was changed")
+	}
+	if got := len(flowsIn(t, s, audit.Filter{})); got != 2*days {
+		t.Errorf("got %d flows, want %d", got, 2*days)
+	}
+	var parts uint64
+	if err := s.conn.QueryRow(t.Context(), "SELECT count() FROM system.parts WHERE database = currentDatabase() AND table = 'flows' AND level = 0").
+		Scan(&parts); err != nil {
+		t.Fatal(err)
+	}
+	if parts > days+days/daysPerInsert {
+		t.Errorf("got %d parts for %d days, want each day in one insert", parts, days)
+	}
+	odd := &audit.Batch{ID: "2", Losses: []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: day(0), To: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}}}
+	for _, year := range []int{1, 1900, 1969, 2200, 9999} {
+		at := time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC)
+		odd.Flows = append(odd.Flows, audit.Flow{Time: at, Edge: e, Count: 1})
+		odd.Rollups = append(odd.Rollups, audit.Rollup{Bucket: at, Edge: e, Count: 1, FirstSeen: at, LastSeen: at})
+	}
+	if err := s.Append(t.Context(), odd); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(flowsIn(t, s, audit.Filter{Since: day(-200), Until: day(200)})); got != 2*days {
+		t.Errorf("got %d flows in the days of the first batch, want %d: the others are at the limits of the types", got, 2*days)
+	}
+	var newest time.Time
+	if err := s.conn.QueryRow(t.Context(), "SELECT max(written) FROM entries").Scan(&newest); err != nil {
+		t.Fatal(err)
+	}
+	if want := dayNumber(math.MaxUint16).time(); !newest.Equal(want) {
+		t.Errorf("got the partition %v for a batch with an entry of the year 9999, want the last one, %v, which is pruned after its flows", newest, want)
+	}
+}
+
+// flowsIn returns all flows that match the filter.
+func flowsIn(t *testing.T, s *Store, f audit.Filter) (out []audit.Flow) {
+	t.Helper()
+	for q := (audit.FlowQuery{Filter: f, Limit: audit.MaxPage}); ; {
+		page, err := s.Flows(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, page.Items...)
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return out
+		}
 	}
 }
 

@@ -72,13 +72,13 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]datedEdge) (*entries
 		out.at(r.Bucket)
 		need(needed, datedEdge{id, &r.Edge, dayOf(r.Bucket)})
 		out.add(
-			entry{kind: kindRollup, source: summed, edge: id[:], bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)},
+			entry{kind: kindRollup, source: summed, edge: id[:], bucket: dateTime(r.Bucket.Unix()), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)},
 		)
 	}
 	out.minutes(b.Rollups)
 	for _, l := range b.Losses {
 		out.at(l.To)
-		out.add(entry{kind: kindLoss, source: l.Cluster, key: l.Node + "\x00" + string(l.Reason), bucket: l.To.Truncate(audit.BucketWidth).Unix(),
+		out.add(entry{kind: kindLoss, source: l.Cluster, key: l.Node + "\x00" + string(l.Reason), bucket: dateTime(l.To.Truncate(audit.BucketWidth).Unix()),
 			count: l.Count, first: micros(l.From), last: micros(l.To)})
 	}
 	for _, p := range b.Positions {
@@ -107,7 +107,7 @@ func (e *entries) minutes(rollups []audit.Rollup) {
 	sums := map[minute]int64{}
 	for i := range rollups {
 		if r := &rollups[i]; r.Count != 0 {
-			sums[minute{r.Cluster, r.Decision, r.Verdict, r.Bucket.Unix()}] += r.Count
+			sums[minute{r.Cluster, r.Decision, r.Verdict, dateTime(r.Bucket.Unix())}] += r.Count
 		}
 	}
 	for m, n := range sums {
