@@ -188,7 +188,7 @@ func lines(file string) hubble.LineSource {
 // config returns the configuration that all followers of a member have in common.
 func (c *collector) config(m member, count int) hubble.Config {
 	cfg := hubble.Config{
-		Member: m.name, Members: count, RawFlows: c.o.flows,
+		Member: m.name, Members: count, RawFlows: c.o.flows, MaxAge: c.o.retention,
 		Credentials: func() (credentials.TransportCredentials, error) { return c.o.filesOf(m).Credentials() },
 		Version:     func() string { return c.o.filesOf(m).Version() },
 		Resume:      c.writer, Policies: c.source, Lags: c.source.Lags, Sink: c.rollups, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,

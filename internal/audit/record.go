@@ -159,7 +159,7 @@ const (
 	LossGap LossReason = "gap"
 	// LossStore means that the store was unavailable for so long that the collector dropped counts.
 	LossStore LossReason = "store"
-	// LossUnreadable means that the source sent an event that could not be decoded.
+	// LossUnreadable means that the source sent an event that could not be decoded, or whose time or names cannot be true.
 	LossUnreadable LossReason = "unreadable"
 	// LossUnknown means that the source did not report the reason.
 	LossUnknown LossReason = "unknown"

@@ -77,6 +77,9 @@ type Config struct {
 	BesideIstio  func() bool
 	// Members is the number of followers that share the memory limits of the process. Default: 1.
 	Members int
+	// MaxAge is how old an event may be: older ones are recorded as lost. It should be the time for which the store keeps connections.
+	// Default: 365 days.
+	MaxAge time.Duration
 	// RawFlows selects the flows that are stored individually (default RawFlowsNone). Listener, when set, receives all flows that
 	// are counted.
 	RawFlows RawFlows
@@ -125,6 +128,9 @@ func (c *Config) complete() error {
 	}
 	if c.ProgressEvery <= 0 {
 		c.ProgressEvery = time.Second
+	}
+	if c.MaxAge <= 0 {
+		c.MaxAge = 365 * 24 * time.Hour
 	}
 	if c.RawFlows == "" {
 		c.RawFlows = RawFlowsNone

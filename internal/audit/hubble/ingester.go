@@ -1,6 +1,7 @@
 package hubble
 
 import (
+	"fmt"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -126,6 +127,10 @@ func (t *ingester) ingestFlow(e *event) {
 		t.counters.repeated.Inc()
 		return
 	}
+	if at.Before(t.oldest(now)) {
+		t.ingestTooOld(e, now)
+		return
+	}
 	id := e.identity()
 	t.checkGap(id, at, now)
 	cl, why := e.classify()
@@ -137,6 +142,19 @@ func (t *ingester) ingestFlow(e *event) {
 		t.counters.skipped[why].Inc()
 	}
 	t.publish()
+}
+
+// oldest returns the time before which no event is counted, see Config.MaxAge.
+func (t *ingester) oldest(now time.Time) time.Time { return now.Add(-t.cfg.MaxAge) }
+
+// ingestTooOld records an event as lost whose time is before Config.MaxAge. It does not move the position, and says nothing about
+// the overlap: the node's clock is wrong.
+func (t *ingester) ingestTooOld(e *event, now time.Time) {
+	if _, why := e.classify(); why != skipNone {
+		t.counters.skipped[why].Inc()
+		return
+	}
+	t.cfg.Sink.AddLoss(*t.unreadable(e.node, now, fmt.Errorf("%w: its time is %s", errUnreadable, e.time())))
 }
 
 // checkGap examines the first event after a resumption. If the source still has all events since the position, it delivers the

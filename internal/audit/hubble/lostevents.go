@@ -32,7 +32,8 @@ func (t *ingester) ingestLost(r *observerpb.GetFlowsResponse) {
 		From:    now,
 		To:      now,
 	}
-	timed := r.GetTime().CheckValid() == nil
+	oldest := t.oldest(now)
+	timed := r.GetTime().CheckValid() == nil && !r.GetTime().AsTime().Before(oldest)
 	if timed {
 		loss.From, loss.To = r.GetTime().AsTime(), r.GetTime().AsTime()
 	}
@@ -42,6 +43,9 @@ func (t *ingester) ingestLost(r *observerpb.GetFlowsResponse) {
 	if lost.GetLast().CheckValid() == nil {
 		loss.To = lost.GetLast().AsTime()
 	}
+	// The newest time of a batch determines how long the store keeps it, so that a time in the future would concern other members.
+	loss.To = audit.Earlier(audit.Later(loss.To, oldest), now)
+	loss.From = audit.Earlier(audit.Later(loss.From, oldest), loss.To)
 	if !timed {
 		t.cfg.Sink.AddLoss(loss)
 		return

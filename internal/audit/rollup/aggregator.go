@@ -152,9 +152,13 @@ func (a *Aggregator) Add(t *audit.Event) {
 	}
 }
 
+// maxFlowAge is how old a flow may be to be stored individually, however long such flows are kept. ClickHouse stores each day in files of
+// its own, so flows on many days in each batch would slow down the storing of all.
+const maxFlowAge = 7 * 24 * time.Hour
+
 // addFlow adds the event's raw flow to the pending batch, or counts it as dropped.
 func (a *Aggregator) addFlow(t *audit.Event) {
-	if !a.current.flowQuota.reserve(audit.ClusterOf(t.Source)) {
+	if t.Flow.Time.Before(a.current.flowsSince) || !a.current.flowQuota.reserve(audit.ClusterOf(t.Source)) {
 		a.metrics.rawDropped.WithLabelValues(audit.ClusterOf(t.Source)).Inc()
 		return
 	}

@@ -71,6 +71,39 @@ func TestTrackedPortsAreBounded(t *testing.T) {
 	}
 }
 
+// TestOldFlowsAreOnlyCounted verifies that a flow that is older than flows are kept is counted and not stored individually, and that
+// a longer retention does not allow flows of many days in a batch.
+func TestOldFlowsAreOnlyCounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		retention, age time.Duration
+		want           int
+	}{
+		"Kept":      {3 * 24 * time.Hour, 70 * time.Hour, 1},
+		"Expired":   {3 * 24 * time.Hour, 200 * 24 * time.Hour, 0},
+		"ManyDays":  {365 * 24 * time.Hour, 200 * 24 * time.Hour, 0},
+		"FewerDays": {365 * 24 * time.Hour, 6 * 24 * time.Hour, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore()
+			a := aggregator(t, s, func(c *Config) {
+				c.FlowRetention, c.Retention, c.Now = tc.retention, 365*24*time.Hour, func() time.Time { return audittest.T0 }
+			})
+			x := countedEvent(0, client(0))
+			x.Time = audittest.T0.Add(-tc.age)
+			x.Flow = &audit.Flow{Time: x.Time, Edge: client(0), Count: 1}
+			a.Add(x)
+			if err := a.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b := s.batches[s.attempts[0]]
+			dropped := testutil.ToFloat64(a.metrics.rawDropped.WithLabelValues("m1"))
+			if len(b.Rollups) != 1 || len(b.Flows) != tc.want || int(dropped) != 1-tc.want {
+				t.Errorf("got %d roll-ups, %d flows and %v dropped flows; want 1, %d and %d", len(b.Rollups), len(b.Flows), dropped, tc.want, 1-tc.want)
+			}
+		})
+	}
+}
+
 func TestRawFlowsHaveTheEdgeInWhichTheyAreCounted(t *testing.T) {
 	s := newStore()
 	a := aggregator(t, s, func(c *Config) { c.MaxFlows = 3 })

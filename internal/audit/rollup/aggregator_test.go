@@ -295,7 +295,7 @@ func TestConcurrentSourcesAddUp(t *testing.T) {
 }
 
 func TestSeenIsBoundedWhileTheStoreFails(t *testing.T) {
-	p := newPending(&Config{MaxKeys: 1, MaxFlows: 1}, 0, nil)
+	p := newPending(&Config{MaxKeys: 1, MaxFlows: 1, Now: time.Now}, 0, nil)
 	const rate = 1000 // events per second
 	for i := range 100 * rate {
 		at := audittest.T0.Add(time.Duration(i) * time.Second / rate)

@@ -25,7 +25,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			},
 		),
 		rawDropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_raw_dropped_total",
-			Help: "Connections that were counted but not stored individually, because a batch had too many."}, []string{"cluster"}),
+			Help: "Connections that were counted but not stored individually, because a batch had too many or they were too old."}, []string{"cluster"}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "acp_flow_store_dropped_total",
 			Help: "Connections that were not counted because the store could not be written and the member's share of the memory for pending " +

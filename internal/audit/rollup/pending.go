@@ -26,6 +26,8 @@ type pending struct {
 	losses  map[lossKey]*audit.Loss
 	sources map[string]*sourceState
 	flows   []audit.Flow
+	// flowsSince is the time before which flows are not stored individually. Retention works in whole days.
+	flowsSince time.Time
 
 	rollupQuota, flowQuota *quota
 	// lossNodes is the number of nodes and reasons of each source that have a separate loss.
@@ -65,7 +67,7 @@ const noList = -1
 func newPending(c *Config, generation uint64, holders map[string]string) *pending {
 	return &pending{generation: generation, holders: holders, lists: map[string]int32{}, losses: map[lossKey]*audit.Loss{},
 		sources: map[string]*sourceState{}, rollupQuota: newQuota(c.MaxKeys, c.Sources), flowQuota: newQuota(c.MaxFlows, c.Sources),
-		lossNodes: map[string]int{}}
+		lossNodes: map[string]int{}, flowsSince: c.Now().Add(-min(c.FlowRetention, maxFlowAge)).Truncate(24 * time.Hour)}
 }
 
 // batchOf returns the source of whose batch the data of a source is part: the source itself if it has a holder, otherwise "".
