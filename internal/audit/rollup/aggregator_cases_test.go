@@ -60,14 +60,47 @@ func TestTrackedPortsAreBounded(t *testing.T) {
 	for i := range maxPairsPerMinute + 10 {
 		p.fold(1, audit.Edge{Source: fmt.Sprint(i), Port: 9})
 	}
-	if n := len(p.minutes[1].seen); n > maxPairsPerMinute {
+	if n := len(p.minutes[1].seen[""]); n > maxPairsPerMinute {
 		t.Errorf("got %d tracked pairs, want at most the bound", n)
 	}
-	for minute := range int64(100) {
-		p.fold(minute, audit.Edge{Port: 9})
+	for name, minuteOf := range map[string]func(i int64) int64{
+		"Rising": func(i int64) int64 { return i }, "Falling": func(i int64) int64 { return -i },
+		"Alternating": func(i int64) int64 { return i * (1 - i%2*2) },
+	} {
+		for i := range int64(100) {
+			p.fold(minuteOf(i), audit.Edge{Port: 9})
+		}
+		if n := len(p.minutes); n > trackedMinutes || len(p.tracked[""]) > trackedMinutes {
+			t.Errorf("%s: got %d tracked minutes, %v of the cluster", name, n, p.tracked[""])
+		}
 	}
-	if n := len(p.minutes); n > trackedMinutes {
-		t.Errorf("got %d tracked minutes", n)
+}
+
+// TestTrackedPortsOfOtherClustersStay verifies that a cluster whose events have many different times does not make the ports of
+// another one be counted individually again, and that nothing is kept of a cluster without events.
+func TestTrackedPortsOfOtherClustersStay(t *testing.T) {
+	p := newPortTracker(2)
+	const now = 1000
+	scan := func(from int) (counted int) {
+		for port := from; port < from+maxPorts; port++ {
+			if e := (audit.Edge{Cluster: "m1", Port: uint16(port)}); p.fold(now, e) == e {
+				counted++
+			}
+		}
+		return counted
+	}
+	if n := scan(1); n != maxPorts {
+		t.Errorf("got %d ports that are counted individually, want the first %d", n, maxPorts)
+	}
+	for i := range int64(100) {
+		p.fold(now-i*7%100, audit.Edge{Cluster: "m2", Port: 9})
+	}
+	if n := scan(1 + maxPorts); n != 0 {
+		t.Errorf("got %d further ports that are counted individually, want none", n)
+	}
+	p.fold(now+idleMinutes, audit.Edge{Cluster: "m2", Port: 9})
+	if p.tracked["m1"] != nil || p.minutes[now] != nil {
+		t.Errorf("got minutes %v of a cluster without events for an hour, want none", p.tracked["m1"])
 	}
 }
 
