@@ -81,6 +81,10 @@ const (
 	readSize   = 128 << 10
 )
 
+// maxMessage is the length of the longest message that is received, in bytes. A flow has a few thousand bytes, and with the headers
+// of an HTTP request at most some more than the 60 KiB that Envoy accepts; the longest messages are those with the names of all nodes.
+const maxMessage = 1 << 20
+
 // flowsSince returns a request for verdicts at destinations, for traces, and for proxy reports at destinations. It uses only
 // filters that every observer supports: an observer that supports fewer rejects the request. Servers that ignore filters send
 // more flows, so the ingester filters again.

@@ -25,13 +25,24 @@ type endpointParts struct {
 	labels             []string
 }
 
+// These are limits of what an endpoint may contain, in bytes. Names and labels become part of edges, of which there are many in
+// memory, so their lengths must not be the source's choice. maxName is the length of the longest name that Kubernetes permits. A
+// label of Cilium has a prefix, a key of at most 317 bytes that may follow another prefix, and a value that may be a name.
+const (
+	maxName  = 253
+	maxLabel = 1024
+)
+
 func (p *endpointParts) validate() error {
-	ok := utf8.ValidString(p.namespace) && utf8.ValidString(p.cluster)
+	ok, short := utf8.ValidString(p.namespace) && utf8.ValidString(p.cluster), len(p.namespace) <= maxName && len(p.cluster) <= maxName
 	for _, l := range p.labels {
-		ok = ok && utf8.ValidString(l)
+		ok, short = ok && utf8.ValidString(l), short && len(l) <= maxLabel
 	}
-	if !ok {
+	switch {
+	case !ok:
 		return fmt.Errorf("%w: an endpoint has text that is not UTF-8", errUnreadable)
+	case !short:
+		return fmt.Errorf("%w: an endpoint has a name or a label that is longer than Kubernetes permits", errUnreadable)
 	}
 	return nil
 }
@@ -89,17 +100,24 @@ func firstReserved(reserved map[string]bool) string {
 	return best
 }
 
-// maxEndpoints bounds the number of cached endpoints, and maxEncoded the length in bytes of an encoded endpoint that is cached.
+// maxEndpoints bounds the number of cached endpoints, bytesPerEndpoint their average size in bytes, and maxEncoded the length in
+// bytes of an encoded endpoint that is read. The pods with the most labels need a few thousand bytes. bytesPerLabel is what a label
+// takes in addition to its text.
 const (
-	maxEndpoints = 40_000
-	maxEncoded   = 4096
+	maxEndpoints     = 40_000
+	bytesPerEndpoint = 4096
+	maxEncoded       = 64 << 10
+	bytesPerLabel    = 64
 )
 
 // endpoints caches decoded endpoints: a fleet has far fewer of them than flows. Encodings with the same meaning, such as the pods
 // of one workload, share one value, so that few pairs of endpoints have to be cached. When the cache is full it is cleared, and
 // the same endpoint gets a new pointer; decisions that are cached by pairs of pointers must then be dropped by onReset.
+//
+// Every endpoint is cached. An endpoint that is not would have a new pointer each time, and each pointer a decision.
 type endpoints struct {
 	limit      int
+	bytes      int                        // what the cached endpoints take in memory, approximately
 	byEncoding map[string]*audit.Endpoint // by encoding
 	byKey      map[string]*audit.Endpoint // by canonical key
 	onReset    func()
@@ -127,24 +145,28 @@ func (c *endpoints) get(encoded []byte) (*audit.Endpoint, error) {
 	if e := c.byEncoding[string(encoded)]; e != nil {
 		return e, nil
 	}
+	if len(encoded) > maxEncoded {
+		return nil, fmt.Errorf("%w: an endpoint has %d bytes, at most %d are read", errUnreadable, len(encoded), maxEncoded)
+	}
 	parts, err := parseEndpoint(encoded)
 	if err != nil {
 		return nil, err
 	}
 	e := parts.endpoint()
-	if len(encoded) > maxEncoded {
-		return &e, nil
-	}
-	if len(c.byEncoding) >= c.limit {
-		c.byEncoding, c.byKey = map[string]*audit.Endpoint{}, map[string]*audit.Endpoint{}
+	m := canonicalKey(&e)
+	size := len(encoded) + len(m) + len(encoded) + bytesPerLabel*len(e.Labels)
+	if len(c.byEncoding) >= c.limit || c.bytes+size > c.limit*bytesPerEndpoint {
+		c.byEncoding, c.byKey, c.bytes = map[string]*audit.Endpoint{}, map[string]*audit.Endpoint{}, 0
 		c.onReset()
 	}
-	m := canonicalKey(&e)
 	same := c.byKey[m]
 	if same == nil {
 		same = &e
 		c.byKey[m] = same
+	} else {
+		size = len(encoded)
 	}
+	c.bytes += size
 	c.byEncoding[string(encoded)] = same
 	return same, nil
 }

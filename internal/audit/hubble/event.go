@@ -210,16 +210,29 @@ func (e *event) addresses() (source, destination netip.Addr, err error) {
 	if !e.timed {
 		return source, destination, fmt.Errorf("%w: it has no valid time", errUnreadable)
 	}
-	if source, err = netip.ParseAddr(unsafeString(e.source)); err != nil {
-		return source, destination, fmt.Errorf("%w: its source address is %q", errUnreadable, e.source)
+	if source, err = parseAddress(e.source); err != nil {
+		return source, destination, fmt.Errorf("%w: its source address is %w", errUnreadable, err)
 	}
-	if destination, err = netip.ParseAddr(unsafeString(e.destination)); err != nil {
-		return source, destination, fmt.Errorf("%w: its destination address is %q", errUnreadable, e.destination)
+	if destination, err = parseAddress(e.destination); err != nil {
+		return source, destination, fmt.Errorf("%w: its destination address is %w", errUnreadable, err)
 	}
 	if e.transport.protocol() == "" {
 		return source, destination, fmt.Errorf("%w: its transport protocol %d is not known", errUnreadable, e.transport)
 	}
 	return source, destination, nil
+}
+
+// maxAddress is the length of the longest address as text, in bytes. A longer one has a zone, which has no limit and is kept with
+// the address.
+const maxAddress = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
+
+func parseAddress(text []byte) (netip.Addr, error) {
+	if len(text) <= maxAddress {
+		if a, err := netip.ParseAddr(unsafeString(text)); err == nil {
+			return a, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%q", text[:min(len(text), maxAddress)])
 }
 
 // unsafeString returns the bytes as a string without a copy. The string must not outlive the bytes.
@@ -229,6 +242,13 @@ func unsafeString(b []byte) string {
 
 // copyString returns a copy of the bytes as valid UTF-8, for use after the buffer is reused.
 func copyString(b []byte) string { return strings.ToValidUTF8(string(b), "�") }
+
+// maxNode is the length of the longest name of a node with the name of its cluster and a slash before it, in bytes.
+const maxNode = 63 + 1 + 253
+
+// nodeName returns a copy of a node's name, cut to maxNode. The number of names in memory has limits; their lengths are the source's
+// choice.
+func nodeName(b []byte) string { return copyString(b[:min(len(b), maxNode)]) }
 
 // port returns the number as a port; 0 if it exceeds 65535.
 func port(n uint32) uint16 {

@@ -312,6 +312,7 @@ func dialOptions(proxy *url.URL) []grpc.DialOption {
 	dialer := &net.Dialer{KeepAliveConfig: tcpKeepAlive, Timeout: dialTimeout}
 	return []grpc.DialOption{
 		grpc.WithStaticStreamWindowSize(windowSize), grpc.WithStaticConnWindowSize(windowSize), grpc.WithReadBufferSize(readSize),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dial(ctx, dialer, proxy, address)
 		}),
@@ -356,6 +357,9 @@ func (f *Follower) session(ctx context.Context, t *ingester) (received bool, err
 	defer m.free()
 	for {
 		if err := stream.RecvMsg(&m); err != nil {
+			if status.Code(err) == codes.ResourceExhausted { // observers have no other use for the code
+				t.skipOversized(since)
+			}
 			return received, sessionError(ctx, err)
 		}
 		received = true

@@ -114,7 +114,7 @@ func (t *ingester) ingestMessage(r *observerpb.GetFlowsResponse) {
 
 func (t *ingester) unreadable(node []byte, at time.Time, err error) *audit.Loss {
 	t.cfg.Log.Debug("an event could not be read", "error", err)
-	return &audit.Loss{Cluster: t.cfg.Member, Node: copyString(node), Reason: audit.LossUnreadable, Count: 1, From: at, To: at}
+	return &audit.Loss{Cluster: t.cfg.Member, Node: nodeName(node), Reason: audit.LossUnreadable, Count: 1, From: at, To: at}
 }
 
 func (t *ingester) ingestFlow(e *event) {
@@ -184,6 +184,15 @@ func (t *ingester) damaged(until time.Time, why error) {
 		from = audit.Earlier(t.seen.position, until)
 	}
 	t.cfg.Sink.AddLoss(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: from, To: until})
+}
+
+// skipOversized is called when the source's next message is longer than maxMessage. Each session that begins at the position would
+// end at the same message, so the events since then are recorded as lost, and the next session begins at the present.
+func (t *ingester) skipOversized(since time.Time) {
+	now := t.cfg.Now()
+	t.cfg.Sink.AddLoss(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: audit.Earlier(audit.Later(t.seen.position, since), now), To: now})
+	t.seen.advance(now)
+	t.publish()
 }
 
 // ends holds the addresses and endpoints of both ends of a connection.
@@ -322,7 +331,7 @@ func (t *ingester) stillOpen(k *decisionCache, p pair, at time.Time) *audit.Edge
 }
 
 func (t *ingester) flow(e *event, r *decision, at time.Time, source, destination netip.Addr, n int64) *audit.Flow {
-	return &audit.Flow{Time: at, Node: copyString(e.node), Edge: r.group.Edges[0], SourceAddress: source, DestinationAddress: destination,
+	return &audit.Flow{Time: at, Node: nodeName(e.node), Edge: r.group.Edges[0], SourceAddress: source, DestinationAddress: destination,
 		SourcePort: port(e.sourcePort), Count: n, Reason: r.reason}
 }
 

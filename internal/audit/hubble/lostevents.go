@@ -1,6 +1,8 @@
 package hubble
 
 import (
+	"strings"
+
 	flowpb "github.com/cilium/cilium/api/v1/flow"
 	observerpb "github.com/cilium/cilium/api/v1/observer"
 	"google.golang.org/protobuf/proto"
@@ -26,7 +28,7 @@ func (t *ingester) ingestLost(r *observerpb.GetFlowsResponse) {
 	lost := r.GetLostEvents()
 	loss := audit.Loss{
 		Cluster: t.cfg.Member,
-		Node:    r.GetNodeName(),
+		Node:    nodeName([]byte(r.GetNodeName())),
 		Reason:  lossReason(lost.GetSource()),
 		Count:   clampCount(lost.GetNumEventsLost()),
 		From:    now,
@@ -91,15 +93,38 @@ func lossReason(s flowpb.LostEventSource) audit.LossReason {
 	return audit.LossUnknown
 }
 
+// maxStatusNodes is the number of nodes of one report that get a loss each. The others get one together. Kubernetes supports 5000.
+const maxStatusNodes = 5000
+
+// maxLogged is the number of nodes, and the number of bytes of the message, of a report that are logged.
+const (
+	maxLoggedNodes   = 10
+	maxLoggedMessage = 512
+)
+
 // ingestNodeStatus records a loss of unknown size for each node that a relay cannot reach.
 func (t *ingester) ingestNodeStatus(r *observerpb.GetFlowsResponse) {
 	status := r.GetNodeStatus()
 	switch state := status.GetStateChange().String(); state {
 	case "NODE_UNAVAILABLE", "NODE_GONE", "NODE_ERROR":
 		now := t.cfg.Now()
-		for _, node := range status.GetNodeNames() {
-			t.cfg.Log.Warn("the relay does not receive flows of a node", "node", node, "state", state, "message", status.GetMessage())
+		names := status.GetNodeNames()
+		var logged []string
+		for i, name := range names {
+			node := nodeName([]byte(name))
+			if i == maxStatusNodes {
+				node = ""
+			}
+			if i < maxLoggedNodes {
+				logged = append(logged, node)
+			}
 			t.cfg.Sink.AddLoss(audit.Loss{Cluster: t.cfg.Member, Node: node, Reason: audit.LossGap, From: now, To: now})
+			if i == maxStatusNodes {
+				break
+			}
 		}
+		message := status.GetMessage()
+		t.cfg.Log.Warn("the relay does not receive flows of some nodes", "number", len(names), "nodes", logged, "state", state,
+			"message", strings.ToValidUTF8(message[:min(len(message), maxLoggedMessage)], ""))
 	}
 }
