@@ -107,25 +107,13 @@ func involved(c *catalog.Catalog, a Actor, t *Ticket) bool {
 	})
 }
 
-// Decides reports whether an actor is an approver in one of a ticket's chains, or the delegate of one.
-func Decides(a Actor, t *Ticket) bool {
-	return slices.ContainsFunc(t.Concerns(), func(x Concern) bool {
-		return x.Role == RoleNamed && t.Requester != a.ID && (x.Person == a.ID || slices.Contains(a.StandsFor, x.Person))
-	})
-}
-
-// Undecided reports whether any item still waits for a decision or for its review.
-func (t *Ticket) Undecided() bool {
-	return slices.ContainsFunc(t.Items, func(it Item) bool { return it.undecided() })
-}
-
 // undecided reports whether the item still waits for a decision or for its review. A review that has begun is the current step of its item.
 func (it *Item) undecided() bool {
 	return it.State == StatePending || it.Review != nil && (it.Review.State == StepWaiting || it.Review.State == StepCurrent)
 }
 
 // DecidesItem reports whether an actor is an approver in the chain of an item that still waits for a decision or its review, or the
-// delegate of one. It is narrower than Decides, because people who decide one item of a ticket need no facts about the others.
+// delegate of one. What it permits does not extend to other items, because people who decide one item of a ticket need not know the others.
 func DecidesItem(a Actor, t *Ticket, i int) bool {
 	it := &t.Items[i]
 	return it.undecided() && t.Requester != a.ID && slices.ContainsFunc(it.allSteps(), func(s Step) bool {

@@ -37,7 +37,7 @@ func TestEscalationShowsTheTicketLater(t *testing.T) {
 			if may := approval.MayDo(m.catalog, a, x); may.See != after || may.Comment != after {
 				t.Errorf("%s, escalated %v: %+v", a.ID, after, may)
 			}
-			if approval.Decides(a, x) != after {
+			if approval.DecidesItem(a, x, 0) != after {
 				t.Errorf("%s, escalated %v: decides %v", a.ID, after, !after)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,111 @@ func TestLinesHideClients(t *testing.T) {
 	}
 	if clients, others := shows("carol"); clients || !others {
 		t.Errorf("a former approver sees the resource's clients: %v, %v", clients, others)
+	}
+}
+
+// twoOwners has the resources bobs-cluster of Bob and ledger-db-cache of Frank, each decided by its owner, and returns the site.
+func twoOwners(t *testing.T) *site {
+	t.Helper()
+	x := newSite(t)
+	x.editCatalog(t, "acp.io/sensitivity: high}}, spec: {owner: storage}", "acp.io/sensitivity: high}}, spec: {owner: \"user:frank\"}")
+	x.host.mu.Lock()
+	defer x.host.mu.Unlock()
+	x.host.approvals = []*v1alpha1.ApprovalPolicy{{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec:       v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"resource.owner"}}}},
+	}}
+	return x
+}
+
+// aboutBoth returns a request of access of app-888 to the resources of both owners.
+func aboutBoth() map[string]any {
+	r := newTicket("app-888", "bobs-cluster")
+	r["items"] = append(r["items"].([]map[string]any), newTicket("app-888", "ledger-db-cache")["items"].([]map[string]any)...)
+	return r
+}
+
+// TestChangeHidesClientsOfOtherItems checks that the approver of one item of a ticket sees the other clients of its resource in the differences,
+// and not those of the resource of another item.
+func TestChangeHidesClientsOfOtherItems(t *testing.T) {
+	x := twoOwners(t)
+	x.host.mu.Lock()
+	var others []*v1alpha1.AccessControlPolicy
+	for subject, resource := range map[string]string{"one": portaltest.BobsCluster, "two": portaltest.LedgerCache} {
+		others = append(others, &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(resource)},
+			Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{
+				SID: "other", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:iam:sa:app/client-" + subject)},
+				Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}}}})
+	}
+	x.host.input.Policies = others
+	x.host.mu.Unlock()
+	if a := x.as("alice").Post("/api/v1/tickets", aboutBoth()); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for who, shows := range map[string][2]bool{"alice": {false, false}, "bob": {true, false}, "frank": {false, true}, "dave": {true, true}} {
+		a := x.as(who).Get("/api/v1/tickets/T-1/change")
+		text := string(a.Body)
+		if a.Status != http.StatusOK || strings.Contains(text, "client-one") != shows[0] || strings.Contains(text, "client-two") != shows[1] {
+			t.Errorf("%s should see the clients of the resources: %v: %d %s", who, shows, a.Status, text)
+		}
+		if whole := shows[0] && shows[1]; strings.Contains(text, "What others may do there is left out") == whole {
+			t.Errorf("%s: the answer does not say whether something is left out: %s", who, text)
+		}
+	}
+}
+
+// TestLinesHideClientsOfOtherItems checks that the approver of one item of a ticket does not see the clients in the lines of another item.
+func TestLinesHideClientsOfOtherItems(t *testing.T) {
+	x := twoOwners(t)
+	x.host.compiled = []string{"allow pods with com.trip/appid=889 to pods with redis=x on 6379/TCP", "in every member"}
+	x.host.mu.Lock()
+	second := x.host.input.Resources[0].DeepCopy()
+	second.Name, second.Spec.Resource = policy.PolicyNameFor(portaltest.LedgerCache), portaltest.LedgerCache
+	x.host.input.Resources = append(x.host.input.Resources, second)
+	x.host.mu.Unlock()
+	if a := x.as("dave").Post("/api/v1/tickets", map[string]any{"kind": "mode", "reason": "why", "items": []map[string]any{
+		{"resource": "bobs-cluster", "mode": "Observe"}, {"resource": "ledger-db-cache", "mode": "Observe"}}}); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for who, shows := range map[string][2]bool{"bob": {true, false}, "frank": {false, true}, "dora": {true, true}} {
+		var got struct {
+			Items []struct{ Lines []struct{ Text string } }
+		}
+		x.as(who).Get("/api/v1/tickets/T-1").Into(t, &got)
+		if len(got.Items) != 2 {
+			t.Fatalf("%s sees %d items", who, len(got.Items))
+		}
+		for i, it := range got.Items {
+			clients := slices.ContainsFunc(it.Lines, func(l struct{ Text string }) bool { return strings.Contains(l.Text, "appid=889") })
+			if clients != shows[i] || len(it.Lines) == 0 {
+				t.Errorf("%s, item %d: %v", who, i, it.Lines)
+			}
+		}
+	}
+}
+
+// TestImpactHidesFlowsOfOtherItems checks that the approver of one item of a ticket does not see the connections to the resource of another item.
+func TestImpactHidesFlowsOfOtherItems(t *testing.T) {
+	x := twoOwners(t)
+	x.host.approvals[0].Spec.Steps[0].Approvers = []v1alpha1.Approver{"person:zoe"} // who owns nothing
+	x.host.approvals[0].Spec.Match = `request.resource.id == "ledger-db-cache"`
+	x.host.mu.Lock()
+	x.host.input.Policies = nil // nothing allows app-888
+	x.host.mu.Unlock()
+	if a := x.as("alice").Post("/api/v1/tickets", aboutBoth()); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for who, sees := range map[string]bool{"zoe": false, "carol": true, "dave": true} {
+		var impact struct {
+			Available    bool
+			NewlyAllowed []struct{ Subject struct{ ID string } }
+			Unchanged    int
+		}
+		a := x.as(who).Get("/api/v1/tickets/T-1/impact")
+		a.Into(t, &impact)
+		if a.Status != http.StatusOK || !impact.Available || len(impact.NewlyAllowed) > 0 != sees || !sees && impact.Unchanged > 0 {
+			t.Errorf("%s sees the connections to bobs-cluster: %d %s", who, a.Status, a.Body)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package ticketapi
 
 import (
 	"context"
-	"slices"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/message"
@@ -22,7 +21,7 @@ func (a *API) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequ
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.changeView(who, t.Kind, t.Items, approval.Decides(who, t) && t.Undecided())
+	v, err := a.changeView(who, t.Kind, t.Items, func(i int) bool { return approval.DecidesItem(who, t, i) })
 	return openapi.GetTicketChange200JSONResponse(v), err
 }
 
@@ -31,10 +30,26 @@ func (a *API) members() []change.Member {
 	return change.MembersOf(a.Host.Members())
 }
 
+// decidesNone is for items of a request that is not submitted, so that nobody decides them.
+func decidesNone(int) bool { return false }
+
 // changeView returns the view of the changes of items. Existing access to a resource is shown to those who may see it on the page
-// of the resource, and to approvers until the item is decided, because they need to know what they add to.
-func (a *API) changeView(who approval.Actor, kind approval.Kind, items []approval.Item, decides bool) (openapi.ChangeView, error) {
-	if !decides && !who.Security && !who.Auditor && slices.ContainsFunc(items, changesClass) {
+// of the resource, and to the approvers of an item about it until the item is decided, because they need to know what they add to. decides
+// reports whether the caller is an approver of an item that waits for its decision. A change of a class, which names the clients of all of
+// its resources, is left out for others.
+func (a *API) changeView(who approval.Actor, kind approval.Kind, all []approval.Item, decides func(item int) bool) (openapi.ChangeView, error) {
+	var items []approval.Item
+	decided := map[string]bool{} // the resources of the items that the caller decides
+	for i, it := range all {
+		if views.ChangesClass(&it) && !decides(i) && !who.Security && !who.Auditor {
+			continue
+		}
+		items = append(items, it)
+		if decides(i) {
+			decided[it.ResourceName] = true
+		}
+	}
+	if len(items) == 0 {
 		return openapi.ChangeView{Objects: []openapi.ObjectDiff{}, Notes: &[]message.Message{message.ChangePartsHidden()}}, nil
 	}
 	snap, err := a.Snapshot()
@@ -47,7 +62,7 @@ func (a *API) changeView(who approval.Actor, kind approval.Kind, items []approva
 	}
 	c, hidden, whole := a.Catalog(), false, in
 	for _, it := range items {
-		if e, _ := c.ByName(it.ResourceName); it.ResourceName == "" || decides || views.MayInspect(c, who, e) {
+		if it.ResourceName == "" || decided[it.ResourceName] || views.MayInspectName(c, who, it.ResourceName) {
 			continue
 		}
 		hidden = true
@@ -56,8 +71,10 @@ func (a *API) changeView(who approval.Actor, kind approval.Kind, items []approva
 		})
 	}
 	v := change.Of(snap, in, a.members(), kind, items, a.Now())
-	if hidden {
+	if hidden || len(items) < len(all) {
 		v.Note(message.ChangePartsHidden())
+	}
+	if hidden {
 		v.Refuse(snap, whole, a.members(), kind, items, a.Now())
 	}
 	out := openapi.ChangeView{Objects: []openapi.ObjectDiff{}}

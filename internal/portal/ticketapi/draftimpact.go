@@ -80,7 +80,7 @@ func (a *API) PreviewDraft(ctx context.Context, r openapi.PreviewDraftRequestObj
 		return openapi.PreviewDraft200JSONResponse(out), err
 	}
 	who := core.Caller(ctx)
-	a.impactOf(who, found, false, who.Security || who.Auditor, &out)
+	a.impactOf(who, found, func(string) bool { return false }, who.Security || who.Auditor, &out)
 	return openapi.PreviewDraft200JSONResponse(out), nil
 }
 

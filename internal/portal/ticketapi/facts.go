@@ -191,7 +191,7 @@ func (fr *factsReader) storedFacts(ctx context.Context, f *factItem) error {
 			return err
 		}
 	}
-	if changesClass(*f.Item) {
+	if views.ChangesClass(f.Item) {
 		if !f.rights.change {
 			f.hide(openapi.ItemFactsHiddenAffected)
 		} else if err := fr.affectedBy(f); err != nil {

@@ -270,7 +270,7 @@ func (fr *factsReader) statementEffect(ctx context.Context, f *factItem) (*opena
 		return nil, err
 	}
 	impact := emptyImpact(w)
-	fr.api.impactOf(fr.caller, found, f.rights.change, !f.scope.hidden, &impact)
+	fr.api.impactOf(fr.caller, found, func(string) bool { return f.rights.change }, !f.scope.hidden, &impact)
 	if impact.Message != nil {
 		f.hide(openapi.ItemFactsHiddenObserved)
 	}

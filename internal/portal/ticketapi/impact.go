@@ -50,7 +50,7 @@ func (a *API) PreviewImpact(ctx context.Context, r openapi.PreviewImpactRequestO
 			items = append(items, x)
 		}
 	}
-	out, err := a.impact(ctx, plan.Kind, items, false, w)
+	out, err := a.impact(ctx, plan.Kind, items, decidesNone, w)
 	return openapi.PreviewImpact200JSONResponse(out), err
 }
 
@@ -84,13 +84,14 @@ func (a *API) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequ
 	} else if what != "" && !what.Valid() {
 		return nil, core.InvalidParameter("change", message.FieldOneOf([]string{"ticket", "revoke"}))
 	}
-	out, err := a.impact(ctx, kind, items, approval.Decides(who, t) && t.Undecided(), w)
+	out, err := a.impact(ctx, kind, items, func(i int) bool { return approval.DecidesItem(who, t, i) }, w)
 	return openapi.GetTicketImpact200JSONResponse(out), err
 }
 
-// impact replays the window with and without the items. Approvers see all of it until the item is decided, because the replay is of
-// current flows, which need not concern earlier approvers. Others see only what they own.
-func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.Item, decides bool, w window) (openapi.Impact, error) {
+// impact replays the window with and without the items. The approvers of an item see what concerns its resources until it is decided, because
+// the replay is of current flows, which need not concern earlier approvers. Others see only what they own. decides reports whether the caller
+// is an approver of an item that waits for its decision.
+func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.Item, decides func(item int) bool, w window) (openapi.Impact, error) {
 	out := emptyImpact(w)
 	base, err := a.Snapshot()
 	if err != nil {
@@ -107,11 +108,42 @@ func (a *API) impact(ctx context.Context, kind approval.Kind, items []approval.I
 		return out, notReplayed(ctx, err, &out)
 	}
 	c, who := a.Catalog(), core.Caller(ctx)
-	sees := func(it approval.Item) bool { return decides || views.MayInspectName(c, who, it.ResourceName) }
-	whole := !slices.ContainsFunc(items, func(it approval.Item) bool { return !sees(it) })
-	a.impactOf(who, found, decides, whole, &out)
-	a.closing(limited, slices.DeleteFunc(items, func(it approval.Item) bool { return !sees(it) }), &out)
+	var seen []approval.Item
+	for i, it := range items {
+		if decides(i) || views.MayInspectName(c, who, it.ResourceName) {
+			seen = append(seen, it)
+		}
+	}
+	a.impactOf(who, found, decidedResources(base, in, kind, items, decides), len(seen) == len(items), &out)
+	a.closing(limited, seen, &out)
 	return out, nil
+}
+
+// decidedResources returns a function that reports whether an item that the caller decides concerns a resource.
+func decidedResources(
+	base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item, decides func(item int) bool,
+) func(resource string) bool {
+	names, all := map[string]bool{}, true
+	for i, it := range items {
+		switch {
+		case !decides(i):
+			all = false
+		case it.ResourceName != "":
+			names[it.ResourceName] = true
+		}
+	}
+	if all && len(items) > 0 {
+		return func(string) bool { return true }
+	}
+	for i, it := range items {
+		if decides(i) && it.ResourceName == "" { // it names no resource, so that its resources are those that it changes
+			_, _, changed := change.Snapshots(base, in, kind, []approval.Item{it})
+			for _, name := range changed {
+				names[name] = true
+			}
+		}
+	}
+	return func(resource string) bool { return names[resource] }
 }
 
 // window is the period of the connections that are replayed.
@@ -220,15 +252,15 @@ func (a *API) replay(ctx context.Context, before, after *policy.Snapshot, resour
 	return found, nil
 }
 
-// impactOf returns the part of a replay that a person may see: the lines of what they own, or all lines for approvers. whole
-// reports whether they may see all connections of the resources in question.
-func (a *API) impactOf(who approval.Actor, x insight.Impact, decides, whole bool, out *openapi.Impact) {
+// impactOf returns the part of a replay that a person may see: the lines of what they own, and those of the resources about which they
+// decide. whole reports whether they may see all connections of the resources in question.
+func (a *API) impactOf(who approval.Actor, x insight.Impact, decides func(resource string) bool, whole bool, out *openapi.Impact) {
 	c := a.Catalog()
 	hidden := false
 	lines := func(in []insight.ImpactLine) []openapi.ImpactLine {
 		list := []openapi.ImpactLine{}
 		for _, l := range in {
-			if !decides && !views.MayInspectName(c, who, l.Resource) && !views.OwnsApplication(c, who, l.Subject) {
+			if !decides(l.Resource) && !views.MayInspectName(c, who, l.Resource) && !views.OwnsApplication(c, who, l.Subject) {
 				hidden = true
 				continue
 			}
@@ -244,7 +276,7 @@ func (a *API) impactOf(who approval.Actor, x insight.Impact, decides, whole bool
 	out.NewlyAllowed, out.NewlyDenied, out.Otherwise = lines(x.NewlyAllowed), lines(x.NewlyDenied), &otherwise
 	out.Allowed, out.Denied, out.OtherwiseTotal = total(x.Allowed), total(x.Denied), new(total(x.ReasonChangedTotal))
 	for _, u := range x.Uncertain {
-		if u.Resource != "" && !decides && !views.MayInspectName(c, who, u.Resource) {
+		if u.Resource != "" && !decides(u.Resource) && !views.MayInspectName(c, who, u.Resource) {
 			hidden = true
 			continue // it names a source
 		}

@@ -143,7 +143,7 @@ func (a *API) previewChange(who approval.Actor, plan approval.Plan, out *openapi
 	if len(items) == 0 {
 		return nil
 	}
-	v, err := a.changeView(who, plan.Kind, items, false)
+	v, err := a.changeView(who, plan.Kind, items, decidesNone)
 	out.Change = &v
 	return err
 }

@@ -27,8 +27,7 @@ func (a *API) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 	}
 	c := a.Catalog()
 	out := a.ticketRow(c, who, t)
-	decides := approval.Decides(who, t) && t.Undecided()
-	sees := func(i int) bool { return decides || seesClients(c, who, t.Items[i]) }
+	sees := func(i int) bool { return views.SeesClients(c, who, t, i) }
 	out.Events = eventsOf(c, t, sees)
 	trace := tracing.ID(t.TraceParent)
 	out.TraceId, out.TraceUrl = core.Optional(trace), a.Server.TracePage(trace)
@@ -45,27 +44,6 @@ func (a *API) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 		}
 	}
 	return out, nil
-}
-
-// seesClients reports whether a person may see the names of clients in the lines of an item. The lines of a change of a resource
-// name all of its clients, which only its owners, the security team and auditors see.
-func seesClients(c *catalog.Catalog, who approval.Actor, it approval.Item) bool {
-	if it.Change != nil && it.Change.Kind == approval.ObjectExternalWorkload { // its lines name everything that the application can access
-		return who.Security || who.Auditor || views.OwnsApplication(c, who, it.ApplicationName)
-	}
-	if changesClass(it) { // its lines name the clients of every resource of the class
-		return who.Security || who.Auditor
-	}
-	if it.Change == nil || it.ResourceName == "" {
-		return true
-	}
-	e, _ := c.ByName(it.ResourceName)
-	return views.MayInspect(c, who, e)
-}
-
-// changesClass reports whether an item changes a class.
-func changesClass(it approval.Item) bool {
-	return it.Change != nil && (it.Change.Kind == approval.ObjectResourceClass || it.Change.Kind == approval.ObjectSubjectClass)
 }
 
 // ticketRow returns the row of a ticket in lists, with the current state of the members.

@@ -50,6 +50,31 @@ func OwnsApplication(c *catalog.Catalog, who approval.Actor, name string) bool {
 	return app && c.Owns(who.ID, e)
 }
 
+// SeesClients reports whether a person may see the names of clients in the lines of an item of a ticket. Those who decide the item see them
+// until it is decided. Otherwise the lines of a change of a resource name all of its clients, which only its owners, the security team and
+// auditors see.
+func SeesClients(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) bool {
+	it := &t.Items[i]
+	switch {
+	case who.Security || who.Auditor || approval.DecidesItem(who, t, i):
+		return true
+	case it.Change == nil:
+		return true
+	case it.Change.Kind == approval.ObjectExternalWorkload: // its lines name everything that the application can access
+		return OwnsApplication(c, who, it.ApplicationName)
+	case ChangesClass(it): // its lines name the clients of every resource of the class
+		return false
+	case it.ResourceName == "":
+		return true
+	}
+	return MayInspectName(c, who, it.ResourceName)
+}
+
+// ChangesClass reports whether an item changes a class.
+func ChangesClass(it *approval.Item) bool {
+	return it.Change != nil && (it.Change.Kind == approval.ObjectResourceClass || it.Change.Kind == approval.ObjectSubjectClass)
+}
+
 // MayInspectName reports whether a person may see the connections of the resource with a resource name.
 func MayInspectName(c *catalog.Catalog, who approval.Actor, name string) bool {
 	e, ok := c.ByName(name)
