@@ -2734,6 +2734,11 @@ func LedgerBroken(line int, reason Message) Message {
 	return build("ledger.broken", param{"line", line}, param{"reason", reason})
 }
 
+// LedgerClientsLeftOut is "Lines that name clients are left out: the owners of the resource, the security team and those who decide see them.".
+func LedgerClientsLeftOut() Message {
+	return Message{Code: "ledger.clients-left-out", Text: "Lines that name clients are left out: the owners of the resource, the security team and those who decide see them."}
+}
+
 // LedgerDetailAddress is "address".
 func LedgerDetailAddress() Message {
 	return Message{Code: "ledger.detail.address", Text: "address"}

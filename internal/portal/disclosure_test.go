@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -234,6 +235,52 @@ func TestImpactHidesFlowsOfOtherItems(t *testing.T) {
 		if a.Status != http.StatusOK || !impact.Available || len(impact.NewlyAllowed) > 0 != sees || !sees && impact.Unchanged > 0 {
 			t.Errorf("%s sees the connections to bobs-cluster: %d %s", who, a.Status, a.Body)
 		}
+	}
+}
+
+// TestLedgerHidesClients checks that the ledger's lines about a ticket name the clients of a resource only to people to whom the page of the ticket
+// names them, and that the ledger says that lines are left out.
+func TestLedgerHidesClients(t *testing.T) {
+	x := newSite(t)
+	x.host.approvals = []*v1alpha1.ApprovalPolicy{{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec:       v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"person:carol"}}}},
+	}}
+	a := x.as("bob").
+		Post("/api/v1/tickets", map[string]any{"kind": "mode", "reason": "why", "items": []map[string]any{{"resource": "bobs-cluster", "mode": "Observe"}}})
+	if a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	more := []string{"allow pods with com.trip/appid=889 to pods with redis=x on 6379/TCP", "in every member"}
+	if _, err := x.Tickets.Apply(t.Context(), 1, func(t *approval.Ticket) error {
+		t.Void(0, approval.NewShown(append(t.Items[0].Shown.Lines, more...)), x.Now())
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(who string, want bool) {
+		t.Helper()
+		a := x.as(who).Get("/api/v1/tickets/T-1/ledger")
+		text := string(a.Body)
+		if a.Status != http.StatusOK || !strings.Contains(text, "in every member") {
+			t.Fatalf("%s: %d %s", who, a.Status, text)
+		}
+		if strings.Contains(text, "appid=889") != want || strings.Contains(text, "Lines that name clients are left out") == want {
+			t.Errorf("%s should see the clients: %v: %s", who, want, text)
+		}
+	}
+	for _, who := range []string{"bob", "carol", "dave", "grace"} {
+		check(who, true)
+	}
+	if a := x.as("carol").
+		Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not now", "version": 2}); a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for who, want := range map[string]bool{"bob": true, "carol": false, "dave": true, "grace": true} {
+		check(who, want)
+	}
+	if a := x.as("grace").Get("/api/v1/ledger"); !strings.Contains(string(a.Body), "appid=889") {
+		t.Errorf("the whole ledger, which only the security team and auditors read, lacks lines: %s", a.Body)
 	}
 }
 

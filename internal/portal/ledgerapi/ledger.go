@@ -3,6 +3,7 @@ package ledgerapi
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -42,7 +43,7 @@ func (a *API) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	out := openapi.ListLedger200JSONResponse{Items: linesOf(a.Catalog(), lines)}
+	out := openapi.ListLedger200JSONResponse{Items: linesOf(a.Catalog(), lines, nil)}
 	if next > 0 {
 		out.NextCursor = core.EncodeNumberCursor(sort.List(listLedger), next)
 	}
@@ -70,14 +71,32 @@ func (a *API) ListTicketLedger(ctx context.Context, r openapi.ListTicketLedgerRe
 	if err != nil {
 		return nil, err
 	}
-	out := openapi.ListTicketLedger200JSONResponse{Items: linesOf(a.Catalog(), lines)}
+	who, err := a.Tickets.Actor(core.RequestContext(ctx), core.Caller(ctx))
+	if err != nil {
+		return nil, err
+	}
+	c := a.Catalog()
+	out := openapi.ListTicketLedger200JSONResponse{Items: linesOf(c, lines, hidesClients(c, who, t))}
 	if next > 0 {
 		out.NextCursor = core.EncodeNumberCursor(listTicketLedger+t.ID(), next)
 	}
 	return out, nil
 }
 
-func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
+// hidesClients returns a function that reports whether an entry about a ticket must not name clients to a person. It applies the rule of the
+// page of the ticket, which shows the same lines.
+func hidesClients(c *catalog.Catalog, who approval.Actor, t *approval.Ticket) func(ledger.Entry) bool {
+	return func(e ledger.Entry) bool {
+		if who.Security || who.Auditor {
+			return false
+		}
+		position, err := strconv.Atoi(e.Details["item"])
+		return err != nil || position < 1 || position > len(t.Items) || !views.SeesClients(c, who, t, position-1)
+	}
+}
+
+// linesOf returns the views of lines. hides reports whether clients are left out of an entry; nil if the caller may see all of them.
+func linesOf(c *catalog.Catalog, lines []ledger.Line, hides func(ledger.Entry) bool) []openapi.LedgerLine {
 	out := make([]openapi.LedgerLine, 0, len(lines))
 	for _, l := range lines {
 		var body struct {
@@ -90,7 +109,8 @@ func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
 			x.At, x.Action, x.Object, x.Prev = body.At.UTC(), body.Action, body.Object, body.Prev
 			x.Message = core.OptionalMessage(body.Message())
 			if len(body.Details) > 0 {
-				x.Details, x.Labels, x.Texts = &body.Details, labelsOf(body.Entry), textsOf(body.Entry)
+				comment := commentLines(body.Entry, hides)
+				x.Details, x.Labels, x.Texts = &body.Details, labelsOf(body.Entry), textsOf(body.Entry, comment)
 			}
 			if body.Actor != "" {
 				x.Actor = new(views.Person(c, body.Actor))
@@ -109,15 +129,34 @@ func labelsOf(e ledger.Entry) *map[string]message.Message {
 	return nil
 }
 
-// textsOf returns the details of an entry that can be shown in other languages, with a message for each line; nil if there are none.
-func textsOf(e ledger.Entry) *map[string][]message.Message {
+// commentLines returns the messages of the comment of an entry if the comment consists of lines that show what an item grants; nil otherwise.
+// If hides reports that the entry must not name clients, it removes the lines that do from the details of the entry, too, and says so in their
+// place.
+func commentLines(e ledger.Entry, hides func(ledger.Entry) bool) []message.Message {
+	kind, _ := strings.CutPrefix(e.Action, "ticket.")
+	lines := approval.EventLines(approval.EventKind(kind), e.Details["comment"])
+	if lines == nil || hides == nil || !hides(e) {
+		return approval.LineMessages(lines)
+	}
+	shown := approval.WithoutClients(lines)
+	out := approval.LineMessages(shown)
+	if len(shown) < len(lines) {
+		note := message.LedgerClientsLeftOut()
+		out = append(out, note)
+		e.Details["comment"] = strings.Join(append(shown, note.Text), "\n")
+	}
+	return out
+}
+
+// textsOf returns the details of an entry that can be shown in other languages, with a message for each line; nil if there are none. comment are
+// the messages of the lines of its comment.
+func textsOf(e ledger.Entry, comment []message.Message) *map[string][]message.Message {
 	out := map[string][]message.Message{}
 	for key, m := range e.Texts() {
 		out[key] = []message.Message{m}
 	}
-	kind, _ := strings.CutPrefix(e.Action, "ticket.")
-	if lines := approval.EventLines(approval.EventKind(kind), e.Details["comment"]); lines != nil {
-		out["comment"] = approval.LineMessages(lines)
+	if len(comment) > 0 {
+		out["comment"] = comment
 	}
 	if len(out) == 0 {
 		return nil

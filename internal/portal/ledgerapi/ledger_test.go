@@ -70,7 +70,7 @@ func newChain(t *testing.T, actors ...string) *chain {
 func TestDamagedLinesAreListed(t *testing.T) {
 	lines := newChain(t, "bob", "").lines
 	lines = append(lines, ledger.Line{Seq: 3, Hash: "h", Text: "{damaged"})
-	got := linesOf(featuretest.Data(t).Catalog(), lines)
+	got := linesOf(featuretest.Data(t).Catalog(), lines, nil)
 	if len(got) != 3 {
 		t.Fatalf("%d lines", len(got))
 	}
@@ -109,7 +109,7 @@ func TestLinesHaveMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := linesOf(featuretest.Data(t).Catalog(), []ledger.Line{coded, plain, unknown, voided})
+	got := linesOf(featuretest.Data(t).Catalog(), []ledger.Line{coded, plain, unknown, voided}, nil)
 	if diff := cmp.Diff(new(message.LedgerActionTicketWithdrawn()), got[0].Message); diff != "" {
 		t.Error(diff)
 	}

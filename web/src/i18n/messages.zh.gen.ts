@@ -548,6 +548,7 @@ export const messages: Readonly<Record<string, string>> = {
   "ledger.anchor-differs": "{anchor} 在 {at} 为它保存了不同的哈希：它或第 {line:plain} 行之后的某行被改写",
   "ledger.anchor-unreadable": "有一个锚点无法读取，因此未能全部核对。",
   "ledger.broken": "账本在第 {line:plain} 行损坏：{reason}",
+  "ledger.clients-left-out": "列出客户端的行未显示：资源负责人、安全团队和审批人可以看到。",
   "ledger.detail.address": "地址",
   "ledger.detail.addresses": "地址",
   "ledger.detail.adopt": "为已出现的客户端保留",
