@@ -32,8 +32,8 @@ type Reader struct {
 func (r *Reader) Read(ctx context.Context, e catalog.Entity, present policy.Input, snapshot *policy.Snapshot, since, now time.Time) (*Records, error) {
 	out := &Records{Resource: e.Name, Now: now, Present: present, Snapshot: snapshot}
 	for _, f := range []approval.Filter{
-		{Resource: e.ID, Limit: mostTickets + 1},
-		{Kinds: []approval.Kind{approval.KindClass}, Limit: mostClassTickets + 1},
+		{Resource: e.ID, Limit: mostTickets + 1, OmitComments: true},
+		{Kinds: []approval.Kind{approval.KindClass}, Limit: mostClassTickets + 1, OmitComments: true},
 	} {
 		list, err := r.Tickets.List(ctx, f)
 		if err != nil {

@@ -67,7 +67,7 @@ type ModeHistory struct {
 func (r *Reader) Modes(ctx context.Context, e catalog.Entity, present policy.Input, now time.Time) (ModeHistory, error) {
 	var out ModeHistory
 	tickets, err := r.Tickets.List(ctx, approval.Filter{Resource: e.ID, Limit: mostModes + 1,
-		Kinds: []approval.Kind{approval.KindMode, approval.KindOnboard, approval.KindOffboard}})
+		Kinds: []approval.Kind{approval.KindMode, approval.KindOnboard, approval.KindOffboard}, OmitComments: true})
 	if err != nil {
 		return out, err
 	}

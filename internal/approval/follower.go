@@ -115,7 +115,7 @@ const (
 type comparison struct{ page Filter }
 
 func everything() *comparison {
-	return &comparison{Filter{ItemStates: followed, Limit: syncAtOnce}}
+	return &comparison{Filter{ItemStates: followed, Limit: syncAtOnce, OmitComments: true}}
 }
 
 // comparePage compares the next page of a full comparison. Objects that it reads from the API server are not kept for
@@ -137,7 +137,7 @@ func (f *Follower) comparePage(ctx context.Context, s *comparison) (done bool, e
 
 // follow compares the tickets of one policy with it.
 func (f *Follower) follow(ctx context.Context, policy string) error {
-	tickets, err := f.Service.Store.List(ctx, Filter{Policy: policy, ItemStates: followed})
+	tickets, err := f.Service.Store.List(ctx, Filter{Policy: policy, ItemStates: followed, OmitComments: true})
 	if err != nil {
 		return err
 	}

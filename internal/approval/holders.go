@@ -165,7 +165,7 @@ func (s *Service) revokedSince(ctx context.Context, name string, v accesspackage
 		return nil, err
 	}
 	list, err := s.Store.List(ctx, Filter{Package: name, Applications: []string{application}, ItemStates: []State{StateRevoking, StateRevoked},
-		Limit: maxHolderTickets})
+		Limit: maxHolderTickets, OmitComments: true})
 	if err != nil {
 		return nil, err
 	}

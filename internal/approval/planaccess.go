@@ -144,7 +144,7 @@ func hoursCover(had, wanted *v1alpha1.WeeklyHours) bool {
 func (x *planner) covering(it *Item) (Item, *Target, error) {
 	list, err := x.Store.List(
 		x.ctx,
-		Filter{Application: it.Application, Resource: it.Resource, ItemStates: []State{StateApproved, StateApplying, StateEffective, StateFailed}},
+		Filter{Application: it.Application, Resource: it.Resource, ItemStates: inForce, OmitEvents: true},
 	)
 	if err != nil {
 		return Item{}, nil, err

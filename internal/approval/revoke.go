@@ -76,7 +76,7 @@ func (s *Service) revokeExtensions(ctx context.Context, of Target, why Event, se
 		return nil
 	}
 	seen[of] = true
-	list, err := s.Store.List(ctx, Filter{Target: &of, Kinds: []Kind{KindGrant, KindExtend, KindStatement}})
+	list, err := s.Store.List(ctx, Filter{Target: &of, Kinds: standingKinds, OmitEvents: true})
 	if err != nil {
 		return err
 	}

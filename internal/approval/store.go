@@ -111,7 +111,8 @@ type Filter struct {
 	After    Cursor // continue after this ticket in the order; zero begins with the first
 	Limit    int    // 0 means all
 
-	OmitEvents bool // Ticket.Events stays empty: for pages that do not show the events, which are most of what is read
+	OmitEvents   bool // Ticket.Events stays empty: for pages that do not show the events, which are most of what is read
+	OmitComments bool // Ticket.Events has no EventComment: for callers that read many tickets and need only what the portal recorded
 }
 
 // Cursor is the position of a ticket in a list. UpdatedAt is used only in lists ordered by update.

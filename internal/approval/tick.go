@@ -9,7 +9,7 @@ import (
 // completes revocations whose targets are gone, and from time to time ends items that nobody can decide any more.
 func (s *Service) Tick(ctx context.Context) error {
 	now := s.Now()
-	due, err := s.Store.List(ctx, Filter{DueBy: now})
+	due, err := s.Store.List(ctx, Filter{DueBy: now, OmitEvents: true})
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *Service) Tick(ctx context.Context) error {
 
 // followRevocations sets revocations effective whose targets are gone from every member.
 func (s *Service) followRevocations(ctx context.Context, now time.Time) error {
-	list, err := s.Store.List(ctx, Filter{Kinds: []Kind{KindRevoke}, ItemStates: []State{StateApplying}})
+	list, err := s.Store.List(ctx, Filter{Kinds: []Kind{KindRevoke}, ItemStates: []State{StateApplying}, OmitEvents: true})
 	if err != nil {
 		return err
 	}

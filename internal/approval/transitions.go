@@ -249,10 +249,22 @@ func (t *Ticket) NotRestored(i int, reason message.Message, now time.Time) bool 
 	return true
 }
 
-// Comment adds a comment to the timeline.
+// MaxComments is the maximum number of comments of a ticket. Everybody who may see a ticket can comment on it, and the comments are read with it.
+const MaxComments = 200
+
+// Comment adds a comment to the timeline, unless it has MaxComments of them.
 func (t *Ticket) Comment(person, text string, now time.Time) error {
 	if strings.TrimSpace(text) == "" {
 		return invalid("comment", message.CommentEmpty())
+	}
+	n := 0
+	for _, e := range t.Events {
+		if e.Kind == EventComment {
+			n++
+		}
+	}
+	if n >= MaxComments {
+		return fail(CodeConflict, message.CommentTooMany(MaxComments))
 	}
 	t.event(now, Event{Kind: EventComment, Item: WholeTicket, Actor: person, Comment: text})
 	return nil

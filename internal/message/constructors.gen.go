@@ -1054,6 +1054,11 @@ func CommentEmpty() Message {
 	return Message{Code: "comment.empty", Text: "Write something."}
 }
 
+// CommentTooMany is "This ticket has {limit} comments and takes no more. Continue the conversation elsewhere, with a link to the ticket.".
+func CommentTooMany(limit int) Message {
+	return build("comment.too-many", param{"limit", limit})
+}
+
 // ConditionApprovalPolicyInvalid is "the policy counts for every request that it might match, because it cannot be evaluated: {problems}".
 func ConditionApprovalPolicyInvalid(problems []Message) Message {
 	return build("condition.approval-policy-invalid", param{"problems", problems})

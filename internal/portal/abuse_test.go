@@ -110,7 +110,8 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// TestRateLimits checks the budgets of a person, in all sessions together, of wrong tokens, of user codes and of switches.
+// TestRateLimits checks the budgets of a person, in all sessions together, of wrong tokens, of user codes, of switches and of
+// comments.
 func TestRateLimits(t *testing.T) {
 	x := newSite(t)
 	x.stopBudgets() // a slow machine would refill them between two requests
@@ -154,6 +155,13 @@ func TestRateLimits(t *testing.T) {
 	}
 	if last.Status != http.StatusTooManyRequests {
 		t.Errorf("temporary audits, which notify others, are not limited: %d", last.Status)
+	}
+	frank := x.as("frank")
+	for range core.BudgetComments.Burst + 1 {
+		last = frank.Post("/api/v1/tickets/T-1/comments", map[string]any{"comment": "again"})
+	}
+	if last.Status != http.StatusTooManyRequests {
+		t.Errorf("comments, which notify others, are not limited: %d", last.Status)
 	}
 }
 

@@ -14,7 +14,7 @@ type ApprovalTickets struct{ *approval.Service }
 // Halt implements Tickets.
 func (r ApprovalTickets) Halt(ctx context.Context, resource string, reason message.Message) (int, error) {
 	list, err := r.Store.List(ctx, approval.Filter{Resource: resource, Kinds: []approval.Kind{approval.KindMode, approval.KindOnboard},
-		ItemStates: []approval.State{approval.StatePending, approval.StateApproved}})
+		ItemStates: []approval.State{approval.StatePending, approval.StateApproved}, OmitEvents: true})
 	if err != nil {
 		return 0, err
 	}

@@ -120,6 +120,9 @@ func (m *Memory) List(_ context.Context, f approval.Filter) ([]*approval.Ticket,
 			if f.OmitEvents {
 				c.Events = nil
 			}
+			if f.OmitComments {
+				c.Events = slices.DeleteFunc(c.Events, func(e approval.Event) bool { return e.Kind == approval.EventComment })
+			}
 			out = append(out, c)
 		}
 	}

@@ -274,6 +274,7 @@ func filters(t *testing.T, ctx context.Context, s approval.TicketStore) {
 			t.Errorf("a list has its items, and its events unless they are left out (%v): %+v, %v", omit, got, err)
 		}
 	}
+	checkCommentsAreOmitted(ctx, t, s)
 	counts, err := s.Count(ctx, approval.Filter{WaitsFor: &approval.Waits{Person: "carol"}, Limit: 1}, approval.Filter{Requester: "zoe"})
 	if d := cmp.Diff([]int{2, 1}, counts); err != nil || d != "" {
 		t.Errorf("counts, without regard to a limit: %v (-want +got)\n%s", err, d)
@@ -464,5 +465,26 @@ func parked(t *testing.T, ctx context.Context, s OutboxStore) {
 	}
 	if got, want := lease(t, ctx, s, "w", now.Add(time.Millisecond)), fmt.Sprintf("apply %d", a); got != want {
 		t.Errorf("a parked job comes back: got %s, want %s", got, want)
+	}
+}
+
+// checkCommentsAreOmitted checks that a list has the events of its tickets without the comments if these are left out.
+func checkCommentsAreOmitted(ctx context.Context, t *testing.T, s approval.TicketStore) {
+	t.Helper()
+	list, err := s.List(ctx, approval.Filter{Requester: "zoe"})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if _, err := s.Update(ctx, list[0].Number, func(t *approval.Ticket) error { return t.Comment("bob", "why now?", Start) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, omit := range []bool{false, true} {
+		got, err := s.List(ctx, approval.Filter{Requester: "zoe", OmitComments: omit})
+		if err != nil || len(got) != 1 || len(got[0].Events) == 0 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if has := slices.ContainsFunc(got[0].Events, func(e approval.Event) bool { return e.Kind == approval.EventComment }); has == omit {
+			t.Errorf("comments are left out: %v, and the list has one: %v", omit, has)
+		}
 	}
 }

@@ -70,7 +70,7 @@ func earlierTicket(tx *gorm.DB, t *approval.Ticket) (*approval.Ticket, error) {
 	if err != nil || len(same) == 0 {
 		return nil, err
 	}
-	return same[0], addEvents(tx, same)
+	return same[0], addEvents(tx, same, false)
 }
 
 // nextNumber returns the number of a new ticket. SQLite has one writer at a time, so no other transaction uses it.

@@ -25,7 +25,7 @@ func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err 
 			return approval.NotFound()
 		}
 		t = found[0]
-		return addEvents(tx, found)
+		return addEvents(tx, found, false)
 	})
 	return t, err
 }
@@ -85,7 +85,7 @@ func lockTicket(tx *gorm.DB, number int64) (t *approval.Ticket, err error) {
 	}, "SELECT body FROM items WHERE ticket = ? ORDER BY position", number); err != nil {
 		return nil, err
 	}
-	return t, addEvents(tx, []*approval.Ticket{t})
+	return t, addEvents(tx, []*approval.Ticket{t}, false)
 }
 
 // addItem adds the next item of a ticket from its column body.
@@ -98,8 +98,13 @@ func addItem(t *approval.Ticket, body []byte) error {
 	return nil
 }
 
-// addEvents reads the events of tickets.
-func addEvents(tx *gorm.DB, tickets []*approval.Ticket) error {
+// addEvents reads the events of tickets, without comments if omitComments is set.
+func addEvents(tx *gorm.DB, tickets []*approval.Ticket, omitComments bool) error {
+	query, kinds := "SELECT ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment, through FROM ticket_events "+
+		"WHERE ticket IN ?", []any{}
+	if omitComments {
+		query, kinds = query+" AND kind <> ?", append(kinds, approval.EventComment)
+	}
 	byNumber := make(map[int64]*approval.Ticket, len(tickets))
 	numbers := make([]int64, len(tickets))
 	for i, t := range tickets {
@@ -121,9 +126,7 @@ func addEvents(tx *gorm.DB, tickets []*approval.Ticket) error {
 			t := byNumber[number]
 			t.Events = append(t.Events, e)
 			return nil
-		}, "SELECT ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment, through FROM ticket_events "+
-			"WHERE ticket IN ? ORDER BY seq",
-			padToPowerOfTwo(chunk)); err != nil {
+		}, query+" ORDER BY seq", append([]any{padToPowerOfTwo(chunk)}, kinds...)...); err != nil {
 			return err
 		}
 	}
@@ -167,7 +170,7 @@ func (s *Store) listWith(ctx context.Context, f approval.Filter, limits pageLimi
 		if err != nil || f.OmitEvents {
 			return err
 		}
-		return addEvents(tx, out)
+		return addEvents(tx, out, f.OmitComments)
 	})
 	return out, err
 }

@@ -40,6 +40,8 @@ var (
 	BudgetFlows = Budget{name: "flows", per: 5, Burst: 100, bounded: true}
 	// BudgetReplays bounds replays, proposals and unused grants, which decide all connections of a window.
 	BudgetReplays = Budget{name: "replays", per: 1, Burst: 60, bounded: true}
+	// BudgetComments bounds comments. Each one notifies the people concerned.
+	BudgetComments = Budget{name: "comments", per: 0.1, Burst: 30}
 	// BudgetSwitches bounds temporary audits. Each one notifies people and writes to every member.
 	BudgetSwitches = Budget{name: "switches", per: 0.5, Burst: 120}
 	// BudgetWholeLedger bounds operations that read the whole ledger.

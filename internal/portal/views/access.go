@@ -33,7 +33,7 @@ func (d *Data) OriginsOf(ctx context.Context, grants []policy.Grant) (Origins, e
 	if err != nil {
 		return Origins{}, err
 	}
-	tickets, err := d.ticketsByNumber(ctx, approval.Filter{}, numbers)
+	tickets, err := d.ticketsByNumber(ctx, approval.Filter{OmitComments: true}, numbers)
 	return Origins{Who: who, tickets: tickets}, err
 }
 

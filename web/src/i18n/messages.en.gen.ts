@@ -36,6 +36,7 @@ export const messages: Readonly<Record<string, string>> = {
   "change.resources-not-shown": "{count} resources are concerned; the dataplane objects of the first {limit} are shown.",
   "client-notice.budget": "You have notified owners of {most} clients in the last 24 hours. Continue tomorrow, or ask the security team.",
   "client-notice.too-soon": "The owners of {application} were notified recently. You can notify them again from {at:time}.",
+  "comment.too-many": "This ticket has {limit} comments and takes no more. Continue the conversation elsewhere, with a link to the ticket.",
   "condition.approval-policy-invalid": "the policy counts for every request that it might match, because it cannot be evaluated: {problems}",
   "condition.class-out-of-bounds": "the class is outside of the bounds of its organization: the portal grants no new access by it, and what the members have stays in force: {problems}",
   "condition.policy-out-of-bounds": "the policy is outside of the bounds of its organization: its steps are required, and what the bounds do not allow has no effect: {problems}",

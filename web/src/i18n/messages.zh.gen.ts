@@ -212,6 +212,7 @@ export const messages: Readonly<Record<string, string>> = {
   "client-notice.not-seen": "在所选时间范围内，没有观测到 {application} 未经授权访问此资源。",
   "client-notice.too-soon": "最近已通知过 {application} 的负责人。{at:time} 之后可以再次通知。",
   "comment.empty": "请填写内容。",
+  "comment.too-many": "此工单已有 {limit} 条评论，不能再添加。请在其他地方继续讨论，并附上此工单的链接。",
   "condition.approval-policy-invalid": "该策略对所有可能匹配的申请都生效，因为无法求值：{problems}",
   "condition.being-removed": "正在从各成员集群中移除",
   "condition.class-out-of-bounds": "该资源类别超出了其组织的边界：门户不再据此授予新的访问，各成员集群中已有的内容继续生效：{problems}",
