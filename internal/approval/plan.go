@@ -70,6 +70,9 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	p := Plan{Kind: r.Kind}
 	claimed := map[Claim]int{}
 	for i, it := range r.Items {
+		if err := ctx.Err(); err != nil { // each item is compiled, which reads nothing that ends with the context
+			return Plan{}, fmt.Errorf("plan item %d: %w", i+1, err)
+		}
 		item, err := x.item(it, fmt.Sprintf("items[%d].", i), claimed, i)
 		if r.Package != nil && held(err) {
 			continue

@@ -110,8 +110,8 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// TestRateLimits checks the budgets of a person, in all sessions together, of wrong tokens, of user codes, of switches and of
-// comments.
+// TestRateLimits checks the budgets of a person, in all sessions together, of wrong tokens, of user codes, of switches, of
+// previews and of comments.
 func TestRateLimits(t *testing.T) {
 	x := newSite(t)
 	x.stopBudgets() // a slow machine would refill them between two requests
@@ -155,6 +155,23 @@ func TestRateLimits(t *testing.T) {
 	}
 	if last.Status != http.StatusTooManyRequests {
 		t.Errorf("temporary audits, which notify others, are not limited: %d", last.Status)
+	}
+	erin := x.as("erin")
+	previews := func() portaltest.Answer {
+		return erin.Post("/api/v1/tickets/preview", newTicket("app-889", "bobs-cluster"))
+	}
+	if a := previews(); a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for range core.BudgetPreviews.Burst {
+		// It has the same budget, because both compile the items of a request.
+		last = erin.Post("/api/v1/tickets/what-if", map[string]any{"request": newTicket("app-889", "bobs-cluster")})
+	}
+	if last.Status != http.StatusTooManyRequests {
+		t.Errorf("what-ifs are not limited: %d", last.Status)
+	}
+	if a := previews(); a.Status != http.StatusTooManyRequests {
+		t.Errorf("previews are not limited: %d", a.Status)
 	}
 	frank := x.as("frank")
 	for range core.BudgetComments.Burst + 1 {

@@ -197,6 +197,7 @@ var routes = []core.Route{
 		Who:       core.Changer,
 		Scope:     read,
 		Rule:      "owners of the application",
+		Costs:     &core.BudgetPreviews,
 	},
 	{
 		Method:    "GET",
@@ -251,6 +252,7 @@ var routes = []core.Route{
 		Who:       core.Person,
 		Scope:     read,
 		Rule:      "for others: security, auditors",
+		Costs:     &core.BudgetPreviews,
 	},
 	{
 		Method:    "GET",
