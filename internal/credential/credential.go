@@ -114,6 +114,9 @@ type Session struct {
 	CreatedAt, ExpiresAt  time.Time
 }
 
+// DeviceChange changes a device login. It returns the token and the ledger line to be stored with it, which may be nil.
+type DeviceChange func(*Device) (*NewToken, *ledger.Entry, error)
+
 // Store persists credentials. Every method is one transaction, which includes the ledger lines that the method is
 // given.
 type Store interface {
@@ -133,10 +136,13 @@ type Store interface {
 	AddDevice(ctx context.Context, d Device) error
 	// DeviceByUserCode returns the device login with the hash of a user code, even if it has expired, or ErrUnknown.
 	DeviceByUserCode(ctx context.Context, hash string) (Device, error)
-	// UpdateDevice reads a device login by the hash of either code, and stores it as the function has changed it, with
-	// the token and the ledger line that the function returns. An error of the function is returned unchanged, and
-	// nothing is stored. It returns ErrUnknown if there is no such device login.
-	UpdateDevice(ctx context.Context, hash string, change func(*Device) (*NewToken, *ledger.Entry, error)) error
+	// UpdateDeviceByDeviceCode reads the device login with the hash of a device code, and stores it as the function has
+	// changed it, with the token and the ledger line that the function returns. An error of the function is returned
+	// unchanged, and nothing is stored. It returns ErrUnknown if there is no such device login.
+	UpdateDeviceByDeviceCode(ctx context.Context, hash string, change DeviceChange) error
+	// UpdateDeviceByUserCode is UpdateDeviceByDeviceCode for the hash of a user code. Neither method accepts the other
+	// code: the device code is the secret for which a token is returned, and the user code is shown to people.
+	UpdateDeviceByUserCode(ctx context.Context, hash string, change DeviceChange) error
 
 	// Sessions returns the sessions of a person that have not expired at an instant, newest first.
 	Sessions(ctx context.Context, person string, now time.Time) ([]Session, error)

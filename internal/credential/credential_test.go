@@ -247,6 +247,49 @@ func TestDeviceLogin(t *testing.T) {
 	})
 }
 
+// TestDeviceCodesAreSeparate checks that neither code of a device login is accepted in the place of the other. People near
+// the user can read the user code, and would get the user's token with it.
+func TestDeviceCodesAreSeparate(t *testing.T) {
+	each(t, func(t *testing.T, d *fixture) {
+		ctx := t.Context()
+		codes, err := d.StartDevice(ctx, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.PendingDevice(ctx, codes.DeviceCode); !errors.Is(err, credential.ErrUnknown) {
+			t.Errorf("look up the device code as a user code: got %v, want ErrUnknown", err)
+		}
+		if err := d.DecideDevice(ctx, "mallory", codes.DeviceCode, true); !errors.Is(err, credential.ErrUnknown) {
+			t.Errorf("approve with the device code: got %v, want ErrUnknown", err)
+		}
+		if err := d.DecideDevice(ctx, "alice", codes.UserCode, true); err != nil {
+			t.Fatal(err)
+		}
+		letters := strings.ReplaceAll(codes.UserCode, "-", "")
+		for _, code := range []string{codes.UserCode, letters, strings.ToLower(letters), "", letters + strings.Repeat("A", 52-len(letters))} {
+			d.pass(time.Minute)
+			if _, _, err := d.PollDevice(ctx, code, known); !errors.Is(err, credential.ErrUnknown) {
+				t.Errorf("poll with %q: got %v, want ErrUnknown", code, err)
+			}
+		}
+		// The store does not accept one code for the other either, whatever its length.
+		never := func(*credential.Device) (*credential.NewToken, *ledger.Entry, error) {
+			t.Error("the store found a device login by the other code")
+			return nil, nil, credential.ErrDenied
+		}
+		if err := d.store.UpdateDeviceByDeviceCode(ctx, credential.Hash(letters), never); !errors.Is(err, credential.ErrUnknown) {
+			t.Errorf("the hash of the user code as that of a device code: got %v, want ErrUnknown", err)
+		}
+		if err := d.store.UpdateDeviceByUserCode(ctx, credential.Hash(codes.DeviceCode), never); !errors.Is(err, credential.ErrUnknown) {
+			t.Errorf("the hash of the device code as that of a user code: got %v, want ErrUnknown", err)
+		}
+		d.pass(time.Minute)
+		if token, _, err := d.PollDevice(ctx, codes.DeviceCode, known); err != nil || token.Person != "alice" {
+			t.Errorf("the device itself: got a token of %q and %v", token.Person, err)
+		}
+	})
+}
+
 // TestDeviceTokenOnce checks that concurrent polls get one token.
 func TestDeviceTokenOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *fixture) {

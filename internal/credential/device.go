@@ -71,11 +71,15 @@ func (s *Service) StartDevice(ctx context.Context, client, address string) (Devi
 	if err != nil {
 		return DeviceCodes{}, err
 	}
+	normalized, err := normalizeUserCode(user)
+	if err != nil {
+		return DeviceCodes{}, err
+	}
 	codes := DeviceCodes{DeviceCode: newSecret(), UserCode: user, Lifetime: DeviceLifetime, Interval: DeviceInterval}
 	now := s.Now().UTC().Truncate(time.Microsecond)
 	err = s.Store.AddDevice(
 		ctx,
-		Device{DeviceHash: Hash(codes.DeviceCode), UserHash: Hash(normalizeUserCode(user)), Client: Printable(client, MaxClient), Address: address,
+		Device{DeviceHash: Hash(codes.DeviceCode), UserHash: Hash(normalized), Client: Printable(client, MaxClient), Address: address,
 			State: DeviceWaiting, CreatedAt: now, ExpiresAt: now.Add(DeviceLifetime), Interval: DeviceInterval},
 	)
 	return codes, err
@@ -84,7 +88,11 @@ func (s *Service) StartDevice(ctx context.Context, client, address string) (Devi
 // PendingDevice returns the device login that a person is about to decide, or ErrUnknown unless it waits for a
 // decision.
 func (s *Service) PendingDevice(ctx context.Context, userCode string) (Device, error) {
-	d, err := s.Store.DeviceByUserCode(ctx, Hash(normalizeUserCode(userCode)))
+	code, err := normalizeUserCode(userCode)
+	if err != nil {
+		return Device{}, err
+	}
+	d, err := s.Store.DeviceByUserCode(ctx, Hash(code))
 	if err == nil && (d.State != DeviceWaiting || !s.Now().Before(d.ExpiresAt)) {
 		return Device{}, ErrUnknown
 	}
@@ -94,7 +102,11 @@ func (s *Service) PendingDevice(ctx context.Context, userCode string) (Device, e
 // DecideDevice approves or denies a device login on behalf of a person. It returns ErrUnknown unless the login waits
 // for a decision.
 func (s *Service) DecideDevice(ctx context.Context, person, userCode string, allow bool) error {
-	return s.Store.UpdateDevice(ctx, Hash(normalizeUserCode(userCode)), func(d *Device) (*NewToken, *ledger.Entry, error) {
+	code, err := normalizeUserCode(userCode)
+	if err != nil {
+		return err
+	}
+	return s.Store.UpdateDeviceByUserCode(ctx, Hash(code), func(d *Device) (*NewToken, *ledger.Entry, error) {
 		if d.State != DeviceWaiting || !s.Now().Before(d.ExpiresAt) {
 			return nil, nil, ErrUnknown
 		}
@@ -108,12 +120,16 @@ func (s *Service) DecideDevice(ctx context.Context, person, userCode string, all
 }
 
 // PollDevice returns the token of an approved device login, once. known reports whether a person is still in the
-// catalog. Errors are ErrPending, ErrSlowDown, ErrDenied, ErrUnknown and ErrTooMany.
+// catalog. Errors are ErrPending, ErrSlowDown, ErrDenied, ErrUnknown and ErrTooMany. The user code is not accepted: people
+// near the user can read it, and it is short enough to be guessed.
 func (s *Service) PollDevice(ctx context.Context, deviceCode string, known func(person string) bool) (Token, string, error) {
+	if len(deviceCode) != secretLength {
+		return Token{}, "", ErrUnknown
+	}
 	var token Token
 	var secret string
 	var answer error
-	err := s.Store.UpdateDevice(ctx, Hash(deviceCode), func(d *Device) (*NewToken, *ledger.Entry, error) {
+	err := s.Store.UpdateDeviceByDeviceCode(ctx, Hash(deviceCode), func(d *Device) (*NewToken, *ledger.Entry, error) {
 		token, secret, answer = Token{}, "", nil
 		now := s.Now()
 		early := !d.PolledAt.IsZero() && now.Sub(d.PolledAt) < d.Interval
@@ -171,12 +187,17 @@ func newUserCode() (string, error) {
 	return code[:userCodeLength/2] + "-" + code[userCodeLength/2:], nil
 }
 
-// normalizeUserCode removes the differences in how people type a code: case, spaces and the dash.
-func normalizeUserCode(code string) string {
-	return strings.Map(func(r rune) rune {
+// normalizeUserCode removes the differences in how people type a code: case, spaces and the dash. It returns ErrUnknown
+// for a code of another length than user codes have.
+func normalizeUserCode(code string) (string, error) {
+	letters := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(userCodeLetters, r) {
 			return r
 		}
 		return -1
 	}, strings.ToUpper(code))
+	if len(letters) != userCodeLength {
+		return "", ErrUnknown
+	}
+	return letters, nil
 }

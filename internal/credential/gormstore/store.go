@@ -246,11 +246,21 @@ func (s *Store) DeviceByUserCode(ctx context.Context, hash string) (credential.D
 	return row.device(), nil
 }
 
-// UpdateDevice implements credential.Store.
-func (s *Store) UpdateDevice(ctx context.Context, hash string, change func(*credential.Device) (*credential.NewToken, *ledger.Entry, error)) error {
+// UpdateDeviceByDeviceCode implements credential.Store.
+func (s *Store) UpdateDeviceByDeviceCode(ctx context.Context, hash string, change credential.DeviceChange) error {
+	return s.updateDevice(ctx, "SELECT * FROM device_logins WHERE device_hash = ?", hash, change)
+}
+
+// UpdateDeviceByUserCode implements credential.Store.
+func (s *Store) UpdateDeviceByUserCode(ctx context.Context, hash string, change credential.DeviceChange) error {
+	return s.updateDevice(ctx, "SELECT * FROM device_logins WHERE user_hash = ?", hash, change)
+}
+
+// updateDevice changes the device login that a query with the hash of a code returns.
+func (s *Store) updateDevice(ctx context.Context, query, hash string, change credential.DeviceChange) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		// The row is locked until the transaction ends, so that a token is returned only once.
-		row, err := database.SelectOne[deviceRow](tx, "SELECT * FROM device_logins WHERE (device_hash = ? OR user_hash = ?)"+database.ForUpdate(tx), hash, hash)
+		row, err := database.SelectOne[deviceRow](tx, query+database.ForUpdate(tx), hash)
 		if err != nil {
 			return err
 		}
