@@ -1,11 +1,17 @@
 package portal
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/portal/core"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -89,6 +95,62 @@ func TestSessionFixation(t *testing.T) {
 	invented.Client.Jar.SetCookies(mustParse(t, x.base), []*http.Cookie{{Name: core.CookieName, Value: strings.Repeat("A", 43)}})
 	if got := cookie(t, invented.Get("/auth/login")).Value; got == strings.Repeat("A", 43) {
 		t.Error("a token that the portal did not create is used")
+	}
+}
+
+// endingSessions deletes sessions when they are about to be committed, as a logout does that happens between the find and
+// the commit of another request.
+type endingSessions struct {
+	*credentialstore.Sessions
+	ending atomic.Bool
+}
+
+func (s *endingSessions) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
+	if s.ending.Swap(false) {
+		if err := s.DeleteCtx(ctx, token); err != nil {
+			return err
+		}
+	}
+	return s.Sessions.CommitCtx(ctx, token, data, expiry)
+}
+
+// TestLoginRestoresNoEndedSession checks that the begin and the callback of a login do not store a session again that was
+// ended while they were in progress.
+func TestLoginRestoresNoEndedSession(t *testing.T) {
+	x := newSite(t)
+	sessions := &endingSessions{Sessions: x.credentials.Manager()}
+	config := x.config
+	config.Sessions, config.Metrics = sessions, prometheus.NewRegistry()
+	server, err := New(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(server)
+	t.Cleanup(front.Close)
+	call := func(session, path string) portaltest.Answer {
+		b := portaltest.NewBrowser(t, front.URL)
+		b.Client.Jar.SetCookies(mustParse(t, front.URL), []*http.Cookie{{Name: core.CookieName, Value: session}})
+		return b.Get(path)
+	}
+	for name, path := range map[string]string{"begin": "/auth/login", "begin again": "/auth/login?fresh=true", "callback": "/auth/callback?error=access_denied"} {
+		t.Run(name, func(t *testing.T) {
+			b := x.as("alice")
+			if name == "callback" {
+				b.Get("/auth/login?fresh=true")
+			}
+			session := b.Client.Jar.Cookies(mustParse(t, x.base))[0].Value
+			if got := call(session, "/api/v1/me").Status; got != http.StatusOK {
+				t.Fatalf("the session of alice: got status %d, want 200", got)
+			}
+			sessions.ending.Store(true)
+			call(session, path)
+			if sessions.ending.Load() {
+				t.Fatal("the request stored no session")
+			}
+			if got := call(session, "/api/v1/me").Status; got != http.StatusUnauthorized {
+				t.Errorf("a session that was ended meanwhile: got status %d, want 401", got)
+			}
+		})
 	}
 }
 

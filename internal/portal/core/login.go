@@ -133,7 +133,13 @@ func (s *Server) startLogin(c *gin.Context) {
 	if caller(c) == nil {
 		s.sessions.SetDeadline(ctx, s.Now().Add(loginMinutes))
 	}
-	if err := s.storeSession(ctx, c); err != nil {
+	storing := ctx
+	if s.sessions.GetString(ctx, sessPerson) != "" {
+		// The session of a person may have ended since it was loaded, for example by a logout. It stays ended, and the
+		// callback then reports that the login was not begun in this browser.
+		storing = credential.WithUpdateOnly(ctx)
+	}
+	if err := s.storeSession(storing, c); err != nil {
 		s.fail(c, err)
 		return
 	}
@@ -149,7 +155,8 @@ func (s *Server) finishLogin(c *gin.Context) {
 	s.sessions.Remove(ctx, sessStarted)
 	fresh := s.sessions.PopBool(ctx, sessFresh)
 	if state != "" {
-		if err := s.storeSession(ctx, c); err != nil {
+		// A session with a state was loaded from the store. If it has ended since, it stays ended.
+		if err := s.storeSession(credential.WithUpdateOnly(ctx), c); err != nil {
 			s.fail(c, err)
 			return
 		}
