@@ -187,7 +187,8 @@ func (h *Host) Instructions(ctx context.Context) ([]externalchanges.Instructed, 
 	return out, nil
 }
 
-// ObjectRows implements externalchanges.Host.
+// ObjectRows implements externalchanges.Host. It returns the objects of all kinds that recorded returns, because the changes that were made
+// while no portal ran are found only by a comparison with these.
 func (h *Host) ObjectRows(ctx context.Context) ([]externalchanges.Row, error) {
 	var out []externalchanges.Row
 	lists := []client.ObjectList{
@@ -196,6 +197,7 @@ func (h *Host) ObjectRows(ctx context.Context) ([]externalchanges.Row, error) {
 		&v1alpha1.ResourceClassList{},
 		&v1alpha1.SubjectClassList{},
 		&v1alpha1.ApprovalPolicyList{},
+		&v1alpha1.OrganizationList{},
 	}
 	for _, list := range lists {
 		if err := h.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

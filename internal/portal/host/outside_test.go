@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	outsidestore "github.com/acp-io/acp/internal/externalchanges/gormstore"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 	"github.com/acp-io/acp/internal/rollout"
 	"github.com/acp-io/acp/internal/waves"
@@ -49,28 +51,33 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	}
 	db := databasetest.Open(t, databasetest.SQLite(t))
 	store := outsidestore.New(db)
-	h := newHost(t, config)
-	h.RecordOwnChanges(store.AddOwnChange)
-	h.RecordOwnInstructions(store.AddOwnInstruction)
-	recorder := &externalchanges.Recorder{Host: h, Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Settle: 500 * time.Millisecond, Every: 20 * time.Millisecond, Compare: time.Hour}
-	h.OnObject(recorder.Notice)
-	h.OnInstruction(recorder.NoticeInstruction)
-	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- h.Run(running) }()
-	recorded := make(chan struct{})
-	go func() {
-		recorder.Run(running)
-		close(recorded)
-	}()
-	defer func() {
-		stop()
-		<-recorded
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
+	// start starts a portal's connection to the host cluster with its recorder, and returns a function that stops both.
+	start := func() (*host.Host, func()) {
+		h := newHost(t, config)
+		h.RecordOwnChanges(store.AddOwnChange)
+		h.RecordOwnInstructions(store.AddOwnInstruction)
+		recorder := &externalchanges.Recorder{Host: h, Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			Settle: 500 * time.Millisecond, Every: 20 * time.Millisecond, Compare: time.Hour}
+		h.OnObject(recorder.Notice)
+		h.OnInstruction(recorder.NoticeInstruction)
+		running, cancel := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- h.Run(running) }()
+		recorded := make(chan struct{})
+		go func() {
+			recorder.Run(running)
+			close(recorded)
+		}()
+		return h, sync.OnceFunc(func() {
+			cancel()
+			<-recorded
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	h, stop := start()
+	defer func() { stop() }()
 	until := func(what string, done func() bool) {
 		t.Helper()
 		for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
@@ -253,5 +260,41 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	}
 	if err := w.InstructClass(ctx, "none", other); !errors.Is(err, rollout.ErrGone) {
 		t.Errorf("a class that does not exist: %v", err)
+	}
+
+	// Changes while no portal runs, of a kind that is in no list of the portal's own objects.
+	organization := func(name string) *v1alpha1.Organization {
+		return &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1alpha1.OrganizationSpec{Teams: []v1alpha1.TeamName{"team-a"}, Administrators: []v1alpha1.OrganizationAdministrator{"person:alice"}}}
+	}
+	changed, deleted := organization("changed"), organization("deleted")
+	for _, o := range []*v1alpha1.Organization{changed, deleted} {
+		if err := kubectl.Create(ctx, o, client.FieldOwner("kubectl-create")); err != nil {
+			t.Fatal(err)
+		}
+		expect("object.created Organization/" + o.Name + " unknown 1 kubectl-create")
+	}
+	stop()
+	changed.Spec.Title = "Changed"
+	if err := kubectl.Update(ctx, changed, client.FieldOwner("kubectl-edit")); err != nil {
+		t.Fatal(err)
+	}
+	if err := kubectl.Delete(ctx, deleted); err != nil {
+		t.Fatal(err)
+	}
+	if err := kubectl.Create(ctx, organization("created"), client.FieldOwner("kubectl-create")); err != nil {
+		t.Fatal(err)
+	}
+	_, stop = start()
+	more := []string{
+		"object.created Organization/created unknown 1 kubectl-create",
+		"object.deleted Organization/deleted unknown 1 ",
+		"object.updated Organization/changed unknown 2 kubectl-edit",
+	}
+	until("the lines about changes while no portal ran", func() bool { return len(lines()) >= len(want)+len(more) })
+	got := lines()[len(want):] // in any order
+	slices.Sort(got)
+	if d := cmp.Diff(more, got); d != "" {
+		t.Error(d)
 	}
 }
