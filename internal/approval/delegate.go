@@ -7,8 +7,15 @@ import (
 	"github.com/acp-io/acp/internal/message"
 )
 
-// MaxDelegation is the longest duration of a delegation.
-const MaxDelegation = 90 * 24 * time.Hour
+// Bounds of delegations. Those to a person are read for nearly every request of that person, so nobody may make their number grow without limit.
+const (
+	// MaxDelegation is the longest duration of a delegation.
+	MaxDelegation = 90 * 24 * time.Hour
+	// MaxDelegationsMade is the number of delegations of one person that have not ended, including those that have not begun.
+	MaxDelegationsMade = 20
+	// MaxDelegationsReceived is the number of delegations to one person that have not ended, including those that have not begun.
+	MaxDelegationsReceived = 200
+)
 
 // Delegate lets another person decide in the actor's place between two instants. No one can delegate for another person, because
 // that would give them the other person's decisions. It needs a recent login, see CheckLogin: the delegate decides with their own login, so
@@ -41,6 +48,30 @@ func (s *Service) Delegate(ctx context.Context, a Actor, to string, start, end t
 		return Delegation{}, err
 	}
 	return s.Config.Delegations.Delegate(ctx, Delegation{From: a.ID, To: to, Start: start, End: end, Reason: reason, CreatedBy: a.ID, CreatedAt: now})
+}
+
+// CheckDelegation returns an *Error with CodeConflict if a new delegation exceeds a bound, or overlaps with one between the same people. open
+// are the delegations from the one person or to the other that have not ended when the new one is created.
+func CheckDelegation(d Delegation, open []Delegation) error {
+	made, received := 0, 0
+	for _, o := range open {
+		if o.From == d.From {
+			made++
+		}
+		if o.To == d.To {
+			received++
+		}
+		if o.From == d.From && o.To == d.To && o.Start.Before(d.End) && d.Start.Before(o.End) {
+			return fail(CodeConflict, message.DelegationOverlaps(o.Start, o.End))
+		}
+	}
+	switch {
+	case made >= MaxDelegationsMade:
+		return fail(CodeConflict, message.DelegationTooManyMade(MaxDelegationsMade))
+	case received >= MaxDelegationsReceived:
+		return fail(CodeConflict, message.DelegationTooManyReceived(MaxDelegationsReceived))
+	}
+	return nil
 }
 
 // EndDelegation ends a delegation early. Both sides may do that, and the security team.

@@ -24,6 +24,11 @@ func (d Delegation) Active(at time.Time) bool {
 	return !at.Before(d.Start) && at.Before(d.End) && (d.EndedAt.IsZero() || at.Before(d.EndedAt))
 }
 
+// Open reports whether the delegation has not ended at an instant. It may not have begun.
+func (d Delegation) Open(at time.Time) bool {
+	return at.Before(d.End) && (d.EndedAt.IsZero() || at.Before(d.EndedAt))
+}
+
 // LedgerEntry returns the ledger entry for the start of the delegation, or for its early end.
 func (d Delegation) LedgerEntry() ledger.Entry {
 	e := ledger.Entry{At: d.CreatedAt, Actor: d.CreatedBy, Action: "delegation.made", Object: d.From + " -> " + d.To,

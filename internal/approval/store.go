@@ -47,7 +47,8 @@ type TicketStore interface {
 
 // DelegationStore stores delegations.
 type DelegationStore interface {
-	// Delegate numbers and stores a new delegation with its ledger entry.
+	// Delegate numbers and stores a new delegation with its ledger entry. It returns the error of CheckDelegation for the
+	// delegations that have not ended by CreatedAt, also if several are made at the same time.
 	Delegate(ctx context.Context, d Delegation) (Delegation, error)
 	// EndDelegation loads a delegation, applies a change to its end and stores it with its ledger entry; CodeNotFound if
 	// there is none. An error of the change is returned unchanged, and nothing is stored.

@@ -1354,6 +1354,11 @@ func DelegationNotFound() Message {
 	return Message{Code: "delegation.not-found", Text: "There is no such delegation, or you may not see it."}
 }
 
+// DelegationOverlaps is "This person is your delegate from {begin:time} until {until:time} already. End that delegation first, or choose a time outside of it.".
+func DelegationOverlaps(begin time.Time, until time.Time) Message {
+	return build("delegation.overlaps", param{"begin", begin}, param{"until", until})
+}
+
 // DelegationReasonNeeded is "Say why.".
 func DelegationReasonNeeded() Message {
 	return Message{Code: "delegation.reason-needed", Text: "Say why."}
@@ -1367,6 +1372,16 @@ func DelegationToOneself() Message {
 // DelegationTooLong is "A delegation lasts at most 90 days.".
 func DelegationTooLong() Message {
 	return Message{Code: "delegation.too-long", Text: "A delegation lasts at most 90 days."}
+}
+
+// DelegationTooManyMade is "You have {limit} delegations that have not ended, which is the limit. End one of them first.".
+func DelegationTooManyMade(limit int) Message {
+	return build("delegation.too-many-made", param{"limit", limit})
+}
+
+// DelegationTooManyReceived is "This person has received {limit} delegations that have not ended, which is the limit. Name another person.".
+func DelegationTooManyReceived(limit int) Message {
+	return build("delegation.too-many-received", param{"limit", limit})
 }
 
 // DeviceCodeEnded is "The code is not known, or has ended: begin the login again.".

@@ -2,8 +2,12 @@ package approvaltest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -228,6 +232,88 @@ func delegations(t *testing.T, ctx context.Context, s approval.DelegationStore) 
 	}
 	if _, err := s.EndDelegation(ctx, 99, func(*approval.Delegation) error { return nil }); approval.CodeOf(err) != approval.CodeNotFound {
 		t.Errorf("one that does not exist: %v", err)
+	}
+	delegationBounds(t, ctx, s)
+}
+
+// delegationBounds checks the bounds of the delegations that have not ended.
+func delegationBounds(t *testing.T, ctx context.Context, s approval.DelegationStore) {
+	add := func(from, to string, start, end time.Duration) (approval.Delegation, error) {
+		return s.Delegate(ctx, approval.Delegation{From: from, To: to, Start: Start.Add(start), End: Start.Add(end), Reason: "away", CreatedBy: from,
+			CreatedAt: Start})
+	}
+	refused := func(reason, code string, err error) {
+		t.Helper()
+		var e *approval.Error
+		if !errors.As(err, &e) || e.Code != approval.CodeConflict || e.Message.Code != code {
+			t.Errorf("%s: got %v, want a conflict with the message %s", reason, err, code)
+		}
+	}
+	accepted := func(reason string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	first, err := add("ann", "ben", time.Hour, 2*time.Hour)
+	accepted("the first", err)
+	for reason, times := range map[string][2]time.Duration{"the same": {time.Hour, 2 * time.Hour}, "a longer one": {0, 3 * time.Hour},
+		"one within it": {80 * time.Minute, 90 * time.Minute}, "one that extends it": {90 * time.Minute, 5 * time.Hour}} {
+		_, err := add("ann", "ben", times[0], times[1])
+		refused(reason, "delegation.overlaps", err)
+	}
+	_, err = add("ann", "ben", 0, time.Hour)
+	accepted("one that ends when the first begins", err)
+	_, err = add("ann", "cid", time.Hour, 2*time.Hour)
+	accepted("one to another person", err)
+	_, err = add("ben", "ann", time.Hour, 2*time.Hour)
+	accepted("one in the other direction", err)
+	if _, err := s.EndDelegation(ctx, first.ID, func(d *approval.Delegation) error {
+		d.EndedAt, d.EndedBy = Start, "ann"
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = add("ann", "ben", time.Hour, 9*time.Hour)
+	accepted("a longer one, after the first was ended", err)
+
+	for i := range approval.MaxDelegationsMade - 3 { // three of ann have not ended
+		_, err := add("ann", "delegate-"+strconv.Itoa(i), 0, time.Hour)
+		accepted("up to the limit", err)
+	}
+	_, err = add("ann", "dan", 0, time.Hour)
+	refused("one more than a person may make", "delegation.too-many-made", err)
+	_, err = s.Delegate(ctx, approval.Delegation{From: "ann", To: "dan", Start: Start.Add(10 * time.Hour), End: Start.Add(11 * time.Hour), Reason: "away",
+		CreatedBy: "ann", CreatedAt: Start.Add(10 * time.Hour)})
+	accepted("one after the others have ended", err)
+
+	for i := range approval.MaxDelegationsReceived {
+		_, err := add("person-"+strconv.Itoa(i), "eve", 0, time.Hour)
+		accepted("up to the limit", err)
+	}
+	_, err = add("fay", "eve", 2*time.Hour, 3*time.Hour)
+	refused("one more than a person may receive", "delegation.too-many-received", err)
+	delegateAtOnce(t, ctx, s)
+}
+
+// delegateAtOnce checks that the same delegation is made once if it is requested several times at the same instant.
+func delegateAtOnce(t *testing.T, ctx context.Context, s approval.DelegationStore) {
+	var all sync.WaitGroup
+	var made atomic.Int32
+	for range 8 {
+		all.Go(func() {
+			_, err := s.Delegate(ctx, approval.Delegation{From: "gus", To: "hal", Start: Start, End: Start.Add(time.Hour), Reason: "away", CreatedBy: "gus",
+				CreatedAt: Start})
+			switch {
+			case err == nil:
+				made.Add(1)
+			case approval.CodeOf(err) != approval.CodeConflict:
+				t.Errorf("at the same time: %v", err)
+			}
+		})
+	}
+	if all.Wait(); made.Load() != 1 {
+		t.Errorf("%d of the same delegations were made at the same time, want 1", made.Load())
 	}
 }
 

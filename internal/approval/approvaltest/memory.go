@@ -214,6 +214,15 @@ func (m *Memory) ChangedSince(_ context.Context, since time.Time) ([]approval.Ti
 func (m *Memory) Delegate(_ context.Context, d approval.Delegation) (approval.Delegation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var open []approval.Delegation
+	for _, o := range m.delegations {
+		if (o.From == d.From || o.To == d.To) && o.Open(d.CreatedAt) {
+			open = append(open, o)
+		}
+	}
+	if err := approval.CheckDelegation(d, open); err != nil {
+		return approval.Delegation{}, err
+	}
 	d.ID = int64(len(m.delegations)) + 1
 	m.delegations = append(m.delegations, d)
 	m.Lines = append(m.Lines, d.LedgerEntry())

@@ -18,6 +18,9 @@ func (s *Store) Delegate(ctx context.Context, d approval.Delegation) (approval.D
 	row := rowOfDelegation(d)
 	row.ID = 0
 	err := s.write(ctx, func(tx *gorm.DB) error {
+		if err := checkDelegation(tx, d); err != nil {
+			return err
+		}
 		if err := tx.Create(&row).Error; err != nil {
 			return err
 		}
@@ -27,6 +30,31 @@ func (s *Store) Delegate(ctx context.Context, d approval.Delegation) (approval.D
 		return delegated(tx, row.delegation())
 	})
 	return row.delegation(), err
+}
+
+// checkDelegation checks a new delegation with those that have not ended. Transactions that add delegations of the same person, or to the same
+// person, wait for each other. Each takes its locks in the same order, so that none of them wait in a circle.
+func checkDelegation(tx *gorm.DB, d approval.Delegation) error {
+	for _, name := range []string{"delegations made by " + d.From, "delegations to " + d.To} {
+		if err := database.Lock(tx, name); err != nil {
+			return err
+		}
+	}
+	at := database.Micros(d.CreatedAt)
+	var open []approval.Delegation
+	for _, column := range []struct{ name, person string }{{"from_person", d.From}, {"to_person", d.To}} {
+		rows, err := database.Select[delegationRow](tx, "SELECT * FROM delegations WHERE "+column.name+" = ? AND end_at > ? AND (ended_at = 0 OR ended_at > ?)",
+			column.person, at, at)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if made := r.delegation(); column.name == "from_person" || made.From != d.From { // those of both are in the first answer
+				open = append(open, made)
+			}
+		}
+	}
+	return approval.CheckDelegation(d, open)
 }
 
 // EndDelegation implements approval.DelegationStore.
