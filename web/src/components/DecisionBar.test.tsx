@@ -301,6 +301,47 @@ describe("the review of broken glass", () => {
   });
 });
 
+describe("the effect of a decision", () => {
+  const effect = { available: true, since: "2026-11-06T10:00:00Z", until: "2026-11-20T10:00:00Z", newlyAllowed: [], newlyDenied: [], uncertain: [], allowed: { connections: 0, clients: 0 }, denied: { connections: 0, clients: 0 }, unchanged: 0, truncated: false };
+
+  function show(of: Ticket, impact: (call: Call) => Answer) {
+    serve({ "GET /me": () => ({ body: me({ person: carol }) }), "GET /tickets/T-42": () => ({ body: of }), "GET /tickets/T-42/impact": impact });
+    renderPage(<TicketPage />, { path: "/tickets/:id", at: "/tickets/T-42" });
+  }
+
+  it("is reported as unknown when it could not be read, and read again on demand", async () => {
+    let answer = problem(503, "unavailable");
+    show(decidable, () => answer);
+    expect(await screen.findByTestId("impact-unknown")).toHaveTextContent("is not known");
+    answer = { body: effect };
+    await userEvent.click(screen.getByRole("button", { name: "Try again" }));
+    expect(await screen.findByTestId("impact-short")).toHaveTextContent("Cuts off no client that was seen in the last days.");
+  });
+
+  const can = { ...nothing, revoke: true };
+  const granted = ticket({ state: "effective", items: [item({ state: "effective", can }), item({ position: 1, state: "effective", can })], can });
+
+  it("names the whole ticket when one item of several is revoked", async () => {
+    show(granted, () => ({ body: effect }));
+    await userEvent.click(await screen.findByTestId("item-revoke-1"));
+    expect(await screen.findByTestId("impact-short")).toBeVisible();
+    expect(screen.getByTestId("revoke-impact")).toHaveTextContent("If all accesses of T-42 were revoked:");
+  });
+
+  it("of all items is shown without the name of the ticket", async () => {
+    show(granted, () => ({ body: effect }));
+    await userEvent.click(await screen.findByTestId("revoke-button"));
+    expect(await screen.findByTestId("impact-short")).toBeVisible();
+    expect(screen.getByTestId("revoke-impact")).not.toHaveTextContent("T-42");
+  });
+
+  it("of a revocation is reported as unknown when it could not be read", async () => {
+    show(granted, () => problem(503, "unavailable"));
+    await userEvent.click(await screen.findByTestId("revoke-button"));
+    expect(await screen.findByTestId("impact-unknown")).toHaveTextContent("is not known");
+  });
+});
+
 describe("the ticket", () => {
   it("says for each cluster how it stands, and what it waits for", async () => {
     start(ticketOf("applying", { clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: verbatim("m2 does not answer") })], waitingFor: ["m2"] }));

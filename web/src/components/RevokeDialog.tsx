@@ -3,7 +3,7 @@ import { useTranslation } from "react-i18next";
 import { useTicketImpact } from "../api/flows";
 import { useRevoke } from "../api/mutations";
 import { useWords } from "../lib/use-words";
-import { ImpactSummary } from "./evidence/Impact";
+import { ImpactAnswer } from "./evidence/Impact";
 import { ReasonDialog } from "./ReasonDialog";
 import { useToast } from "./toast-context";
 
@@ -40,11 +40,11 @@ export function RevokeDialog({ ticketId, item, targets, onClose }: Props) {
             <Text key={`${target.application}/${target.resource}`}>{t("decide.revokeText", { application: target.application, resource: target.resource, actions: words.list(target.actions) })}</Text>
           ))}
           <Text c="dimmed" size="sm" mt={4}>{t("decide.revokeExtensions")}</Text>
-          {impact.data && (
-            <div style={{ marginTop: 10 }} data-testid="revoke-impact">
-              <ImpactSummary impact={impact.data} />
-            </div>
-          )}
+          <div style={{ marginTop: 10 }} data-testid="revoke-impact">
+            {/* The server replays the end of the whole ticket, so the effect of one item may be smaller. */}
+            {item !== undefined && <Text size="sm">{t("decide.revokeImpactOf", { id: ticketId })}</Text>}
+            <ImpactAnswer query={impact} />
+          </div>
           {clusters.length > 0 && <Text c="dimmed" size="sm" mt={4}>{t("decide.revokeClusters", { clusters: words.list(clusters) })}</Text>}
         </>
       }

@@ -14,7 +14,7 @@ import { TicketChanges } from "./ObjectChanges";
 import { CommentBox } from "./CommentBox";
 import { DecisionFacts } from "./DecisionFacts";
 import { DecisionBar } from "./DecisionBar";
-import { Impact, ImpactSummary } from "./evidence/Impact";
+import { Impact, ImpactAnswer } from "./evidence/Impact";
 import { ErrorState, Loaded, RowsSkeleton } from "./Feedback";
 import { TicketHistory } from "./TicketHistory";
 import { ItemsTable } from "./ItemsTable";
@@ -73,18 +73,17 @@ function TicketImpact({ id, change, ofClass }: { id: string; change: "ticket" | 
   );
 }
 
-/** DecidersImpact shows a summary of the effect above all details to the people who decide. */
+/** DecidersImpact shows a summary of the effect above all details to the people who decide, or that it is unknown. */
 function DecidersImpact({ id, onMore }: { id: string; onMore: () => void }) {
   const { t } = useTranslation();
   const query = useTicketImpact(id, "ticket");
-  if (query.error && !query.data) return null;
   return (
     <section className={classes.impact} aria-label={t("impact.short")} data-testid="ticket-impact">
       <div className={classes.impactHead}>
         <h3>{t("impact.short")}</h3>
         <button type="button" onClick={onMore}>{t("impact.more")}</button>
       </div>
-      {query.data ? <ImpactSummary impact={query.data} /> : <RowsSkeleton rows={1} />}
+      <ImpactAnswer query={query} />
     </section>
   );
 }

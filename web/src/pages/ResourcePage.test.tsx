@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Access, Me, Resource } from "../api/types";
 import { app888, bobsCluster, card, carol, connection, me, nodeSummary, resource, step } from "../testing/fixtures";
-import { renderPage, serve, verbatim } from "../testing/render";
+import { problem, renderPage, serve, verbatim } from "../testing/render";
 import { ResourcePage } from "./ResourcePage";
 
 const grant: Access = { effect: "Allow", subject: app888, resource: bobsCluster, actions: ["redis:connect"], policy: "p", sid: "t-42-1", ticket: "T-42", ticketVisible: true, counting: true };
@@ -95,7 +95,7 @@ describe("the next step", () => {
       "GET /resources/bobs-cluster": () => ({ body: resource(over) }),
       "GET /resources/bobs-cluster/access": () => ({ body: { items: [] } }),
       "GET /resources/bobs-cluster/connections": () => ({ body: { items: [], available: true, since: "2026-11-19T10:00:00Z" } }),
-      "GET /rollout/bobs-cluster": () => ({ body: card(of) }),
+      "GET /rollout/bobs-cluster": answers["GET /rollout/bobs-cluster"] ?? (() => ({ body: card(of) })),
       "GET /tickets": () => ({ body: { items: [] } }),
     });
     renderPage(<ResourcePage />, { path: "/resources/:id", at: "/resources/bobs-cluster" });
@@ -105,10 +105,20 @@ describe("the next step", () => {
   it("says where the resource is, what is next, and begins it", async () => {
     open({ stage: "refine", hint: { code: "announce", next: "announced", message: verbatim("Tell them.") } });
     const block = within(await screen.findByTestId("next-step"));
-    expect(block.getByText("Refine")).toHaveAttribute("aria-current", "step");
+    expect(await block.findByText("Refine")).toHaveAttribute("aria-current", "step");
     expect(block.getByTestId("next-hint")).toHaveTextContent("Tell them.");
     await userEvent.click(block.getByTestId("next-announce"));
     expect(await screen.findByTestId("announce-message")).toBeVisible();
+  });
+
+  it.each([
+    ["is reported as an error when it could not be read", 503, "unavailable", true],
+    ["is absent for people who may not read it", 403, "forbidden", false],
+  ])("%s", async (_, status, code, shown) => {
+    const calls = open({}, { mine: true }, { "GET /rollout/bobs-cluster": () => problem(status, code) });
+    await waitFor(() => expect(calls.some(({ path }) => path === "/rollout/bobs-cluster")).toBe(true));
+    if (shown) expect(await within(await screen.findByTestId("next-step")).findByTestId("error-state")).toBeVisible();
+    else await waitFor(() => expect(screen.queryByTestId("next-step")).toBeNull());
   });
 
   it("is not requested twice", async () => {

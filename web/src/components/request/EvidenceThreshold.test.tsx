@@ -1,10 +1,11 @@
-import { screen } from "@testing-library/react";
+import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useState } from "react";
 import { describe, expect, it } from "vitest";
 import type { EvidenceScore, Role } from "../../api/types";
 import { me } from "../../testing/fixtures";
 import { problem, renderPage, serve, verbatim } from "../../testing/render";
+import type { Answer } from "../../testing/render";
 import { EvidenceThreshold } from "./EvidenceThreshold";
 
 const score = (value: number): EvidenceScore => ({ value, threshold: 70, enough: value >= 70, windowSeconds: 1_209_600, parts: [{ name: "observed", points: 12, of: 40, missing: verbatim("Wait until the window is full.") }] });
@@ -19,8 +20,8 @@ function Form() {
   );
 }
 
-function start(roles: Role[], of: EvidenceScore | undefined) {
-  serve({ "GET /me": () => ({ body: me({ roles }) }), "GET /resources/bobs-cluster/evidence": () => (of ? { body: of } : problem(403, "forbidden")) });
+function start(roles: Role[], of: EvidenceScore | Answer) {
+  serve({ "GET /me": () => ({ body: me({ roles }) }), "GET /resources/bobs-cluster/evidence": () => ("body" in of ? of : { body: of }) });
   renderPage(<Form />, { path: "/", at: "/" });
 }
 
@@ -42,6 +43,18 @@ describe("before Enforce", () => {
     expect(screen.getByTestId("value")).toHaveTextContent("Monday");
     await userEvent.click(screen.getByTestId("override-check"));
     expect(screen.getByTestId("value")).toHaveTextContent("undefined");
+  });
+
+  it("reports that the evidence could not be read", async () => {
+    start(["security"], problem(503, "unavailable"));
+    expect(await screen.findByText("It is not known whether there is enough evidence.")).toBeVisible();
+    expect(screen.getByRole("button", { name: "Try again" })).toBeVisible();
+  });
+
+  it("shows nothing to people who may not read the evidence", async () => {
+    start(["requester"], problem(403, "forbidden"));
+    await waitFor(() => expect(screen.queryByTestId("skeleton")).toBeNull());
+    expect(screen.queryByTestId("error-state")).toBeNull();
   });
 
   it("offers no override where none is needed", async () => {

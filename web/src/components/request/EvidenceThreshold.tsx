@@ -1,11 +1,12 @@
 import { Checkbox, Stack, Textarea } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { isFinal } from "../../api/client";
 import { useEvidence } from "../../api/flows";
 import { useMe } from "../../api/queries";
 import { textLimit } from "../../lib/request";
 import { EvidencePanel } from "../evidence/EvidencePanel";
-import { Notice } from "../Feedback";
+import { ErrorState, Notice, RowsSkeleton } from "../Feedback";
 import tables from "../Tables.module.css";
 
 interface OverrideProps {
@@ -30,8 +31,14 @@ export function ThresholdOverride({ value, onChange }: OverrideProps) {
 export function EvidenceThreshold({ resource, ...override }: OverrideProps & { resource: string }) {
   const { t } = useTranslation();
   const security = useMe().data?.roles.includes("security") ?? false;
-  const { data: score } = useEvidence(resource);
-  if (!score) return null;
+  const query = useEvidence(resource);
+  const { data: score } = query;
+  if (!score) {
+    // The server refuses the evidence to people who do not own the resource.
+    if (isFinal(query.error)) return null;
+    if (query.error) return <ErrorState error={query.error} title={t("override.unknown")} onRetry={() => void query.refetch()} />;
+    return <RowsSkeleton rows={1} />;
+  }
   return (
     <Stack gap="sm" data-testid="threshold" data-value={score.enough ? "enough" : "missing"}>
       {!score.enough && (

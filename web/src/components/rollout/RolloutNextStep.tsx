@@ -2,10 +2,12 @@ import { Button, Group } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { isFinal } from "../../api/client";
 import { useRolloutCard } from "../../api/flows";
 import type { Resource, RolloutCard } from "../../api/types";
 import { anchors, stages, verbOf } from "../../lib/rollout";
 import { useWords } from "../../lib/use-words";
+import { Loaded, RowsSkeleton } from "../Feedback";
 import { Section } from "../Page";
 import { RolloutDialogs } from "./RolloutDialogs";
 import type { Doing } from "./RolloutDialogs";
@@ -26,20 +28,17 @@ function Way({ card }: { card: RolloutCard }) {
   );
 }
 
-/** RolloutNextStep shows the rollout stage of a resource and the next step with its button. No step happens automatically. */
-export function RolloutNextStep({ resource }: { resource: Resource }) {
+function NextStep({ card }: { card: RolloutCard }) {
   const { t } = useTranslation();
   const words = useWords();
-  const { data: card } = useRolloutCard(resource.id);
   const [doing, setDoing] = useState<Doing>();
-  if (!card) return null;
   const { hint } = card;
   const verb = verbOf(card);
   const anchor = anchors[hint?.code ?? ""];
   // A change that is already requested is not offered again.
   const asked = verb === "advance" && card.ticket !== undefined;
   return (
-    <Section anchor="next-step" title={t("rollout.nextStep")} aside={<Link to={`/rollout?q=${encodeURIComponent(resource.id)}`}>{t("rollout.board")}</Link>} testId="next-step">
+    <>
       <Way card={card} />
       <p className={classes.where}>{t(`rollout.stageHelp.${card.stage}`)}</p>
       <Waves card={card} />
@@ -62,6 +61,19 @@ export function RolloutNextStep({ resource }: { resource: Resource }) {
         )}
       </Group>
       <RolloutDialogs doing={doing} onClose={() => setDoing(undefined)} />
+    </>
+  );
+}
+
+/** RolloutNextStep shows the rollout stage of a resource and the next step with its button. No step happens automatically. */
+export function RolloutNextStep({ resource }: { resource: Resource }) {
+  const { t } = useTranslation();
+  const query = useRolloutCard(resource.id);
+  // The server refuses the next step to people who do not own the resource.
+  if (!query.data && isFinal(query.error)) return null;
+  return (
+    <Section anchor="next-step" title={t("rollout.nextStep")} aside={<Link to={`/rollout?q=${encodeURIComponent(resource.id)}`}>{t("rollout.board")}</Link>} testId="next-step">
+      <Loaded query={query} skeleton={<RowsSkeleton rows={2} />}>{(card) => <NextStep card={card} />}</Loaded>
     </Section>
   );
 }

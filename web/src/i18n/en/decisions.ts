@@ -43,6 +43,7 @@ export const decisions = {
     revokeTitle_other: "Revoke {{count}} accesses?",
     revokeText: "{{application}} can then no longer reach {{resource}} with {{actions}}, unless another statement allows it.",
     revokeExtensions: "Its extensions end with it.",
+    revokeImpactOf: "If all accesses of {{id}} were revoked:",
     revokeClusters: "Affects {{clusters}}.",
     reason: "Reason",
     reasonHint: "It is shown on the ticket.",

@@ -207,6 +207,7 @@ export const rollout = {
     partLacking: "The evidence is {{value}}, but a part of it has no points, so Enforce is refused. Below is what is missing.",
     askSecurity: "Wait until there is enough evidence, or ask a security administrator to override this.",
     review: "Show the clients that were seen",
+    unknown: "It is not known whether there is enough evidence.",
     ticket: "Enforced without enough evidence, by override of a security administrator:",
   },
   rollout: {

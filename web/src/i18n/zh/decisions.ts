@@ -42,6 +42,7 @@ export const decisions = {
     revokeTitle_other: "回收 {{count}} 项访问？",
     revokeText: "回收后 {{application}} 不能再以 {{actions}} 访问 {{resource}}，除非另有语句允许。",
     revokeExtensions: "对它的延期会一并回收。",
+    revokeImpactOf: "如果回收 {{id}} 的全部访问：",
     revokeClusters: "影响 {{clusters}}。",
     reason: "理由",
     reasonHint: "相关的人都会在工单上看到。",

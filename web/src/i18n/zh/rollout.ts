@@ -188,6 +188,7 @@ export const rollout = {
     partLacking: "证据得分 {{value}}，但有一项为零分，因此不能强制。欠缺的内容见下。",
     askSecurity: "请等证据充分，或请安全管理员破例放行。",
     review: "查看观测到的客户端",
+    unknown: "无法得知证据是否充分。",
     ticket: "证据不足，由安全管理员决定强制：",
   },
   rollout: {
