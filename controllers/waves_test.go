@@ -151,6 +151,7 @@ func TestRollbackOpensTheWaves(t *testing.T) {
 	s.enforce()
 	s.pushUntilModes("the canary enforces", map[string]v1alpha1.Mode{"m1": v1alpha1.ModeEnforce, "m2": v1alpha1.ModeAudit})
 	instruct := func(a waves.Action) {
+		s.clock.Step(time.Second) // each instruction needs a later time
 		i := waves.New(a, "sam", "because", s.clock.Now())
 		change(s, s.host, &v1alpha1.ProtectedResource{}, s.service, func(p *v1alpha1.ProtectedResource) {
 			if p.Annotations == nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ClassRules are the parts of a ResourceClass that reach the members in waves: what its actions mean, and what happens on other ports.
@@ -28,11 +29,16 @@ type ClassRolloutStatus struct {
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// Instruction is the id of the last instruction that was handled.
+	// Instruction is the id of the last instruction that was carried out or ignored.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Instruction string `json:"instruction,omitempty"`
+
+	// InstructionAt is when the last instruction that was carried out was given. An instruction that was not given later is ignored.
+	//
+	// +optional
+	InstructionAt *metav1.MicroTime `json:"instructionAt,omitempty"`
 
 	// Progress is the present rollout. It is absent if none is in progress.
 	//

@@ -18,11 +18,16 @@ type RolloutStatus struct {
 	// +optional
 	Settled MemberSet `json:"settled,omitempty"`
 
-	// Instruction is the id of the last instruction that was handled.
+	// Instruction is the id of the last instruction that was carried out or ignored.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Instruction string `json:"instruction,omitempty"`
+
+	// InstructionAt is when the last instruction that was carried out was given. An instruction that was not given later is ignored.
+	//
+	// +optional
+	InstructionAt *metav1.MicroTime `json:"instructionAt,omitempty"`
 
 	// Progress is the present rollout. It is absent if none is in progress.
 	//

@@ -574,6 +574,10 @@ func (in *ClassRollout) DeepCopy() *ClassRollout {
 func (in *ClassRolloutStatus) DeepCopyInto(out *ClassRolloutStatus) {
 	*out = *in
 	in.Settled.DeepCopyInto(&out.Settled)
+	if in.InstructionAt != nil {
+		in, out := &in.InstructionAt, &out.InstructionAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Progress != nil {
 		in, out := &in.Progress, &out.Progress
 		*out = new(RolloutProgress)
@@ -1849,6 +1853,10 @@ func (in *RolloutProgress) DeepCopy() *RolloutProgress {
 func (in *RolloutStatus) DeepCopyInto(out *RolloutStatus) {
 	*out = *in
 	in.Settled.DeepCopyInto(&out.Settled)
+	if in.InstructionAt != nil {
+		in, out := &in.InstructionAt, &out.InstructionAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Progress != nil {
 		in, out := &in.Progress, &out.Progress
 		*out = new(RolloutProgress)

@@ -148,7 +148,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 		return reconcile.Result{}, fmt.Errorf("write the status of %s %s: %w", r.kind, name, err)
 	}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
-		r.Rollouts.announce(ctx, c, step.changes)
+		r.Rollouts.announce(ctx, c, step.changes, r.Clock.Now())
 	}
 	return reconcile.Result{RequeueAfter: step.delay}, nil
 }

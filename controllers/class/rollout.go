@@ -102,7 +102,13 @@ func nextRollout(c *v1alpha1.ResourceClass, members []waves.Member, now time.Tim
 			return nil
 		}
 		out := &v1alpha1.ClassRolloutStatus{Settled: *rules.DeepCopy(), Generation: c.Generation}
+		if was != nil {
+			out.InstructionAt = was.InstructionAt
+		}
 		if instruction != nil {
+			if was == nil || was.Instruction != instruction.ID {
+				out.InstructionAt = waves.LastAt(out.InstructionAt, instruction, now)
+			}
 			out.Instruction = instruction.ID // it is about a rollout of the past
 		}
 		return out
@@ -124,12 +130,12 @@ func nextRollout(c *v1alpha1.ResourceClass, members []waves.Member, now time.Tim
 	}
 	next, changes := waves.Next(waves.Input{
 		Now: now, Waves: all, Wanted: v1alpha1.MemberSet{AllExcept: true}, Members: members, Instruction: instruction,
-		Status: &v1alpha1.RolloutStatus{Instruction: out.Instruction, Progress: out.Progress},
+		Status: &v1alpha1.RolloutStatus{Instruction: out.Instruction, InstructionAt: out.InstructionAt, Progress: out.Progress},
 	})
 	if next == nil || next.Progress == nil && next.Settled.AllExcept {
 		return settled(), changes
 	}
-	out.Instruction, out.Progress = next.Instruction, next.Progress
+	out.Instruction, out.InstructionAt, out.Progress = next.Instruction, next.InstructionAt, next.Progress
 	return out, changes
 }
 
@@ -238,7 +244,7 @@ func worse(a, b *v1alpha1.ClusterState) bool {
 }
 
 // announce records what happened to the rollout of a class in the log, the metrics and Events.
-func (r *Rollouts) announce(ctx context.Context, c *v1alpha1.ResourceClass, changes []waves.Change) {
+func (r *Rollouts) announce(ctx context.Context, c *v1alpha1.ResourceClass, changes []waves.Change, now time.Time) {
 	if r == nil {
 		return
 	}
@@ -250,7 +256,14 @@ func (r *Rollouts) announce(ctx context.Context, c *v1alpha1.ResourceClass, chan
 	if p != nil && p.Halt != nil {
 		eventType = corev1.EventTypeWarning
 	}
+	of := func(change waves.Change) (string, string) {
+		if change == waves.Ignored && c.Status.Rollout != nil {
+			return waves.DescribeIgnored(c, c.Status.Rollout.InstructionAt, now), corev1.EventTypeWarning
+		}
+		return note, eventType
+	}
 	for _, change := range changes {
+		note, eventType := of(change)
 		r.Metrics.RecordRolloutChange(string(change))
 		log.FromContext(ctx).Info("The rollout of a class changed", "change", string(change), "resourceclass", c.Name, "note", note)
 		r.Events.Eventf(c, nil, eventType, waves.EventPrefix+string(change), "Reconcile", "%s", statusfields.Truncate(note))

@@ -108,3 +108,32 @@ func TestNextRollout(t *testing.T) {
 		})
 	}
 }
+
+// TestInstructionAppliedAgain checks that an old instruction does not continue the rollout of a class that was halted after it, neither during
+// the rollout nor during the next one.
+func TestInstructionAppliedAgain(t *testing.T) {
+	c := classIn(true, 1, progressIn(time.Minute, "ma"))
+	members := realizedIn(v1alpha1.MemberRealized, v1alpha1.MemberRealized)
+	finish, pause := waves.New(waves.Finish, "sam", "because", noon.Add(-time.Hour)), waves.New(waves.Pause, "sam", "because", noon)
+	give := func(reason string, i waves.Instruction, want waves.Change) {
+		t.Helper()
+		c.Annotations = map[string]string{v1alpha1.AnnotationRollout: i.String()}
+		next, changes := nextRollout(c, members, noon)
+		if len(changes) != 1 || changes[0] != want || next.Progress == nil || next.Progress.Halt == nil {
+			t.Fatalf("%s: %v, %+v", reason, changes, next)
+		}
+		c.Status.Rollout = next
+	}
+	give("a pause", pause, waves.Halted)
+	give("an older instruction", finish, waves.Ignored)
+	give("the pause again", pause, waves.Ignored)
+
+	c.Spec.Actions = rulesOn(1).Actions // set back
+	if c.Status.Rollout, _ = nextRollout(c, members, noon); c.RollsOut() || c.Status.Rollout.InstructionAt == nil {
+		t.Fatalf("after the spec was set back: %+v", c.Status.Rollout)
+	}
+	c.Spec.Actions, c.Annotations = rulesOn(2).Actions, nil
+	c.Status.Rollout, _ = nextRollout(c, members, noon)
+	c.Status.Rollout.Progress.Halt = &v1alpha1.RolloutHalt{Reason: v1alpha1.HaltPaused, At: metav1.NewTime(noon)}
+	give("an instruction of the earlier rollout", finish, waves.Ignored)
+}

@@ -166,6 +166,9 @@ func (r *Reconciler) announceRollout(ctx context.Context, o *v1alpha1.ProtectedR
 		if c == waves.Halted && p != nil && p.Halt != nil {
 			eventType = corev1.EventTypeWarning
 		}
+		if c == waves.Ignored {
+			eventType, note = corev1.EventTypeWarning, waves.DescribeIgnored(o, o.Status.Rollout.InstructionAt, r.Clock.Now())
+		}
 		log.FromContext(ctx).Info("The rollout of a resource changed", "change", string(c), "protectedresource", o.Name, "note", note)
 		r.event(o, eventType, waves.EventPrefix+string(c), note)
 	}

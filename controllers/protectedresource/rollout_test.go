@@ -330,6 +330,31 @@ func TestRolloutSurvivesCrashes(t *testing.T) {
 	}
 }
 
+// TestInstructionAppliedAgain checks that an old instruction does not continue a rollout that was halted after it.
+func TestInstructionAppliedAgain(t *testing.T) {
+	s := newWaves(t)
+	s.run()
+	f := s.facts()
+	finish := waves.New(waves.Finish, "sam", "a rollout of the past", f.Now)
+	pause := waves.New(waves.Pause, "sam", "the canary fails", f.Now.Add(time.Second))
+	for _, step := range []struct {
+		reason string
+		waves.Instruction
+		want []waves.Change
+	}{
+		{"a pause", pause, []waves.Change{waves.Halted}},
+		{"an older instruction from a repository", finish, []waves.Change{waves.Ignored}},
+		{"the pause again", pause, []waves.Change{waves.Ignored}},
+	} {
+		f.Objects[0].Annotations = map[string]string{v1alpha1.AnnotationRollout: step.Instruction.String()}
+		next, changes, known := f.nextRollout(f.Objects[0])
+		if !known || !slices.Equal(changes, step.want) || next.Progress.Halt == nil {
+			t.Fatalf("%s: known %t, changes %v, %+v", step.reason, known, changes, next)
+		}
+		f.Objects[0].Status.Rollout = next
+	}
+}
+
 // TestRollBack checks that a rollback opens the members of the rollout at once.
 func TestRollBack(t *testing.T) {
 	s := newWaves(t)

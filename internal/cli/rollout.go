@@ -90,6 +90,8 @@ type rolloutTarget struct {
 	shown    string // its name with the prefix of its kind
 	concerns string // the resource, or the pattern of the class
 	progress *v1alpha1.RolloutProgress
+	// instructedAt is the time of the last instruction that the adapter has carried out; nil if there is none.
+	instructedAt *metav1.MicroTime
 	// unseen reports whether the adapter has not begun the rollout.
 	unseen bool
 }
@@ -106,7 +108,7 @@ func (r *rolloutFlags) find(ctx context.Context, client dynamic.Interface, name 
 			}
 			t := rolloutTarget{kind: protectedResources, name: o.Name, shown: o.Name, concerns: string(o.Spec.Resource)}
 			if s := o.Status.Rollout; s != nil {
-				t.progress = s.Progress
+				t.progress, t.instructedAt = s.Progress, s.InstructionAt
 			}
 			out = append(out, t)
 		})
@@ -122,6 +124,7 @@ func (r *rolloutFlags) find(ctx context.Context, client dynamic.Interface, name 
 			t := rolloutTarget{kind: resourceClasses, name: c.Name, shown: classPrefix + c.Name, concerns: string(c.Spec.Pattern)}
 			if c.RollsOut() {
 				t.progress, t.unseen = c.Status.Rollout.Progress, c.Status.Rollout.Progress == nil
+				t.instructedAt = c.Status.Rollout.InstructionAt
 			}
 			out = append(out, t)
 		})
@@ -256,15 +259,16 @@ func (r *rolloutFlags) instruct(ctx context.Context, action waves.Action, name s
 	if err := i.Validate(); err != nil {
 		return usage("%v", err)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.AnnotationRollout: i.String()}}})
-	if err != nil {
-		return invalid(err)
-	}
 	given := 0
-	for i := range list {
-		t := &list[i]
+	for n := range list {
+		t := &list[n]
 		if t.progress == nil {
 			continue
+		}
+		later := i.LaterThan(t.instructedAt)
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.AnnotationRollout: later.String()}}})
+		if err != nil {
+			return invalid(err)
 		}
 		if _, err := client.Resource(t.kind).Patch(ctx, t.name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return invalid(fmt.Errorf("patch %s: %w", t.shown, err))

@@ -91,6 +91,8 @@ func TestRollout(t *testing.T) {
 		t.Errorf("a class whose change was not seen: %d\n%s%s", code, out, errs)
 	}
 	class.Status.Rollout.Progress = &v1alpha1.RolloutProgress{StartedAt: started, Wave: 1, Waves: 2, Name: "canary", Waiting: 7, BegunAt: &started}
+	ahead := metav1.NewMicroTime(goldenTime.Add(time.Hour)) // by somebody whose clock is ahead
+	class.Status.Rollout.InstructionAt = &ahead
 	if err := c.Status().Update(ctx, class); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +105,7 @@ func TestRollout(t *testing.T) {
 	if err := c.Get(ctx, client.ObjectKey{Name: "redis"}, class); err != nil {
 		t.Fatal(err)
 	}
-	if i, err := waves.InstructionOf(class); err != nil || i == nil || i.Action != waves.RollBack {
+	if i, err := waves.InstructionOf(class); err != nil || i == nil || i.Action != waves.RollBack || !i.At.After(ahead.Time) {
 		t.Errorf("the instruction of the class: %+v, %v", i, err)
 	}
 	for _, tc := range []struct {

@@ -44,13 +44,14 @@ const (
 const Guard = "acp:rollout-guard"
 
 // Instruction is an order of a person, or of the portal's guard, about a rollout. It is the value of
-// v1alpha1.AnnotationRollout. The adapter carries out an instruction once, which its id identifies.
+// v1alpha1.AnnotationRollout. The adapter carries out an instruction once: its id identifies it, and it must have been given later than the
+// last one, so that an old one that is applied again, such as from a repository, has no effect.
 type Instruction struct {
 	ID     string `json:"id"`
 	Action Action `json:"action"`
 	By     string `json:"by"`
 	Reason string `json:"reason"`
-	// At is the time of the instruction.
+	// At is the time of the instruction, as its author states.
 	At time.Time `json:"at"`
 	// Halt is the reason of a pause by the guard, and Cluster the member in which it found it. Code and Params are the reason as a
 	// message.
@@ -64,6 +65,20 @@ type Instruction struct {
 func New(a Action, by, reason string, at time.Time) Instruction {
 	at = at.UTC()
 	return Instruction{ID: string(a) + "-" + strconv.FormatInt(at.UnixNano(), 36), Action: a, By: by, Reason: reason, At: at}
+}
+
+// LaterThan returns the instruction with a time that is later than that of the last one that the adapter has carried out. The clock of the
+// person or program that gave the last one may be ahead, and the adapter ignores an instruction that is not later.
+func (i Instruction) LaterThan(last *metav1.MicroTime) Instruction {
+	if last != nil && !timeOf(&i).After(last.Time) {
+		i.At = last.UTC().Add(time.Microsecond)
+	}
+	return i
+}
+
+// timeOf returns the time of an instruction as a status stores it.
+func timeOf(i *Instruction) metav1.MicroTime {
+	return metav1.NewMicroTime(i.At.UTC().Truncate(time.Microsecond))
 }
 
 var errInstruction = errors.New("the instruction is not valid")

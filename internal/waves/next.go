@@ -16,6 +16,10 @@ import (
 // until it counts as unhealthy.
 const UnhealthyAfter = 2 * time.Minute
 
+// MaxAhead is how far in the future the time of an instruction may be. It tolerates a wrong time zone. Every following instruction needs a
+// later time, so the times of all of them would be far in the future after one that is.
+const MaxAhead = 24 * time.Hour
+
 // Member is a member in which the resource is placed.
 type Member struct {
 	Name   string
@@ -57,6 +61,8 @@ const (
 	Resumed Change = "Resumed"
 	// Completed means that every wave is through.
 	Completed Change = "Completed"
+	// Ignored means that an instruction was not carried out, because it was not given later than the last one, or its time is not valid.
+	Ignored Change = "InstructionIgnored"
 )
 
 // Next returns the status that follows from the present one, and what changed. A wave begins only with the returned status, so the caller
@@ -79,6 +85,7 @@ func Next(in Input) (*v1alpha1.RolloutStatus, []Change) {
 	d.begin()
 	d.instruct()
 	d.advance()
+	d.date()
 	return d.next, d.changes
 }
 
@@ -99,7 +106,8 @@ type decision struct {
 func (d *decision) adopt() {
 	d.next = &v1alpha1.RolloutStatus{}
 	if i := d.Instruction; i != nil && i.Action != Pause && i.Action != RollBack {
-		d.next.Instruction = i.ID // it is about a rollout of the past; a halt counts, because the status may have been lost
+		// It is about a rollout of the past; a halt counts, because the status may have been lost.
+		d.next.Instruction, d.next.InstructionAt = i.ID, LastAt(nil, i, d.Now)
 	}
 	if d.TemporaryAudit {
 		d.next.Settled = d.Wanted // it was enforced before
@@ -160,13 +168,29 @@ func (d *decision) pending() []*Member {
 	return out
 }
 
-// instruct carries out an instruction that was not handled yet.
+// LastAt returns the time of the last instruction after another one was handled: the later one of both. A time that is not valid does not
+// count.
+func LastAt(last *metav1.MicroTime, i *Instruction, now time.Time) *metav1.MicroTime {
+	if i == nil || ignoredBecause(i, last, now) != notIgnored {
+		return last
+	}
+	at := timeOf(i)
+	return &at
+}
+
+// instruct carries out an instruction that was not handled yet. An instruction that was not given later than the last one is ignored: it was
+// applied again, and the ledger, which has each instruction once, would not show that it was carried out again.
 func (d *decision) instruct() {
 	i := d.Instruction
 	if i == nil || i.ID == d.next.Instruction {
 		return
 	}
 	d.next.Instruction = i.ID
+	if ignoredBecause(i, d.next.InstructionAt, d.Now) != notIgnored {
+		d.changes = append(d.changes, Ignored)
+		return
+	}
+	d.next.InstructionAt = LastAt(d.next.InstructionAt, i, d.Now)
 	p := d.next.Progress
 	if p == nil {
 		return
@@ -197,6 +221,14 @@ func (d *decision) instruct() {
 		if len(d.Waves) == 0 { // nothing says in which order the others follow
 			d.force = true
 		}
+	}
+}
+
+// date adds the time of an instruction that an adapter of an earlier version has carried out. It does so only if something else changes, too,
+// because a host cluster whose CRDs are older than the adapter does not store it, and every decision would write the status again.
+func (d *decision) date() {
+	if i := d.Instruction; i != nil && len(d.changes) > 0 && i.ID == d.next.Instruction && d.next.InstructionAt == nil {
+		d.next.InstructionAt = LastAt(nil, i, d.Now)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestInstructionsAreRecorded(t *testing.T) {
 		want = append(want, "ProtectedResource/bobs skip "+waves.Guard, "ProtectedResource/bobs finish carol")
 		s.wantInstructions(want...)
 
-		s.instruct(first) // applied again
+		s.instruct(first) // applied again, which the adapter ignores
 		s.step()
 		s.wantInstructions(want...)
 

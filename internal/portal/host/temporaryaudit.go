@@ -85,35 +85,32 @@ func (w *Writer) ProtectedResources(ctx context.Context) ([]*v1alpha1.ProtectedR
 // instruction of the guard does not replace one of a person that the adapter has not handled yet.
 func (w *Writer) Instruct(ctx context.Context, name string, i waves.Instruction) error {
 	var o v1alpha1.ProtectedResource
-	return w.instruct(ctx, externalchanges.KindProtectedResource, name, i, &o, func() string {
+	return w.instruct(ctx, externalchanges.KindProtectedResource, name, i, &o, func() (string, *metav1.MicroTime) {
 		if o.Status.Rollout == nil {
-			return ""
+			return "", nil
 		}
-		return o.Status.Rollout.Instruction
+		return o.Status.Rollout.Instruction, o.Status.Rollout.InstructionAt
 	})
 }
 
 // InstructClass implements rollout.HostWriter, with the same rules.
 func (w *Writer) InstructClass(ctx context.Context, name string, i waves.Instruction) error {
 	var o v1alpha1.ResourceClass
-	return w.instruct(ctx, externalchanges.KindResourceClass, name, i, &o, func() string {
+	return w.instruct(ctx, externalchanges.KindResourceClass, name, i, &o, func() (string, *metav1.MicroTime) {
 		if o.Status.Rollout == nil {
-			return ""
+			return "", nil
 		}
-		return o.Status.Rollout.Instruction
+		return o.Status.Rollout.Instruction, o.Status.Rollout.InstructionAt
 	})
 }
 
-// instruct writes an instruction to an object, which is read into o. handled returns the id of the last instruction that the adapter has
-// handled, according to o.
-func (w *Writer) instruct(ctx context.Context, kind, name string, i waves.Instruction, o client.Object, handled func() string) error {
+// instruct writes an instruction to an object, which is read into o. last returns the id of the last instruction that the adapter has
+// handled, and the time of the last one that it has carried out, according to o.
+func (w *Writer) instruct(ctx context.Context, kind, name string, i waves.Instruction, o client.Object, last func() (string, *metav1.MicroTime)) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := i.Validate(); err != nil {
 		return fmt.Errorf("instruct the rollout of %s %s: %w", kind, name, err)
-	}
-	if w.NoteInstruction != nil {
-		w.NoteInstruction(ctx, externalchanges.Instructed{Kind: kind, Object: name, Instruction: i})
 	}
 	for range maxConflicts {
 		err := w.Client.Get(ctx, client.ObjectKey{Name: name}, o)
@@ -123,14 +120,19 @@ func (w *Writer) instruct(ctx context.Context, kind, name string, i waves.Instru
 		case err != nil:
 			return fmt.Errorf("read %s %s: %w", kind, name, err)
 		}
-		if i.By == waves.Guard && personWaits(o, handled()) {
+		handled, at := last()
+		if i.By == waves.Guard && personWaits(o, handled) {
 			return nil
+		}
+		given := i.LaterThan(at)
+		if w.NoteInstruction != nil {
+			w.NoteInstruction(ctx, externalchanges.Instructed{Kind: kind, Object: name, Instruction: given})
 		}
 		annotations := o.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[v1alpha1.AnnotationRollout] = i.String()
+		annotations[v1alpha1.AnnotationRollout] = given.String()
 		o.SetAnnotations(annotations)
 		if err = w.Client.Update(ctx, o); err == nil {
 			return nil

@@ -189,6 +189,28 @@ func TestInstruct(t *testing.T) {
 	}
 }
 
+// TestInstructIsLater checks that an instruction gets a later time than the last one that the adapter has carried out, whose author may have had
+// a clock that was ahead, and that exactly this instruction is noted as the portal's own.
+func TestInstructIsLater(t *testing.T) {
+	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	o := protection(v1alpha1.ModeEnforce, nil)
+	last := metav1.NewMicroTime(at.Add(time.Hour))
+	o.Status.Rollout = &v1alpha1.RolloutStatus{Instruction: "other", InstructionAt: &last}
+	w := offline(t, interceptor.Funcs{}, o)
+	noted := ""
+	w.NoteInstruction = func(_ context.Context, i externalchanges.Instructed) { noted = i.String() }
+	if err := w.Instruct(t.Context(), "bobs", waves.New(waves.Pause, waves.Guard, "because", at)); err != nil {
+		t.Fatal(err)
+	}
+	now := current(t, w)
+	if got, err := waves.InstructionOf(now); err != nil || !got.At.Equal(last.Add(time.Microsecond)) {
+		t.Errorf("got %+v, %v, want a time after %s", got, err, last)
+	}
+	if now.Annotations[v1alpha1.AnnotationRollout] != noted {
+		t.Errorf("noted %s, want %s", noted, now.Annotations[v1alpha1.AnnotationRollout])
+	}
+}
+
 // TestGuardDoesNotReplacePeople checks that the guard replaces an instruction of a person only after the adapter has handled it.
 func TestGuardDoesNotReplacePeople(t *testing.T) {
 	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
