@@ -132,7 +132,9 @@ func TestLoginRestoresNoEndedSession(t *testing.T) {
 		b.Client.Jar.SetCookies(mustParse(t, front.URL), []*http.Cookie{{Name: core.CookieName, Value: session}})
 		return b.Get(path)
 	}
-	for name, path := range map[string]string{"begin": "/auth/login", "begin again": "/auth/login?fresh=true", "callback": "/auth/callback?error=access_denied"} {
+	for name, path := range map[string]string{
+		"begin": "/auth/login", "begin again": "/auth/login?fresh=true", "callback": "/auth/callback?error=access_denied",
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := x.as("alice")
 			if name == "callback" {
