@@ -7994,6 +7994,11 @@ func WorkloadDescriptionInvalid(limit int) Message {
 	return build("workload.description-invalid", param{"limit", limit})
 }
 
+// WorkloadGroupTooLarge is "the addresses of the application would take {count} bytes, and may take {limit}, because they are one object in each cluster: register ranges in place of single addresses, or divide the machines among several applications".
+func WorkloadGroupTooLarge(count int, limit int) Message {
+	return build("workload.group-too-large", param{"count", count}, param{"limit", limit})
+}
+
 // WorkloadHostBits is "\"{address}\" has host bits: write {network}, or {machine} for the machine alone".
 func WorkloadHostBits(address string, network string, machine string) Message {
 	return build("workload.host-bits", param{"address", address}, param{"machine", machine}, param{"network", network})

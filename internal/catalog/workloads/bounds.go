@@ -19,6 +19,10 @@ const (
 	// MaxAddressesOfMachines bounds the addresses of one application for every actor, so that a platform's mistake does
 	// not open resources to a whole network.
 	MaxAddressesOfMachines = 1 << 17
+	// MaxGroupBytes bounds the addresses of one application as texts, for every actor. They are one object on the host and in each member, and an API
+	// server takes 1.5 MB; the rest is reserved for metadata and status. About 62,000 of the longest IPv4 addresses fit, 28,000 of the longest
+	// IPv6 addresses, and more ranges than MaxAddressesOfMachines admits.
+	MaxGroupBytes = 1_300_000
 	// writtenLifetime is how long a write is counted that the watch has not returned.
 	writtenLifetime = time.Minute
 )
@@ -35,17 +39,17 @@ type written struct {
 	at time.Time
 }
 
-// addressCounts are the numbers of addresses of each application as they would be after a call.
-type addressCounts struct {
+// usages is what the workloads of each application would use after a call.
+type usages struct {
 	r     *Registrar
 	actor Actor
-	bySub map[string]int
+	bySub map[string]usage
 	has   map[string]Workload // by object name, where it differs from the state
 }
 
-// addressCounts returns the numbers of what is registered now.
-func (r *Registrar) addressCounts(a Actor) *addressCounts {
-	s := &addressCounts{r: r, actor: a, bySub: map[string]int{}, has: map[string]Workload{}}
+// usages returns what the registered workloads use now.
+func (r *Registrar) usages(a Actor) *usages {
+	s := &usages{r: r, actor: a, bySub: map[string]usage{}, has: map[string]Workload{}}
 	for name, w := range r.bounds.written {
 		if x, known := r.State.get(name); known && x.equal(w.Workload) || r.Now().Sub(w.at) > writtenLifetime {
 			delete(r.bounds.written, name)
@@ -57,25 +61,21 @@ func (r *Registrar) addressCounts(a Actor) *addressCounts {
 }
 
 // replace replaces the content of a workload's object, and returns the earlier content.
-func (s *addressCounts) replace(w Workload) Workload {
+func (s *usages) replace(w Workload) Workload {
 	before, changed := s.has[w.Name()]
 	if !changed {
 		x, _ := s.r.State.get(w.Name())
 		before = x.Workload
 	}
-	for subject, n := range map[string]int{before.Subject: -before.count()} {
-		s.of(subject)
-		s.bySub[subject] += n
-	}
-	s.of(w.Subject)
-	s.bySub[w.Subject] += w.count()
+	s.bySub[before.Subject] = s.of(before.Subject).minus(before.usage())
+	s.bySub[w.Subject] = s.of(w.Subject).plus(w.usage())
 	s.has[w.Name()] = w
 	return before
 }
 
-func (s *addressCounts) of(subject string) int {
+func (s *usages) of(subject string) usage {
 	if _, known := s.bySub[subject]; !known {
-		s.bySub[subject] = s.r.State.count(subject)
+		s.bySub[subject] = s.r.State.usage(subject)
 	}
 	return s.bySub[subject]
 }
@@ -93,7 +93,7 @@ func (e *ApprovalError) Unwrap() error { return e.Message.Err() }
 // granted, the owners of the resources approve them, or the security team registers them, by a full sync or by a
 // platform with a token of the security team. Beyond the bound this includes addresses that replace others, because an
 // approval is for certain addresses and not for a number of them. The bounds' refusals are *ApprovalErrors.
-func (s *addressCounts) add(w Workload) error {
+func (s *usages) add(w Workload) error {
 	was := s.of(w.Subject)
 	before := s.replace(w)
 	now := s.of(w.Subject)
@@ -107,15 +107,15 @@ func (s *addressCounts) add(w Workload) error {
 	return err
 }
 
-func (s *addressCounts) refuse(w, before Workload, was, now int) error {
+func (s *usages) refuse(w, before Workload, was, now usage) error {
 	if err := tooMany(was, now); err != nil {
 		return err
 	}
 	if s.actor.Machine {
 		return nil
 	}
-	if most := s.r.MostAddresses; now > most && (now > was || s.addsTo(w, before)) {
-		return &ApprovalError{message.WorkloadTooManyUnapproved(now, most)}
+	if n, most := now.addresses, s.r.MostAddresses; n > most && (n > was.addresses || s.addsTo(w, before)) {
+		return &ApprovalError{message.WorkloadTooManyUnapproved(n, most)}
 	}
 	ranges := w.ranges(before)
 	if len(ranges) == 0 || s.r.Granted == nil {
@@ -133,7 +133,7 @@ func (s *addressCounts) refuse(w, before Workload, was, now int) error {
 
 // addsTo reports whether a workload that replaces another one gives its application an address that no registered
 // workload of the application has. A prefix counts as new unless one registered prefix contains all of it.
-func (s *addressCounts) addsTo(w, before Workload) bool {
+func (s *usages) addsTo(w, before Workload) bool {
 	var had []netip.Prefix
 	if before.Subject == w.Subject {
 		had = before.prefixes() // The watch may not have returned it yet.
@@ -143,10 +143,13 @@ func (s *addressCounts) addsTo(w, before Workload) bool {
 	})
 }
 
-// tooMany returns why no actor may change the number of addresses of an application from one number to another.
-func tooMany(was, now int) error {
-	if now > was && now > MaxAddressesOfMachines {
-		return message.WorkloadTooManyAddresses(now, MaxAddressesOfMachines).Err()
+// tooMany returns why no actor may change what the workloads of an application use.
+func tooMany(was, now usage) error {
+	switch {
+	case now.addresses > was.addresses && now.addresses > MaxAddressesOfMachines:
+		return message.WorkloadTooManyAddresses(now.addresses, MaxAddressesOfMachines).Err()
+	case now.bytes > was.bytes && now.bytes > MaxGroupBytes:
+		return message.WorkloadGroupTooLarge(now.bytes, MaxGroupBytes).Err()
 	}
 	return nil
 }
@@ -169,7 +172,7 @@ func (r *Registrar) Propose(person string, w Workload) (Workload, error) {
 	}
 	r.bounds.mu.Lock()
 	defer r.bounds.mu.Unlock()
-	sums := r.addressCounts(a)
+	sums := r.usages(a)
 	was := sums.of(w.Subject)
 	sums.replace(w)
 	return w, tooMany(was, sums.of(w.Subject))

@@ -2,12 +2,16 @@ package workloads_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // networks returns workloads of one application with a /24 each.
@@ -169,6 +173,65 @@ func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
 			source := map[bool]string{true: "vms"}[tc.who.Machine]
 			if got := outcomes(w.put(tc.who, source, tc.in)); got != tc.want {
 				t.Errorf("%s: %s", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestAddressesFitIntoOneObject checks that nobody registers more addresses for an application than its group, which is one object, can hold. An API
+// server takes 1.5 MB, which the longest addresses reach long before the number of addresses is too large.
+func TestAddressesFitIntoOneObject(t *testing.T) {
+	for family, tc := range map[string]struct {
+		format string
+		count  int
+	}{"IPv4": {"203.113.%d.%d", 1 << 16}, "IPv6": {"2001:db80:1111:2222:3333:4444:1%03x:1%03x", 29_000}} {
+		t.Run(family, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var all []string
+			for i := range tc.count {
+				all = append(all, fmt.Sprintf(tc.format, i>>8, i&0xff))
+			}
+			var in []workloads.Workload
+			for some := range slices.Chunk(all, workloads.MaxAddresses) {
+				in = append(in, vm(fmt.Sprint("m-", len(in)), app1, some...))
+			}
+			var fit []netip.Prefix
+			var refusal string
+			for some := range slices.Chunk(in, workloads.MaxPut) {
+				for i, got := range w.put(platform, "vms", some...) {
+					if got.Outcome != workloads.Created {
+						refusal = got.Message.Text
+						continue
+					}
+					for _, a := range some[i].Addresses {
+						at := netip.MustParseAddr(a)
+						fit = append(fit, netip.PrefixFrom(at, at.BitLen()))
+					}
+				}
+			}
+			if len(fit) == len(all) || !strings.Contains(refusal, "bytes, and may take 1300000") {
+				t.Errorf("%d of %d addresses are registered: %s", len(fit), len(all), refusal)
+			}
+			group, err := cilium.RenderGroup(policy.ExternalGroup{ID: "g", ClassID: "app", Subject: app1, Prefixes: fit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(group.Objects[0].Object.Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(text); n < 1_290_000 || n > 1_301_000 {
+				t.Errorf("%d addresses take %d bytes", len(fit), n)
+			}
+			if got := outcomes(w.put(platform, "vms", vm("m-0", app1, all[0]))); got != "changed" {
+				t.Errorf("less is always possible: %s", got)
+			}
+			if got := outcomes(w.put(platform, "vms", vm("more", app1, "13.0.0.0/24"))); got != "created" {
+				t.Errorf("and makes room: %s", got)
+			}
+			if got := outcomes(w.put(platform, "vms", vm("others", app2, "14.0.0.0/24"))); got != "created" {
+				t.Errorf("other applications have their own groups: %s", got)
 			}
 		})
 	}

@@ -104,7 +104,7 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 	out := make([]Result, len(in))
 	var todo []Workload
 	var at []int // the index in out of each element of todo
-	beside, sums := &bart.Table[Workload]{}, r.addressCounts(a)
+	beside, sums := &bart.Table[Workload]{}, r.usages(a)
 	seen := map[string]bool{}
 	covered := r.covered()
 	for i, w := range in {

@@ -30,13 +30,13 @@ type State struct {
 	ready   bool
 	objects map[string]Registered
 	holders bart.Table[map[string]bool] // object names, by prefix
-	counts  map[string]int              // numbers of addresses, by subject
+	usages  map[string]usage            // by subject
 	sorted  []string                    // names of all objects; nil if they have to be computed
 }
 
 // NewState returns a State that is empty and not ready.
 func NewState() *State {
-	return &State{objects: map[string]Registered{}, counts: map[string]int{}}
+	return &State{objects: map[string]Registered{}, usages: map[string]usage{}}
 }
 
 // Has reports whether the state has an object in exactly this version.
@@ -73,7 +73,7 @@ func (s *State) Set(r Registered) {
 	}
 	s.drop(r.Object)
 	s.objects[r.Object] = r
-	s.counts[r.Subject] += r.count()
+	s.usages[r.Subject] = s.usages[r.Subject].plus(r.usage())
 	for _, p := range r.prefixes() {
 		by, held := s.holders.Get(p)
 		if !held {
@@ -98,8 +98,10 @@ func (s *State) drop(object string) {
 	if !known {
 		return
 	}
-	if s.counts[x.Subject] -= x.count(); s.counts[x.Subject] == 0 {
-		delete(s.counts, x.Subject)
+	if rest := s.usages[x.Subject].minus(x.usage()); rest == (usage{}) {
+		delete(s.usages, x.Subject)
+	} else {
+		s.usages[x.Subject] = rest
 	}
 	for _, p := range x.prefixes() {
 		by, held := s.holders.Get(p)
@@ -112,11 +114,11 @@ func (s *State) drop(object string) {
 	}
 }
 
-// count returns the number of addresses that are registered for a subject.
-func (s *State) count(subject string) int {
+// usage returns what the registered workloads of a subject use.
+func (s *State) usage(subject string) usage {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.counts[subject]
+	return s.usages[subject]
 }
 
 func (s *State) get(object string) (Registered, bool) {

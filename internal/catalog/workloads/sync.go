@@ -152,7 +152,7 @@ func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 func (r *Registrar) enforceBounds(a Actor, known map[string]Registered, desired map[string]Workload, kept map[string]bool, refuse func(Workload, error)) {
 	r.bounds.mu.Lock()
 	defer r.bounds.mu.Unlock()
-	s := r.addressCounts(a)
+	s := r.usages(a)
 	for name, x := range known {
 		if _, stays := desired[name]; !stays && !kept[name] {
 			s.replace(Workload{ID: x.ID, Source: x.Source})

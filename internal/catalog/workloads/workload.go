@@ -80,6 +80,24 @@ func (w Workload) count() int {
 	return n
 }
 
+// groupBytes returns the number of bytes that the addresses of a workload take in their application's group of addresses, as JSON.
+func (w Workload) groupBytes() int {
+	n := 0
+	for _, p := range w.prefixes() {
+		n += len(p.String()) + len(`"",`)
+	}
+	return n
+}
+
+// usage is what workloads use of the bounds of their application.
+type usage struct{ addresses, bytes int }
+
+func (w Workload) usage() usage { return usage{w.count(), w.groupBytes()} }
+
+func (u usage) plus(o usage) usage { return usage{u.addresses + o.addresses, u.bytes + o.bytes} }
+
+func (u usage) minus(o usage) usage { return usage{u.addresses - o.addresses, u.bytes - o.bytes} }
+
 // ranges returns the address ranges that a workload has and another one does not.
 func (w Workload) ranges(before Workload) []netip.Prefix {
 	had := before.prefixes()

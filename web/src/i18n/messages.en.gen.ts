@@ -431,6 +431,7 @@ export const messages: Readonly<Record<string, string>> = {
   "workload.address-count": "it needs 1 to {limit} addresses",
   "workload.call-size": "give 1 to {limit} workloads in a call, or a full sync",
   "workload.description-invalid": "the description must be one line of at most {limit} bytes",
+  "workload.group-too-large": "the addresses of the application would take {count} bytes, and may take {limit}, because they are one object in each cluster: register ranges in place of single addresses, or divide the machines among several applications",
   "workload.ids-call-size": "give 1 to {limit} ids in a call",
   "workload.sync-size": "give at most {limit} workloads",
   "workload.sync-unconfirmed": "{count} of the source's workloads would go",

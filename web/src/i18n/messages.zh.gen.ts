@@ -1600,6 +1600,7 @@ export const messages: Readonly<Record<string, string>> = {
   "workload.address-zone": "{address}：请去掉区域标识",
   "workload.call-size": "每次调用请给出 1 到 {limit} 个工作负载，或使用全量同步",
   "workload.description-invalid": "描述须为一行，最多 {limit} 字节",
+  "workload.group-too-large": "该应用的地址将占用 {count} 字节，最多允许 {limit} 字节，因为它们在每个集群中是一个对象：请登记地址段以代替单个地址，或将机器分配给多个应用",
   "workload.host-bits": "{address} 含有主机位：请写成 {network}，若只是这台机器则写成 {machine}",
   "workload.host-not-seen": "尚未读到主集群，请稍后再试",
   "workload.id-invalid": "标识须为 DNS 名称，最多 200 个字符，例如 vm-17.rack-4",
