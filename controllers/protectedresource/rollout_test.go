@@ -346,7 +346,7 @@ func TestInstructionAppliedAgain(t *testing.T) {
 		{"an older instruction from a repository", finish, []waves.Change{waves.Ignored}},
 		{"the pause again", pause, []waves.Change{waves.Ignored}},
 	} {
-		f.Objects[0].Annotations = map[string]string{v1alpha1.AnnotationRollout: step.Instruction.String()}
+		f.Objects[0].Annotations = map[string]string{v1alpha1.AnnotationRollout: step.String()}
 		next, changes, known := f.nextRollout(f.Objects[0])
 		if !known || !slices.Equal(changes, step.want) || next.Progress.Halt == nil {
 			t.Fatalf("%s: known %t, changes %v, %+v", step.reason, known, changes, next)
