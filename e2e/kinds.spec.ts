@@ -75,7 +75,7 @@ test('two applications and two resources are one ticket of four items, which the
     await expect(preview).toContainText('Bob Tanaka');
     await expect(preview).toContainText('Frank');
     await expect(preview.getByTestId('diff-object').first()).toBeVisible();
-    // While it is computed for the last selection, the impact of the one before is faded.
+    // While it is computed for the last selection, a placeholder is shown.
     await expect(page.getByTestId('preview-impact')).toHaveAttribute('aria-busy', 'false');
     expect(await serious(page)).toEqual([]);
     await shot(page, 'kinds-several-applications');

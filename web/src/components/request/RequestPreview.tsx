@@ -147,7 +147,7 @@ export interface PreviewQuery {
 function Replay({ query }: { query: ImpactQuery }) {
   const { t } = useTranslation();
   return (
-    <div className={`${classes.block} ${classes.replay}`} data-testid="preview-impact">
+    <div className={`${classes.block} ${classes.replay}`} aria-busy={!query.data && !query.error} data-testid="preview-impact">
       <h3 className={classes.blockTitle}>{t("impact.short")}</h3>
       <ImpactAnswer query={query} />
     </div>
