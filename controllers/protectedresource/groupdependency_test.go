@@ -77,8 +77,13 @@ func TestRevocationsDoNotWaitForGroups(t *testing.T) {
 			TemplateLabels: map[string]string{v1alpha1.LabelRevision: enforcer.Revision(of)}}
 	}
 	addresses := func(texts ...any) *federation.Object {
-		return &federation.Object{Kind: federation.CiliumGroup, Placement: []string{"m1", "m2"}, TemplateSpec: map[string]any{"externalCIDRs": texts},
-			Meta: metav1.ObjectMeta{Name: group, Annotations: map[string]string{federation.AnnotationResource: subject, federation.AnnotationRevision: "former"}}}
+		annotations := map[string]string{federation.AnnotationResource: subject, federation.AnnotationRevision: "former"}
+		return &federation.Object{
+			Kind:         federation.CiliumGroup,
+			Meta:         metav1.ObjectMeta{Name: group, Annotations: annotations},
+			TemplateSpec: map[string]any{"externalCIDRs": texts},
+			Placement:    []string{"m1", "m2"},
+		}
 	}
 	external, enforce, audit := []string{policy.UnitID(subject)}, v1alpha1.ModeEnforce, v1alpha1.ModeAudit
 	former, revoked := spec(enforce, nil, "2", "3"), spec(enforce, nil, "2")
@@ -141,7 +146,13 @@ func TestRevocationsDoNotWaitForGroups(t *testing.T) {
 			r := &Reconciler{Federated: policies, UpdatePending: func(string) {}, Groups: &externalgroup.Reconciler{Cache: index, Fleet: twoMembers{},
 				Federated: groups, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf, PendingWrites: func(string) {}, Clock: clock.RealClock{}}}
 			try := func(was *federation.Object) outcome {
-				f := &facts{Resource: sceneResource, View: index.View(), Subjects: []string{subject}, Existing: []*federation.Object{was}, Now: time.Unix(1e9, 0)}
+				f := &facts{
+					Resource: sceneResource,
+					Now:      time.Unix(1e9, 0),
+					View:     index.View(),
+					Subjects: []string{subject},
+					Existing: []*federation.Object{was},
+				}
 				var err error
 				if f.Groups, err = r.Groups.Of(f.View, subject); err != nil || len(f.Groups) != 1 {
 					t.Fatal(f.Groups, err)

@@ -115,7 +115,7 @@ type dayNumber int32
 
 // dayOf returns the day of a time, or the nearest day that the type Date has.
 func dayOf(t time.Time) dayNumber {
-	return dayNumber(min(max(t.Unix()/secondsOfDay, 0), math.MaxUint16)) //nolint:gosec // in range
+	return dayNumber(min(max(t.Unix()/secondsOfDay, 0), math.MaxUint16))
 }
 
 // dateTime returns the Unix second, or the nearest one that the type DateTime has. The driver would store another time, far away.

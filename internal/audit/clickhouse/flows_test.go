@@ -61,7 +61,8 @@ func TestFlowsOfManyDays(t *testing.T) {
 	if parts > days+days/daysPerInsert {
 		t.Errorf("got %d parts for %d days, want each day in one insert", parts, days)
 	}
-	odd := &audit.Batch{ID: "2", Losses: []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: day(0), To: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}}}
+	end := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	odd := &audit.Batch{ID: "2", Losses: []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: day(0), To: end}}}
 	for _, year := range []int{1, 1900, 1969, 2200, 9999} {
 		at := time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC)
 		odd.Flows = append(odd.Flows, audit.Flow{Time: at, Edge: e, Count: 1})

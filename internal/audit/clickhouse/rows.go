@@ -72,7 +72,8 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]datedEdge) (*entries
 		out.at(r.Bucket)
 		need(needed, datedEdge{id, &r.Edge, dayOf(r.Bucket)})
 		out.add(
-			entry{kind: kindRollup, source: summed, edge: id[:], bucket: dateTime(r.Bucket.Unix()), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)},
+			entry{kind: kindRollup, source: summed, edge: id[:], bucket: dateTime(r.Bucket.Unix()), count: r.Count,
+				first: micros(r.FirstSeen), last: micros(r.LastSeen)},
 		)
 	}
 	out.minutes(b.Rollups)

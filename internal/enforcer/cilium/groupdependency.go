@@ -3,7 +3,8 @@ package cilium
 // NeedsGroups reports whether a policy (nil if there is none) must be replaced only after groups that differ in members from what they have to be.
 // An allow of a group that is missing lets nobody in, and a deny of it refuses nobody. So the new spec needs the groups if
 //   - it closes workloads, and would refuse the clients in the groups,
-//   - it allows a group that it did not allow and that is not harmless, or all groups of a class: the group may contain addresses that are not its subject's any more,
+//   - it allows a group that it did not allow and that is not harmless, or all groups of a class: the group may contain addresses that are not its
+//     subject's any more,
 //   - it allows further addresses of any kind while it denies groups, so that the addresses in these might get in,
 //   - it no longer denies some addresses, which an allowed group may contain that must not.
 //

@@ -47,7 +47,8 @@ func TestNeedsGroups(t *testing.T) {
 		harmless bool
 		want     bool
 	}{
-		"Revoked": {"a pod is refused", enforce, enforce, rules{pods(allow, "1", "2"), group(allow, "s")}, rules{pods(allow, "2"), group(allow, "s")}, false, false},
+		"Revoked": {"a pod is refused", enforce, enforce, rules{pods(allow, "1", "2"), group(allow, "s")},
+			rules{pods(allow, "2"), group(allow, "s")}, false, false},
 		"PodForPod": {"a pod is refused, and another one let in", enforce, enforce, rules{pods(allow, "1"), group(deny, "s")},
 			rules{pods(allow, "2"), group(deny, "s")}, false, false},
 		"GroupRevoked":   {"a group is refused", enforce, enforce, rules{group(allow, "s", "t")}, rules{group(allow, "t")}, false, false},
@@ -68,10 +69,11 @@ func TestNeedsGroups(t *testing.T) {
 			rules{group(allow, "s")}, false, true},
 		"GroupUndenied": {"the deny kept out what the group must not have", enforce, enforce, rules{group(allow, "s"), group(deny, "s")},
 			rules{group(allow, "s")}, true, true},
-		"PodUndenied":   {"no address is a pod's", enforce, enforce, rules{group(allow, "s"), pods(deny, "1")}, rules{group(allow, "s")}, false, false},
-		"Closed":        {"it would refuse the clients in the group", audit, enforce, rules{group(allow, "s")}, rules{group(allow, "s")}, true, true},
-		"New":           {"it would refuse the clients in the group", "", enforce, nil, rules{group(allow, "s")}, true, true},
-		"Opened":        {"everybody is let in, whatever the groups are", enforce, audit, rules{group(allow, "s"), group(deny, "t")}, rules{group(allow, "s")}, false, false},
+		"PodUndenied": {"no address is a pod's", enforce, enforce, rules{group(allow, "s"), pods(deny, "1")}, rules{group(allow, "s")}, false, false},
+		"Closed":      {"it would refuse the clients in the group", audit, enforce, rules{group(allow, "s")}, rules{group(allow, "s")}, true, true},
+		"New":         {"it would refuse the clients in the group", "", enforce, nil, rules{group(allow, "s")}, true, true},
+		"Opened": {"everybody is let in, whatever the groups are", enforce, audit, rules{group(allow, "s"), group(deny, "t")},
+			rules{group(allow, "s")}, false, false},
 		"OpenedFurther": {"another resource of the pod may be closed", enforce, audit, rules{pods(allow, "1")}, rules{group(allow, "s")}, false, true},
 		"Removed":       {"nothing is left that refers to groups", audit, "", rules{group(allow, "s")}, nil, false, false},
 	} {
