@@ -93,7 +93,7 @@ export const flows = {
         ring: "They were overwritten before the collector read them.",
         gap: "The collector was not connected to the member.",
         store: "The store was unavailable or full for longer than the spool can buffer.",
-        unreadable: "Their format could not be read.",
+        unreadable: "They could not be read, are older than what is kept, or have names that are too long.",
         unknown: "The source did not report a reason.",
       },
     },
