@@ -96,6 +96,18 @@ describe("data that were read", () => {
     expect(screen.queryByRole("button", { name: "Try again" })).toBeNull();
   });
 
+  it("say once that they are outdated if they are shown within others that are, too", () => {
+    const failed = (word: string) => ({ data: word, error: refused(503, "unavailable"), isPending: false, dataUpdatedAt: 1, refetch: () => undefined });
+    const read = { ...failed("outer"), error: null };
+    const nested = (outer: typeof read | ReturnType<typeof failed>) => <Loaded query={outer}>{() => <Loaded query={failed("inner")}>{(word) => <p data-testid="word">{word}</p>}</Loaded>}</Loaded>;
+    const { unmount } = renderPage(nested(failed("outer")), { path: "/", at: "/" });
+    expect(screen.getByTestId("word")).toHaveTextContent("inner");
+    expect(screen.getAllByTestId("outdated")).toHaveLength(1);
+    unmount();
+    renderPage(nested(read), { path: "/", at: "/" });
+    expect(screen.getAllByTestId("outdated")).toHaveLength(1);
+  });
+
   it("are not outdated if only a further page cannot be read", async () => {
     function List() {
       // eslint-disable-next-line no-restricted-syntax -- not a list of the application

@@ -1,6 +1,7 @@
 /** The states of a view without rows: empty, failed and loading. */
 import { Button, Skeleton, Stack } from "@mantine/core";
 import { IconAlertTriangle, IconInfoCircle } from "@tabler/icons-react";
+import { createContext, useContext } from "react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { useLocation } from "react-router";
@@ -149,17 +150,23 @@ interface LoadedProps<T> {
   children: (data: T) => ReactNode;
 }
 
+/** SaidOutdated reports whether a notice above already says that what is shown may be outdated. */
+const SaidOutdated = createContext(false);
+
 /**
  * Loaded shows the data of a query, or a placeholder or the error with a retry while there are none. Data that were read stay while a refresh fails, with a
- * notice that they may be outdated. A query has an error only once its own retries have failed, and keeps it until it is read again.
+ * notice that they may be outdated, which is not repeated within them. A query has an error only once its own retries have failed, and keeps it until it is
+ * read again.
  */
 export function Loaded<T>({ query, skeleton, children }: LoadedProps<T>) {
+  const said = useContext(SaidOutdated);
   if (query.data !== undefined) {
+    const outdated = Boolean(query.error) && !query.isFetchNextPageError;
     return (
-      <>
-        {Boolean(query.error) && !query.isFetchNextPageError && <Outdated query={query} />}
+      <SaidOutdated value={said || outdated}>
+        {outdated && !said && <Outdated query={query} />}
         {children(query.data)}
-      </>
+      </SaidOutdated>
     );
   }
   if (query.error) return <ErrorState error={query.error} onRetry={() => void query.refetch()} />;
