@@ -156,7 +156,7 @@ func TestOversizedMessagesArePassed(t *testing.T) {
 	start(t, config(serve(t, o, insecure.NewCredentials()), l))
 	o.emit(verdicts(0, 3)...)
 	l.until(t, "the events before", func(l *memorySink) bool { return l.total() == 3 })
-	o.emit(flowResponse(verdict(3, func(f *flowpb.Flow) { f.Summary = strings.Repeat("x", maxMessage) })))
+	o.emit(flowResponse(verdict(3, func(f *flowpb.Flow) { f.PolicyLog = []string{strings.Repeat("x", maxMessage)} })))
 	l.until(t, "the loss", func(l *memorySink) bool { return len(l.losses) > 0 })
 	wantLosses(t, l, audit.Loss{Cluster: "m1", Reason: audit.LossGap, From: at(2), To: t0})
 	o.emit(flowResponse(verdict(4, func(f *flowpb.Flow) { f.Time = timestamppb.New(t0.Add(-time.Second)) })))
