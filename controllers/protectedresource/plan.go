@@ -166,7 +166,7 @@ func (f *facts) retainedSpec(e *federation.Object, cluster string) map[string]an
 			return withoutAllows(spec)
 		}
 	}
-	return spec // What the dataplane has to allow is in no other object.
+	return spec // The unit has no other object of this kind, so only this one has the allows of the clients.
 }
 
 // place adds to the plan what is necessary to place a rendered object in some members.

@@ -123,19 +123,12 @@ func TestFloodOfLargeLabels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg := config("unused", newMemorySink())
-			cfg.Sink, cfg.RawFlows, cfg.Members = totals, RawFlowsAll, 1<<20 // the least limits that a member gets
-			in := ingesterOf(t, &cfg, audit.Resume{})
-			var before, after runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&before)
-			most := int64(0)
+			in := ingesterOfLeastLimits(t, totals)
+			before, most := liveHeap(), int64(0)
 			for i := range tc.events {
 				take(in, verdict(i, func(f *flowpb.Flow) { f.Source.Labels = tc.labels(i) }))
 				if i%50 == 49 {
-					runtime.GC()
-					runtime.ReadMemStats(&after)
-					most = max(most, int64(after.HeapAlloc)-int64(before.HeapAlloc))
+					most = max(most, liveHeap()-before)
 				}
 			}
 			if limit := int64(64 << 20); most > limit {

@@ -17,6 +17,22 @@ import (
 	"github.com/acp-io/acp/internal/audit/sqlite"
 )
 
+// ingesterOfLeastLimits returns an ingester with the limits of one of very many members, which are the least that a member gets.
+func ingesterOfLeastLimits(t *testing.T, sink Sink) *ingester {
+	t.Helper()
+	cfg := config("unused", newMemorySink())
+	cfg.Sink, cfg.RawFlows, cfg.Members = sink, RawFlowsAll, 1<<20
+	return ingesterOf(t, &cfg, audit.Resume{})
+}
+
+// liveHeap returns the number of bytes of the heap that are in use.
+func liveHeap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // TestFlood sends a flood in which addresses, ports, labels and connections are all new, while the store is unavailable. Memory
 // stays bounded, and every connection is counted or recorded as lost.
 func TestFlood(t *testing.T) {
@@ -32,12 +48,8 @@ func TestFlood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config("unused", newMemorySink())
-	cfg.Sink, cfg.RawFlows, cfg.Members = totals, RawFlowsAll, 1<<20 // the least limits that a member gets
-	in := ingesterOf(t, &cfg, audit.Resume{})
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	in := ingesterOfLeastLimits(t, totals)
+	before := liveHeap()
 	const flows = 60_000
 	for i := range flows {
 		take(in, verdict(i, func(f *flowpb.Flow) {
@@ -54,8 +66,7 @@ func TestFlood(t *testing.T) {
 			}
 		}
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
+	after := liveHeap()
 	for what, n := range map[string][2]int{
 		"events to be known again": {in.seen.n, in.seen.limit}, "connections": {len(in.connections.young) + len(in.connections.old), in.connections.limit + 2},
 		"endpoints": {len(in.endpoints.byEncoding), in.endpoints.limit}, "rulings": {len(in.decider.caches[0].decisions), in.decider.limit},
@@ -65,7 +76,7 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	const most = 64 << 20
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > most {
+	if grown := after - before; grown > most {
 		t.Errorf("got a heap that grew by %d MiB, want at most %d", grown>>20, most>>20)
 	}
 	away = false

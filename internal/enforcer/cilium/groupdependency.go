@@ -8,8 +8,8 @@ package cilium
 //   - it allows further addresses of any kind while it denies groups, so that the addresses in these might get in,
 //   - it no longer denies some addresses, which an allowed group may contain that must not.
 //
-// What it opens to pods, and what it refuses, does not need the groups: no address of a pod is in a group. harmless reports whether an allow of a
-// group lets in nobody whom it must not, although the group may lack addresses.
+// A policy that allows more pods, or that allows less, needs no group: groups contain addresses outside of the members, and never those of pods.
+// harmless reports whether everybody in a group, as it is in the members, may be let in. Such a group may still lack addresses.
 func NeedsGroups(before, after map[string]any, harmless func(group string) bool) bool {
 	switch {
 	case len(after) == 0:

@@ -72,7 +72,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
   const [done, setDone] = useState(0);
   const unknown = target === "enforce" ? lacking(able) : [];
   const mayOverride = unknown.length > 0 && unknown.every(({ can }) => can.override);
-  // What was entered stays while the field is hidden, but it neither prevents nor accompanies the request.
+  // A reason that was entered stays when another mode hides its field. It is then neither checked nor sent.
   const overriding = mayOverride ? override?.trim() : undefined;
 
   if (advance.data) return <RolloutResults results={advance.data.items} cards={able} onClose={() => onClose(true)} />;
