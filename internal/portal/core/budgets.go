@@ -40,8 +40,8 @@ var (
 	BudgetFlows = Budget{name: "flows", per: 5, Burst: 100, bounded: true}
 	// BudgetReplays bounds replays, proposals and unused grants, which decide all connections of a window.
 	BudgetReplays = Budget{name: "replays", per: 1, Burst: 60, bounded: true}
-	// BudgetPreviews bounds previews of requests, which compile what each item changes. The page of a request asks for one when a person pauses
-	// for 0.2 s, which the burst permits for more than a minute without an end.
+	// BudgetPreviews bounds previews of requests, which compile what each item changes. The page of a request asks for one whenever a person
+	// pauses for 0.2 s; the burst is for somebody who edits a long request.
 	BudgetPreviews = Budget{name: "previews", per: 2, Burst: 120, bounded: true}
 	// BudgetComments bounds comments. Each one notifies the people concerned.
 	BudgetComments = Budget{name: "comments", per: 0.1, Burst: 30}
